@@ -25,7 +25,7 @@ from archsim.evidence.pattern import ClockPattern, UnitPattern
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
-POWERS = ("power", "units", "by clock")  # how the names of classes of powers end
+POWERS, RELATIVE = ("power", "units"), "by clock"  # how the names of classes of powers end, and of powers beside another
 SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one count
 
 
@@ -156,13 +156,15 @@ def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[E
 def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:
     """The sets of rows whose errors stand for a class, the widest of which counts: its own, if they are of several sources.
 
-    Else the times of its kind of device. Powers of few sources are no wider than those of other sources only by chance, but may be
-    wider for a reason: short kernels are read by a meter that averages over much more.
+    Otherwise the times of its kind of device, or both its own and all powers of its kind: rows of few sources may agree by chance,
+    and may be worse for a reason, as kernels that are shorter than what a meter averages over. Powers beside a measured one at
+    another clock are like no others.
     """
     own = np.asarray(names == name)
     counts = Counter(case.source for case, inside in zip(rows, own, strict=True) if inside)
-    if sum(count >= OF_A_SOURCE for count in counts.values()) >= SOURCES:
+    if sum(count >= OF_A_SOURCE for count in counts.values()) >= SOURCES or name.endswith(RELATIVE):
         return [own]
     kind, is_power = name.split()[0], name.endswith(POWERS)
-    alike = np.array([each.startswith(f"{kind} ") and each.endswith(POWERS) == is_power for each in names], dtype=bool)
+    alike = np.array([each.startswith(f"{kind} ") and each.endswith(POWERS) == is_power and not each.endswith(RELATIVE)
+                      for each in names], dtype=bool)  # fmt: skip
     return [own, alike] if is_power else [alike]
