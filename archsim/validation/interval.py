@@ -156,7 +156,7 @@ def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[E
 def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:
     """The sets of rows whose errors stand for a class, the widest of which counts: its own, if they are of several sources.
 
-    Otherwise the times of its kind of device, or both its own and all powers of its kind: rows of few sources may agree by chance,
+    Otherwise the times of its kind of device, or its own and all powers of its kind: rows of few sources may agree by chance,
     and may be worse for a reason, as kernels that are shorter than what a meter averages over. Powers beside a measured one at
     another clock are like no others.
     """
