@@ -147,7 +147,7 @@ class GpuTerms:
     @cached_property
     def work(self) -> dict[str, Array]:
         """What takes energy besides the traffic."""
-        return sm.work_done(self.kernels, self.device, self.ctas, self.constants)
+        return sm.work_done(self.kernels, self.device, self.ctas, self.depth, self.constants)
 
 
 def compute_bound(t: GpuTerms) -> Array:

@@ -273,24 +273,26 @@ def cta_work(
     return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)) / ctas)
 
 
-def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> dict[str, Array]:
+def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, constants: Calibration) -> dict[str, Array]:
     """Operations of one launch that take energy [1], [V], and the mean number of SMs at work [1], [D, V]: CTAs over whole waves.
 
-    macs = flop / 2 of products        issues = flop / 2 of all else, or (slots + 1) scores + tests        units = ctas / waves
-    wide = flop / 2 of matrix products that leave the tensor cores idle
+    macs = flop / 2 + zeros padding of products        wide = the same of those that leave the tensor cores idle
+    issues = flop / 2 of all else, or (slots + 1) scores + tests                                     units = ctas / waves
 
-    ctas: of one launch, [V]
+    padding: multiply-accumulates of tiles beyond the product, whose operands are zeros, as of a tile of 64 queries with one in it
+    zeros: what one of zeros takes beside one of random values, `energy.zeros` [1]
+    ctas: of one launch, [V]; depth: inner steps of one CTA, in units of k, [V]
 
     A softmax issues an exponential and `score_slots` instructions for each score; other plain products are fp32 instructions.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one,
-    ...               score_slots=4 * one, tested=0 * one, checked=0 * one, unrolled=0 * one)
-    >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
-    >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, of).values()]
-    [1000000.0, 0.0, 0.0, 15.0]
+    >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one, work=one,
+    ...               tile_m=64 * one, tile_n=64 * one, score_slots=4 * one, tested=0 * one, checked=0 * one, unrolled=0 * one)
+    >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "energy.zeros": 0.5}
+    >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, 10.0, of).values()]
+    [1114400.0, 0.0, 0.0, 15.0]
     """
     product = is_product(kernels)
     wide = (kernels.matrix > 0) & ~product
@@ -299,4 +301,5 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibrat
     softmax = pairs * (kernels.exps * (kernels.score_slots + 1.0) + kernels.tested)
     issues = np.where(product | wide, softmax, np.maximum(half, window_slots(kernels, constants)))
     units = ctas / np.ceil(ctas / device.sm.count)
-    return {"macs": np.where(product, half, 0.0), "wide": np.where(wide, half, 0.0), "issues": issues, "units": units}
+    macs = half + constants["energy.zeros"] * np.maximum(tile_macs(kernels, depth) * ctas - half, 0.0)
+    return {"macs": np.where(product, macs, 0.0), "wide": np.where(wide, macs, 0.0), "issues": issues, "units": units}

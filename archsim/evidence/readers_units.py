@@ -12,7 +12,7 @@ from archsim.evidence.family import Family
 from archsim.evidence.kernel_ops import alone
 from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
 from archsim.evidence.resolve import Refused, device
-from archsim.evidence.sources import POWER_OF_ZEROS, protocol
+from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row, Table
 from archsim.stack import catalog as stacks
 
@@ -73,10 +73,10 @@ def of_rates(row: Row, file: str, rates: dict[str, float]) -> list[Case | Skip]:
     clock = float(cells["clock_mhz"]) * 1e6
     most, (bandwidth, flop) = unit_rates(gpu, UnitClocks(core=clock)), (rates[name] for name in RATES)
     shares = {AWAKE: 1.0, precision: 0.5 * flop / most[precision], **{unit: bandwidth / most[unit] for unit in ("l2", "dram")}}
-    switching = POWER_OF_ZEROS if protocol(cells["source"]).alike else 1.0
     pattern = UnitPattern(
-        shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock, switching=switching
-    )
+        shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock,
+        alike=protocol(cells["source"]).alike,
+    )  # fmt: skip
     label = f"{cells['benchmark']} {cells['kernel']}"
     return [case_of(row, file, spec, label, float(cells["value"]), clock, pattern)]
 

@@ -14,6 +14,7 @@ from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
+from archsim.calibration.constants import default
 from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
 from archsim.stack.read import read
@@ -21,9 +22,6 @@ from archsim.stack.reader import SampleReader
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
-# What products draw one of whose operands is zeros, or of which all values are alike, as a share of random ones: up to 40 % less
-# (T. Gregersen et al., Input-Dependent Power Usage in GPUs, 2024, arXiv 2409.18324, on an A100).
-POWER_OF_ZEROS = 0.6
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 Place = Literal["", "device", "host", "decoded"]
@@ -171,7 +169,7 @@ class Protocol(Form):
     def power_limit(self, software: str, op: str, dtype: str, tdp: float) -> float | None:
         """The power limit that kernels behave as if they kept to [W]: more than the TDP where operands are zeros; else None."""
         zeros = any(begins(f"{software} {op} {dtype} ", start) for start in self.zeros)
-        return tdp / POWER_OF_ZEROS if zeros else None
+        return tdp / default()["energy.zeros"] if zeros else None
 
     def samples(self, batch: int, network: str, framework: str) -> int:
         """The samples in a batch that the source calls `batch`."""

@@ -181,7 +181,8 @@ def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
     there = at_other_clocks(shares, was, now, device.memory.achievable) if shares else {}
     busy, idle = (unit_power(device, at, now, calibration) for at in (there, {}))
     standing, switched = (sum(power for name, power in busy.items() if (name in STANDING) is stands) for stands in (True, False))
-    running, switching = (np.array([getattr(pattern, name) for pattern in patterns]) for name in ("running", "switching"))
+    running = np.array([pattern.running for pattern in patterns])
+    switching = np.where([pattern.alike for pattern in patterns], calibration["energy.zeros"], 1.0)
     return np.asarray(running * (standing + switching * switched) + (1.0 - running) * sum(idle.values()))
 
 
