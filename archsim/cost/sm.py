@@ -13,6 +13,7 @@ from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
 STAGES = 4.0  # of the pipeline of a kernel for tensor cores; CUTLASS has 3 to 5. A choice, not a fit.
+MMA_SIDE = 8  # least rows or columns of an instruction of tensor cores, m16n8k16 (PTX ISA, mma)
 
 
 def is_product(kernels: GpuKernels) -> NDArray[np.bool_]:
@@ -276,7 +277,8 @@ def cta_work(
 def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, constants: Calibration) -> dict[str, Array]:
     """Operations of one launch that take energy [1], [V], and the mean number of SMs at work [1], [D, V]: CTAs over whole waves.
 
-    macs = flop / 2 + zeros padding of products        wide = the same of those that leave the tensor cores idle
+    macs = flop / 2 + zeros padding of products        wide = the same of those that lanes multiply: plain ones, and tiles
+                                                              of fewer rows than tensor cores take at once
     issues = flop / 2 of all else, or (slots + 1) scores + tests                                     units = ctas / waves
 
     padding: multiply-accumulates of tiles beyond the product, whose operands are zeros, as of a tile of 64 queries with one in it
@@ -294,8 +296,8 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
     >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, 10.0, of).values()]
     [1114400.0, 0.0, 0.0, 15.0]
     """
-    product = is_product(kernels)
-    wide = (kernels.matrix > 0) & ~product
+    wide = (kernels.matrix > 0) & ((kernels.plain > 0) | (np.minimum(kernels.tile_m, kernels.tile_n) < MMA_SIDE))
+    product = is_product(kernels) & ~wide
     half = 0.5 * kernels.flop
     pairs = kernels.m * kernels.k * kernels.count
     softmax = pairs * (kernels.exps * (kernels.score_slots + 1.0) + kernels.tested)
