@@ -339,7 +339,7 @@ def test_windows_take_issue_slots_by_the_loop_of_their_kernel_and_arithmetic_wha
     assert window_slots(kernels, constants).tolist() == [0, 4000, 1000, 100]
     one, device = np.ones(4), gpu_named("gtx_1080")
     assert cta_work(kernels, device, one, 2 * one, one, one, one, constants).tolist() == [250, 2000, 500, 250]
-    done = work_done(kernels, device, one, constants)
+    done = work_done(kernels, device, one, one, constants)
     assert done["issues"].tolist() == [500, 4000, 1000, 500]
     assert done["macs"].tolist() == [0, 0, 0, 0]
 

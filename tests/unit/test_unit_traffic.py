@@ -311,9 +311,24 @@ def test_a_softmax_between_products_takes_their_sm_and_other_kernels_have_none()
 
 def test_a_softmax_issues_an_exponential_and_four_instructions_for_each_score() -> None:
     kernels = gpu_kernels(2, exps=row(2.0, 0.0), m=5.0, k=7.0, count=3.0, flop=1000.0)
-    done = sm.work_done(kernels, chip(), row(30.0, 30.0), default())
+    done = sm.work_done(kernels, chip(), row(30.0, 30.0), row(0.0, 0.0), default())
     assert done["issues"].tolist() == [5 * 7 * 3 * 2 * 5, 0.0]
     assert done["macs"].tolist() == [500, 500]
+
+
+def test_what_a_tile_has_beyond_the_product_switches_as_zeros() -> None:
+    """30 CTAs of 128 x 128 x 8 multiply 3,932,160 times, of which the product needs half."""
+    kernels = gpu_kernels(2, flop=3932160.0)
+    constants = default().with_values({"energy.zeros": 0.5})
+    done = sm.work_done(kernels, chip(), row(30.0, 30.0), row(8.0, 2.0), constants)
+    assert done["macs"].tolist() == [1966080 + 0.5 * 1966080, 1966080]
+
+
+def test_a_tile_of_one_query_is_multiplied_on_lanes() -> None:
+    kernels = gpu_kernels(3, flop=2000.0, tile_m=row(128.0, 1.0, 128.0), plain=row(0.0, 0.0, 1.0))
+    done = sm.work_done(kernels, chip(), row(1.0, 1.0, 1.0), row(0.0, 0.0, 0.0), default())
+    assert done["macs"].tolist() == [1000, 0, 0]
+    assert done["wide"].tolist() == [0, 1000, 1000]
 
 
 def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words: Any) -> gpu.GpuTerms:

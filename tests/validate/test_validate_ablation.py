@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,9 +18,9 @@ from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
 from archsim.validation.predict import predict
 
 
-def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, running: float = 1.0) -> Case:
+def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, **words: Any) -> Case:
     row = Row(line=2, cells={"source": "me", "hardware": hw})
-    pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, running=running)
+    pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, **words)
     return case_of(row, "x.csv", find(hw), "kernel", 100.0, mhz * 1e6, pattern)
 
 
@@ -80,3 +81,10 @@ def test_voltages_of_an_architecture_are_dropped_once() -> None:
     flat, _ = left_out([one, replace(one, spec=find("tesla_v100_sxm2"))], default(), frozenset({"voltage"}))
     assert not any(key.startswith("power.voltage") for each in flat for key in each.spec.entries)
     assert flat[1].spec is find("tesla_v100_sxm2")  # of Volta nothing was known
+
+
+def test_values_that_are_alike_switch_as_zeros_but_keep_the_sms_awake() -> None:
+    shares = {"sm": 1.0, "fp32": 0.9}
+    awake, busy, alike = power(case({"sm": 1.0}, alike=True)), power(case(shares)), power(case(shares, alike=True))
+    assert awake == power(case({"sm": 1.0}))
+    assert alike - awake == pytest.approx(default()["energy.zeros"] * (busy - awake))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default, dump, load
+from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.readers import read_files
 from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, model_hash, recorded, restated, rows_hash
@@ -132,6 +133,22 @@ def test_an_interval_covers_its_share_of_new_rows(rows):
     pairs = [(found[class_of(c)], np.log(p / c.measured)) for c, p in zip(many, new, strict=True)]
     covered = [spread.low <= error <= spread.high for spread, error in pairs]
     assert 0.77 < np.mean(covered) < 0.83
+
+
+def test_powers_of_few_sources_have_the_wider_of_their_own_errors_and_those_of_all_powers(rows):
+    """Networks come from one source, which agrees within 1 %, kernels from one that does not, units from three of 10 % each."""
+    def of(source, label, error):
+        made = replace(rows[0], metric="power_w", source=source, dispatch=0.0 if label == "kernel" else 1.0, measured=1.0,
+                       pattern=UnitPattern(shares={}, core=1e9) if label == "units" else None)  # fmt: skip
+        return made, np.exp(error)
+    made = [of("a", "network", 0.01)] * 40 + [of("b", "kernel", 0.4)] * 40
+    made += [of(source, "units", 0.1) for source in "cde"] * 40
+    cases, predicted = [case for case, _ in made], np.array([value for _, value in made])
+    found = intervals_of(cases, predicted, 0.8, "trial", lambda case: case.source).spreads
+    assert found["gpu units"].high == pytest.approx(0.1)
+    assert found["gpu kernel power"].high == pytest.approx(0.4)
+    assert found["gpu power"].high == pytest.approx(0.4)
+    assert "of others" in found["gpu power"].origin
 
 
 ROWS = ("me,alexnet,i7_6700k,onnxruntime-cpu,inference,1,fp32,4,1,,latency_s,0.012,calibrate",
