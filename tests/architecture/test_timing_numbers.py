@@ -18,7 +18,8 @@ STRUCTURE = {
     "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
     "cost/dispatch.py": {
         "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
-    "cost/sm.py": {"STAGES": "stages of a pipeline", "MMA_SIDE": "rows of an instruction", "SOFTMAX_ISSUES": "instructions for a score"},
+    "cost/sm.py": {"STAGES": "stages of a pipeline", "MMA_SIDE": "rows of an instruction",
+                   "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/tpu.py": {"SUM_BYTES": "bytes", "OPERANDS": "share of a buffer", "EXP_OPERATIONS": "operations for an exponential",
                     "PREFETCHED": "exponent"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
