@@ -59,12 +59,19 @@ function headingOf(element) {
   return found;
 }
 
+// A label that no other region of the page has.
+var labels = {};
+function named(label) {
+  labels[label] = (labels[label] || 0) + 1;
+  return labels[label] > 1 ? label + " " + labels[label] : label;
+}
+
 // What scrolls takes the focus, so that the arrow keys move it.
 document.querySelectorAll(".scroll, .wide, .drawing, pre").forEach(function (box) {
   if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) {
     box.tabIndex = 0;
     box.setAttribute("role", "region");
-    box.setAttribute("aria-label", headingOf(box));
+    box.setAttribute("aria-label", named(headingOf(box)));
   }
 });
 
@@ -119,7 +126,7 @@ document.querySelectorAll(".layers").forEach(function (place) {
     var opens = one.inner.length > 0 || (one === top && one.up);
     var made = element(opens ? "button" : "div", "cell", room > 36 ? one.name : "");
     made.style.cssText = "left:" + left + "%;width:" + width + "%;top:" + 25 * depth + "px;background:" + told.colours[one.bound] +
-      ";color:" + inkOn(told.colours[one.bound] || "#ffffff");
+      ";color:" + inkOn(told.colours[one.bound] || "#ffffff") + ";padding:0 " + (room > 36 ? 4 : 0) + "px";
     made.title = one.name + ": " + said(one) + ", " + one.bound + (one.ops > 1 ? ", " + one.ops + " ops" : "");
     if (opens) {
       made.type = "button";
@@ -265,7 +272,7 @@ function start() {
   charts.forEach(function (chart) {
     chart.tabIndex = 0;
     chart.setAttribute("role", "region");
-    chart.setAttribute("aria-label", "Chart: " + headingOf(chart));
+    chart.setAttribute("aria-label", named("Chart: " + headingOf(chart)));
     chart.after(download(chart.id, rowsOf(figureOf(chart, false))));
   });
   dark.addEventListener("change", function () { drawAll(dark.matches); });

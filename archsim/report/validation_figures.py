@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.errors import ArchsimError
 from archsim.base.units import show
+from archsim.detect.catalog import find
+from archsim.device.device import Gpu
 from archsim.evidence.case import Case
 from archsim.evidence.columns import quantity
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
@@ -17,11 +20,13 @@ from archsim.report.palette import SERIES
 from archsim.report.placement import decades
 from archsim.validation.evaluation import Validation
 
-MOST_POINTS = 4000  # of one chart
+MOST_POINTS = 1800  # of one chart
 SYMBOLS = ("circle", "square", "diamond", "cross", "triangle-up", "x")
 BAND = 0.25  # relative distance of the dashed lines from the diagonal
 ROW = 26  # height of one row of boxes [px]
 UNITS = {"time": "s", "power": "W", "energy": "J"}
+AT_LIMIT = 0.002  # relative distance from the power limit within which a prediction is at it
+LEAST_AT_LIMIT = 5  # rows; fewer make no line in the picture
 RATIOS = (0.03, 0.1, 0.2, 0.5, 0.75, 1.0, 1.25, 2.0, 5.0, 10.0, 30.0)
 
 
@@ -82,9 +87,10 @@ def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:
     for source, own in points.items():
         colour, symbol = look_of(source, names)
         figure.add_trace(go.Scatter(
-            mode="markers", name=f"{label(source)} ({len(drawn[source])})", hoverinfo="text",
+            mode="markers", name=f"{label(source)} ({len(drawn[source])})",
+            hovertemplate=f"%{{text}}<br>measured %{{x:.3~s}}{UNITS[kind]}, predicted %{{y:.3~s}}{UNITS[kind]}<extra></extra>",
             x=[_short(x) for x, _ in own], y=[_short(y) for _, y in own],
-            hovertext=[_tooltip(v, i, kind) for i in thin(drawn[source], quota)],
+            text=[_tooltip(v, i) for i in thin(drawn[source], quota)],
             marker={"color": colour, "symbol": symbol, "size": 5, "opacity": 0.55},
         ))  # fmt: skip
     for factor, dash, name in ((1.0, "solid", ""), (1 + BAND, "dash", f"+{100 * BAND:.0f} %"), (1 - BAND, "dash", "")):
@@ -93,6 +99,13 @@ def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:
             line={"color": INK, "width": 1.3 if dash == "solid" else 1.0, "dash": dash},
             name={1.0: "predicted = measured"}.get(factor, f"±{100 * BAND:.0f} %"), showlegend=factor == 1.0 or bool(name),
         ))  # fmt: skip
+    limits = at_limit(v) if kind == "power" else {}
+    for name, (limit, count) in limits.items():
+        figure.add_annotation(
+            x=0, xref="paper", y=math.log10(limit), xanchor="left", yanchor="bottom", showarrow=False,
+            text=f"power limit of {label(name)}: {limit:.0f} W ({count} rows)", font={"size": 11.5, "color": QUIET},
+        )
+        figure.add_hline(y=limit, line={"color": LINE, "width": 1, "dash": "dot"})
     return figure
 
 
@@ -104,13 +117,30 @@ def _point(v: Validation, i: int) -> tuple[float, float]:
     return case.measured, predicted
 
 
-def _tooltip(v: Validation, i: int, kind: str) -> str:
+def _tooltip(v: Validation, i: int) -> str:
     case: Case = v.cases[i]
-    measured, predicted = (show(value, UNITS[kind], 3) for value in _point(v, i))
     return (
         f"{label(case.label, 60)}, batch {case.batch}<br>{label(case.hardware)}, {label(case.stack_id)}, {label(case.precision)}"
-        f"<br>measured {measured}, predicted {predicted}: {100 * v.error[i]:+.0f} %"
+        f": {100 * v.error[i]:+.0f} %"
     )
+
+
+def at_limit(v: Validation) -> dict[str, tuple[float, int]]:
+    """Devices with predictions at their power limit: the limit [W] and how many of the rows of power are there."""
+    found: dict[str, tuple[float, int]] = {}
+    rows = [i for own in sources(v, "power").values() for i in own]
+    for name in sorted({v.cases[i].hardware for i in rows}):
+        try:
+            device = find(name).device
+        except ArchsimError:  # a device of the reader's own
+            continue
+        if not isinstance(device, Gpu):
+            continue
+        limit = float(device.power.tdp)
+        count = sum(v.cases[i].hardware == name and abs(v.predicted[i] / limit - 1) < AT_LIMIT for i in rows)
+        if count >= LEAST_AT_LIMIT:
+            found[name] = (limit, count)
+    return found
 
 
 def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
@@ -126,7 +156,7 @@ def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
     span = 0.9 * min(ends), 1.1 * max(ends)
     ticks = [ratio for ratio in RATIOS if span[0] <= ratio <= span[1]]
     figure = go.Figure(layout={
-        **_common(height), "margin": {"l": 190, "r": 190, "t": 40, "b": 34}, "showlegend": False, "barmode": "overlay",
+        **_common(height), "margin": {"l": 206, "r": 190, "t": 40, "b": 34}, "showlegend": False, "barmode": "overlay",
         "xaxis": {"type": "log", "range": [math.log10(end) for end in span], "tickvals": ticks, "side": "top",
                   "ticktext": [_percent(ratio - 1) for ratio in ticks], "gridcolor": RULE, "zeroline": False,
                   "fixedrange": True, "tickfont": {"color": QUIET}},

@@ -12,7 +12,7 @@ from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, percent, table, text, words
 from archsim.report.summary_svg import summary_rows, summary_svg
-from archsim.report.validation_figures import BAND, MOST_POINTS, distribution, scatter, sources
+from archsim.report.validation_figures import BAND, MOST_POINTS, at_limit, distribution, scatter, sources
 from archsim.validation.evaluation import GroupScore, Validation
 
 QUANTITIES = ("time", "power", "energy")
@@ -81,6 +81,8 @@ def _charts(v: Validation, kind: str) -> str:
     note = f"Solid: predicted as measured; dashed: {100 * BAND:.0f} % more and less. A click on a source hides it."
     if kind == "time":
         note += " A rate is drawn as the time of one batch."
+    if kind == "power" and at_limit(v):
+        note += " Marks on a dotted line are runs predicted at the power limit, at which a device lowers its clock."
     if whole > MOST_POINTS:
         note += f" At most {MOST_POINTS} of {whole} rows are drawn: the largest sources are thinned evenly."
     spread = "The box holds the middle half of the rows of a source, the whiskers end at the 10th and 90th percentile."

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.detect.catalog import find
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.readers import read
 from archsim.report.figures import library
-from archsim.report.validation_figures import MOST_POINTS, distribution, scatter, share, sources, thin
+from archsim.report.validation_figures import MOST_POINTS, at_limit, distribution, scatter, share, sources, thin
 from archsim.report.validation_page import summary_page, validation_page
 from archsim.validation.evaluation import Validation, ValidationSettings, validate
 from archsim.validation.frozen import freeze
@@ -134,6 +135,17 @@ def test_boxes_hold_the_quantiles_of_the_errors(result: Validation) -> None:
     assert list(whisker.x) == pytest.approx([low, high], rel=1e-3)
     assert [box.base[0], box.base[0] + box.x[0]] == pytest.approx([first, third], rel=1e-3)
     assert list(marks.x) == pytest.approx([low, median, high], rel=1e-3)
+
+
+def test_predictions_at_the_power_limit_are_counted_and_told(cases: list[Case]) -> None:
+    power = next(case for case in cases if case.metric == "power_w")
+    many_cases = [replace(power, hardware="gtx_1080") for _ in range(6)]
+    v = validate(many_cases, [], ValidationSettings(calibration=default()))
+    assert at_limit(v) == {}
+    tdp = find("gtx_1080").device.power.tdp
+    there = replace(v, predicted=np.full(6, float(tdp)))
+    assert at_limit(there) == {"gtx_1080": (float(tdp), 6)}
+    assert any("power limit of gtx_1080" in note.text for note in scatter(there, "power", ["you"]).layout.annotations)
 
 
 def test_large_sources_are_thinned_and_small_ones_are_not(result: Validation) -> None:
