@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 
+from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.markup import number, percent, table, text, words
 from archsim.report.text import table as text_table
@@ -80,7 +81,8 @@ def surrogate_page(rows: Sequence[SurrogateRow], verdicts: Sequence[Judged], see
     head = ("kernels", "median distance", "90 % below", "bias")
     sections = [
         f"<h1>{TITLE}</h1>", f'<p class="asked">{text(_all(rows))}</p>', f'<p class="quiet">{text(HOW)} Seed {seed}.</p>',
-        svg(rows),
+        drawing(svg(rows), "distances", ("hardware", "precision", "op", "closed_s", "simulated_s"),
+                [(r.hardware, r.precision, r.op, f"{r.closed_s:.4g}", f"{r.simulated_s:.4g}") for r in rows]),
         "<h2>Which one published times agree with</h2>",
         '<p class="quiet">Median error of both on a sample of published rows of single ops on GPUs.</p>',
         table(("op", "rows", "closed form", "cycle model"),

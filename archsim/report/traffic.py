@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from archsim.base.units import show
+from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.text import table as text_table
@@ -96,7 +97,7 @@ def traffic_page(rows: Sequence[TrafficRow], kinds: Sequence[RoleDistance] = ())
     tables = [f"<h2>{text(name)}</h2>{table(head, [_cells(row) for row in rows if row.hardware == name])}" for name in devices]
     sections = [
         "<h1>Closed-form traffic beside simulated caches</h1>", f'<p class="asked">{text(_medians(rows))}</p>',
-        f'<p class="quiet">{text(HOW)}</p>', svg(rows), *tables, "<h2>The largest disagreements</h2>",
+        f'<p class="quiet">{text(HOW)}</p>', _picture(rows), *tables, "<h2>The largest disagreements</h2>",
         "".join(f"<h3>{text(what)}</h3><p>{text(why)}</p>" for what, why in WHY), *(kinds_page(kinds) if kinds else []),
     ]  # fmt: skip
     return document("Closed-form traffic beside simulated caches", sections)
@@ -112,6 +113,11 @@ def _cells(row: TrafficRow) -> tuple[TableCell, ...]:
 
 SIDE, MARGIN = 420, 70  # of one square plot [px]
 COLOURS = {"gtx_1080": "#0072b2", "titan_x_maxwell": "#d55e00"}
+
+
+def _picture(rows: Sequence[TrafficRow]) -> str:
+    head = ("hardware", "network", "layer", "kernel", "dram_model", "dram_simulated", "l2_model", "l2_simulated")
+    return drawing(svg(rows), "traffic", head, [[getattr(row, name) for name in head] for row in rows])
 
 
 def svg(rows: Sequence[TrafficRow]) -> str:
