@@ -158,7 +158,12 @@ def _leave_if_none(fitting: Sequence[bool]) -> None:
 
 
 def _warn_without_effect(contenders: Sequence[Any]) -> None:
+    from archsim.estimation.unknown import STRICT
+
     for c in contenders:
         for text in c.estimate.warnings:
             if "changes no output" in text:
                 click.echo(f"archsim: {c.name}: {text}", err=True)
+    bounds = {f"{c.estimate.network}: {text}" for c in contenders for text in c.estimate.warnings if text.endswith(STRICT)}
+    for text in sorted(bounds):
+        click.echo(f"archsim: {text}", err=True)

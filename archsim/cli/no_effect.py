@@ -1,4 +1,4 @@
-"""Warnings on standard error about options without an effect on the result."""
+"""Warnings on standard error about options without an effect on the result, and about ops of which only a bound is known."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import click
 if TYPE_CHECKING:
     from archsim.estimation.request import Request
     from archsim.study.space import Space
+    from archsim.trace.trace import BoundTrace
 
 
 def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
-    """Name the keys of --set and --scale that change no output of the requests, with the devices if not on all of them.
+    """Name the keys of --set and --scale that change no output of the requests, with the devices if not on all of them, and the
+    ops of their networks of which only a bound is known.
 
     Keys that begin with `beyond` have an effect that an estimate does not show.
     """
@@ -26,6 +28,17 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
             if not (beyond and key.startswith(beyond)):
                 still.setdefault(key, []).append(request.spec.identity.id)
     _tell(still, asked)
+    tell_bounds({request.network: request.trace for request in asked})
+
+
+def tell_bounds(traces: Mapping[str, BoundTrace]) -> None:
+    """Name the ops of networks of which only a bound is known."""
+    from archsim.estimation.unknown import BOUNDED, STRICT, bounded
+
+    for network, trace in traces.items():
+        if any(op.kind.op in BOUNDED for op in trace.ops):
+            for said in bounded(trace.ops):
+                click.echo(f"archsim: {network}: {said}, {STRICT}", err=True)
 
 
 def _why(key: str, requests: Sequence[Request]) -> str:

@@ -61,8 +61,7 @@ def command(
 
     one_form(as_json, as_csv)
     arguments = choices(**given)
-    if arguments["settings"] or arguments["scales"]:
-        tell_without_effect([make_request(net, hw, **arguments)])
+    tell_without_effect([make_request(net, hw, **arguments)])
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
     if html is not None:

@@ -10,6 +10,8 @@ from archsim.trace.kinds.general import Collective, Stated
 from archsim.trace.registry import registered
 from archsim.trace.trace import BoundOp
 
+BOUNDED = ("traffic", "stated", "collective")  # op kinds of which only a bound may be known
+STRICT = "--strict refuses them"  # the way to an error in place of a bound
 SHOWN = 5  # operators that a sentence names
 
 

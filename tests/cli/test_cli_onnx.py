@@ -158,3 +158,16 @@ def test_a_comparison_takes_the_batch_by_the_name_that_the_model_has_or_that_it_
     assert archsim.compare(fixed, "gtx_1080,i7_6700k").contenders[0].estimate.batch == 2
     result = cli("compare", "--net", cnn, *words, "--bind", "batch=8", "--batch", "1,4")
     assert result.code == EXIT["bad input"] or "--batch says 1" in result.err
+
+
+def test_every_command_says_what_is_only_a_bound(cli: Cli, odd: str):
+    words = {
+        "compare": ("--hw", "gtx_1080,i7_6700k"), "sweep": (*ON, "--vary", "batch=1,2"), "explain": ON, "tune": ON,
+        "sensitivity": (*ON, "--keys", "sm.count"), "search": (*ON, "--vary", "sm.count=10,20", "--minimise", "latency"),
+        "whatif": (*ON, "--to", "batch=2"), "estimate": ON,
+    }  # fmt: skip
+    for command, more in words.items():
+        result = cli(command, "--net", odd, *more)
+        assert result.code == 0, (command, result.err)
+        assert "1 op is not known here and counts as its memory traffic: my.Odd x 1" in result.err + result.out, command
+        assert cli(command, "--net", odd, *more, "--strict").code == EXIT["usage"], command
