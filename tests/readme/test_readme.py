@@ -165,8 +165,10 @@ def test_the_page_about_models_runs_from_the_first_model_to_the_last_answer(caps
 def test_the_torch_of_the_page_about_models_runs(tmp_path, monkeypatch):
     pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
-    (body,) = re.findall(r"```py\n(.*?)```", SOURCES["own-model.md"], re.S)
-    exec(compile(body, "own-model.md", "exec"), {})
+    blocks, words = re.findall(r"```py\n(.*?)```", SOURCES["own-model.md"], re.S), {}
+    assert len(blocks) == 2
+    for body in blocks:
+        exec(compile(body, "own-model.md", "exec"), words)
 
 
 def test_the_python_of_the_manual_runs(capsys):

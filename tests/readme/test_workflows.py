@@ -84,8 +84,10 @@ def container(package: Path, tmp_path: Path) -> Container:
         name = "my_gpu.toml" if kind == "toml" else "config.json" if "model_type" in text else "tiny.jsonl"
         (tmp_path / name).write_text(text, "utf-8")
     page = PAGES["own-model.md"]
-    blocks = (re.findall(rf"^```{kind}\n(.*?)^```", page, re.M | re.S)[0] for kind in ("python", "prototxt", "chakra"))
-    maker, network, nodes = blocks
+    blocks = (re.findall(rf"^```{kind}\n(.*?)^```", page, re.M | re.S)[0] for kind in ("python", "prototxt", "chakra", "config"))
+    maker, network, nodes, config = blocks
+    (tmp_path / "small").mkdir()
+    (tmp_path / "small" / "config.json").write_text(config, "utf-8")
     (tmp_path / "deploy.prototxt").write_text(network, "utf-8")
     (tmp_path / "workload.json").write_text(nodes, "utf-8")
     (tmp_path / "recorded.json").write_text(recorded(small(4)), "utf-8")

@@ -43,6 +43,19 @@ def test_a_recorded_model_is_that_of_its_program(tmp_path: Path, name: str):
     assert found.source == "Chakra execution trace, recorded by PyTorch"
 
 
+def test_what_torch_2_15_recorded_is_the_model_that_ran(tmp_path: Path):
+    found = {}
+    for name in ("small", "encoder"):
+        found[name] = load(str(written(gzip.decompress((EXPORTS / f"{name}.chakra.json.gz").read_bytes()).decode(), tmp_path)))
+    small, encoder = found["small"].bind(), found["encoder"].bind()
+    kinds = ["conv2d", "batch_norm", "relu", "global_avg_pool", "reshape", "linear"]
+    assert [op.kind.op for op in small.ops] == kinds
+    assert (small.parameters, small.macs) == (3 * 9 * 32 + 32 + 64 + 330, 4 * (9 * 3 * 32 * 32 * 32 + 320))
+    layer = 3 * 64 * 65 + 64 * 65 + 128 * 65 + 64 * 129 + 2 * 128
+    assert encoder.parameters == 2 * layer
+    assert sum(op.kind.op == "attention" for op in encoder.ops) == 2
+
+
 def test_lists_may_be_texts_as_a_converter_writes_them_and_the_file_binary(tmp_path: Path):
     text = recorded(small(4), quoted=True)
     found = load(str(written(text, tmp_path)))

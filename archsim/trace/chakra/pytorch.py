@@ -141,6 +141,7 @@ class _Recorded:
 
     name: str
     made: dict[int, str] = field(default_factory=dict)  # the tensor of an id, as it is now
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     given: dict[str, _Seen] = field(default_factory=dict)
     learned: set[str] = field(default_factory=set)
     source: dict[str, str] = field(default_factory=dict)  # tensors with the values of others
@@ -161,7 +162,8 @@ class _Recorded:
         results = _tensors(read_list(node.outputs.values), read_list(node.outputs.types))
         for number, value in enumerate(results):
             if isinstance(value, list | tuple) and value and isinstance(value[0], int):
-                self.made[value[0]] = name if len(made) == 1 else f"{name}.{number}"
+                result = self.made[value[0]] = name if len(made) == 1 else f"{name}.{number}"
+                self.shapes[result] = made[number] if number < len(made) else ()
         if kind in SAME_VALUES and args and isinstance(args[0], dict):
             self.source[name] = args[0]["tensor"]
         target = f"{node.name.replace('::', '.')}.{overload[1] if overload else 'default'}"
@@ -181,10 +183,11 @@ class _Recorded:
     def _tensor(self, value: Any, shape: Any, type: str) -> Any:
         if not isinstance(value, list | tuple) or not value or not isinstance(value[0], int) or "nullptr" in type:
             return None
-        if value[0] not in self.made:
-            name = self.made[value[0]] = f"tensor_{value[0]}"
-            sizes = tuple(shape) if isinstance(shape, list | tuple) else ()
-            self.given[name] = _Seen(shape=_checked(sizes), type=type[len("Tensor(") :].rstrip(")"))
+        sizes = _checked(tuple(shape) if isinstance(shape, list | tuple) else ())
+        if self.shapes.get(self.made.get(value[0], "")) != sizes:  # the number of one that is gone may be that of another
+            name = f"tensor_{value[0]}"
+            name = self.made[value[0]] = f"{name}_{len(self.given)}" if name in self.given else name
+            self.given[name], self.shapes[name] = _Seen(shape=sizes, type=type[len("Tensor(") :].rstrip(")")), sizes
         return {"tensor": self.made[value[0]]}
 
     def _learn(self, argument: Any) -> None:
