@@ -12,12 +12,25 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.version import __version__
 
 __all__ = [
-    "Estimate", "PowerEstimate", "__version__", "compare", "estimate", "llm", "power", "register_op", "sweep", "trace", "tune",
-    "validate", "whatif",
+    "Estimate", "PowerEstimate", "__version__", "compare", "estimate", "llm", "power", "profile", "register_op", "sweep", "trace",
+    "tune", "validate", "whatif",
 ]  # fmt: skip
 
 if TYPE_CHECKING:
-    from archsim.api import Estimate, PowerEstimate, compare, estimate, llm, power, register_op, sweep, tune, validate, whatif
+    from archsim.api import (
+        Estimate,
+        PowerEstimate,
+        compare,
+        estimate,
+        llm,
+        power,
+        profile,
+        register_op,
+        sweep,
+        tune,
+        validate,
+        whatif,
+    )
 
 
 def __getattr__(name: str) -> Any:

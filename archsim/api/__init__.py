@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from archsim.api.functions import compare, estimate, llm, power, register_op, sweep, tune, validate, whatif
+from archsim.api.functions import compare, estimate, llm, power, profile, register_op, sweep, tune, validate, whatif
 from archsim.api.shown import presentation_of
 from archsim.base.answer import Answer
 from archsim.estimation.power import PowerEstimate
 from archsim.estimation.result import Estimate
 
 __all__ = [
-    "Estimate", "PowerEstimate", "compare", "estimate", "llm", "power", "register_op", "sweep", "tune", "validate", "whatif",
+    "Estimate", "PowerEstimate", "compare", "estimate", "llm", "power", "profile", "register_op", "sweep", "tune", "validate",
+    "whatif",
 ]  # fmt: skip
 
 Answer.presented_by = presentation_of

@@ -64,6 +64,22 @@ class EstimateWords(RunWords, WallWords, total=False):
     """The words of one estimate."""
 
 
+class ProfileWords(DeviceWords, total=False):
+    """How the run of a profile is predicted: all but what the profile says itself."""
+
+    strict: bool
+    precision: str
+    stack: Name
+    threads: int | str
+    clock: float | str
+    memory_clock: float | str
+    power_limit: float | str
+    power_mode: str
+    fidelity: str
+    traffic: str
+    host_cpu: Name
+
+
 class BuyingWords(CommonWords, WallWords, total=False):
     """The same with what a buyer says: prices, use, and the size of the work."""
 

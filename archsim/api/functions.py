@@ -12,6 +12,7 @@ from archsim.api.arguments import (
     EstimateWords,
     Name,
     Names,
+    ProfileWords,
     RunWords,
     check_names,
     device_arguments,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from archsim.generation.estimate import GenerationEstimate
     from archsim.schedule.observer import Observer
     from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
     from archsim.trace.registry import WorkRule
@@ -183,6 +185,20 @@ def whatif(
     check_names("to", other, CHANGES)
     moved = {key: READ.get(key, text)(key, value) for key, value in other.items()}
     return of(text("net", net), text("hw", hw), arguments, moved, yes_or_no("area", area))
+
+
+def profile(file: Name, hw: Name, *, ran_at: float | str | None = None, **words: Unpack[ProfileWords]) -> ProfileComparison:
+    """What a profiler recorded beside the prediction of the same run, and what the gap is made of, as `archsim profile`.
+
+    file: a Chrome trace of PyTorch's profiler, a profile of onnxruntime, or a csv of `nsys stats`
+    ran_at: core clock at which the device ran ("1.2GHz")
+
+    Raises ArchsimError: InputError for the file, Unsupported for one that holds no network, and those of `estimate`.
+    """
+    from archsim.study.profiled import compare_profile
+
+    clock = None if ran_at is None else quantity("Hz")("ran_at", ran_at)
+    return compare_profile(text("file", file), text("hw", hw), ran_at=clock, **run_arguments("profile", words, ProfileWords))
 
 
 def compare(

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from archsim.estimation.result import Estimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
     from archsim.validation.evaluation import Validation
@@ -173,6 +174,24 @@ def _llm_page(g: GenerationEstimate) -> str:
     return llm_page(g)
 
 
+def _profile_table(p: ProfileComparison) -> str:
+    from archsim.report.profile import profile_table
+
+    return profile_table(p)
+
+
+def _profile_record(p: ProfileComparison) -> Any:
+    from archsim.report.profile import profile_record
+
+    return profile_record(p)
+
+
+def _profile_page(p: ProfileComparison) -> str:
+    from archsim.report.profile_page import profile_page
+
+    return profile_page(p)
+
+
 FORMS = {
     "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
@@ -182,5 +201,6 @@ FORMS = {
     "PowerEstimate": Presentation(table=_power_table, record=_power_record),
     "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
     "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
+    "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record),
 }

@@ -34,6 +34,7 @@ LIMITS = {
     "prototxt": InputLimit(size=4 * MIB, depth=16, entries=200_000),
     "onnx": InputLimit(size=(1 << 31) - 1, depth=32, entries=30_000),  # weights are not read; entries are nodes
     "chakra": InputLimit(size=64 * MIB, depth=32, entries=30_000),
+    "profile": InputLimit(size=16 << 30, depth=32, entries=50_000_000),  # read event by event; entries are events
     "measurements": InputLimit(size=64 * MIB, depth=1, entries=1_000_000),
     "prices": InputLimit(size=MIB, depth=1, entries=10_000),
     "shares": InputLimit(size=4 * MIB, depth=1, entries=20_000),

@@ -31,6 +31,7 @@ COMMANDS = {
     "search": ("archsim.cli.search", "Find the best device within conditions, or what a target takes."),
     "tune": ("archsim.cli.tune", "Find the best clocks, power limit and batch of a device, by energy or time."),
     "simulate": ("archsim.cli.simulate", "Serving, training on several devices, all-reduce: queues and shared links."),
+    "profile": ("archsim.cli.profile", "What a profiler recorded beside the prediction, and what the gap is made of."),
     "cache": ("archsim.cli.cache", "Simulate a cache hierarchy on the addresses of a program or a layer."),
     "validate": ("archsim.cli.validate", "Compare predictions with published measurements, or with yours."),
     "calibrate": ("archsim.cli.calibrate", "Fit the model's constants to measurements."),

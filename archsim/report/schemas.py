@@ -142,6 +142,13 @@ def whatif() -> Schema:
     })  # fmt: skip
 
 
+def profile() -> Schema:
+    """`archsim profile --json`."""
+    from archsim.study.profiled import SCHEMA, ProfileComparison
+
+    return merged(table({"schema": _named(SCHEMA)}), record_of(ProfileComparison))
+
+
 def sensitivity() -> Schema:
     """`archsim sensitivity --json`."""
     from archsim.report.sensitivity import SCHEMA
@@ -348,7 +355,7 @@ def sweep() -> Schema:
 SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
     for function in (estimate, power, llm, compare, curves, whatif, sensitivity, search, target, tune, serve, serve_llm,
-                     train, allreduce, cache,
+                     profile, train, allreduce, cache,
                      explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 

@@ -31,6 +31,7 @@ OUTPUTS: dict[str, list[tuple[str, ...]]] = {
                ("search", "--net", "alexnet", "--hw", "i7_6700k", "--minimise", "latency", "--vary", "batch=1,2")],
     "tune": [("tune", *ONE, "--vary", "clock=1GHz:1.6GHz:100MHz"), ("tune", *ONE, "--where", "latency < 1us", "--clock", "1GHz"),
              ("tune", "--net", "alexnet", "--hw", "i7_6700k", "--vary", "batch=1,2")],
+    "profile": [("profile", "tests/trace/profiles/torch_cpu_cnn.json", "--hw", "i7_6700k")],
     "target": [("search", *ONE, "--target", "throughput=1000/s"), ("search", *ONE, "--target", "latency=1us")],
     "serve": [("simulate", "serve", *ONE, "--rate", "50/s", "--requests", "500"),
               ("simulate", "serve", *ONE, "--scenario", "Offline", "--requests", "100"),

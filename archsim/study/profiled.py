@@ -1,0 +1,246 @@
+"""A profile beside the prediction of the same run: op by op, kernel by kernel, and what the gap between the totals is made of.
+
+    measured - predicted = (idle - predicted wait for the host) - overlap of kernels
+                           + sum over ops of (measured - predicted) + kernels and calls without a prediction
+
+measured: from the first kernel (or call, on a CPU) of the run to the end of the last [s]
+idle: time of it in which nothing ran on the device [s]
+Each term is charged to one named cause (`archsim.study.profile_gap`); the causes add up to the gap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from archsim.base.answer import Answer
+from archsim.base.errors import ArgumentError
+from archsim.device.variant import device_fields
+from archsim.estimation.estimate import estimate_of
+from archsim.estimation.request import Request, make_request
+from archsim.estimation.result import Estimate, OpEstimate
+from archsim.study.profile_gap import GapCause, gap_of
+from archsim.study.profile_rows import MeasuredKernel, NotMatched, PredictedKernel, ProfiledOp, TimelinePiece
+from archsim.trace.held import hold
+from archsim.trace.profiles.network import ProfiledNetwork, network_of
+from archsim.trace.profiles.reader import read
+from archsim.trace.profiles.record import Profile, ProfiledCall
+
+SCHEMA = "archsim-profile/1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfileComparison(Answer):
+    """A profile beside the prediction of its run.
+
+    path, source: the file, and the tool that wrote it
+    run_s: time of each recorded run [s], of which `shown` is the one compared, that of the median
+    measured_s, predicted_s: of the whole run; busy_s: time in which the device worked, idle_s: the rest
+    wait_s: time in which the device is predicted to wait for the host
+    gap: what measured - predicted is made of; the causes add up to it, largest first
+    not_matched: calls and kernels without a prediction
+    """
+
+    path: str
+    source: str
+    network: str
+    hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
+    stack: str
+    precision: str
+    batch: int
+    run_s: tuple[float, ...]
+    shown: int
+    measured_s: float
+    busy_s: float
+    idle_s: float
+    overlap_s: float
+    predicted_s: float
+    wait_s: float
+    gap: tuple[GapCause, ...]
+    ops: tuple[ProfiledOp, ...]
+    not_matched: tuple[NotMatched, ...]
+    measured_timeline: tuple[TimelinePiece, ...]
+    predicted_timeline: tuple[TimelinePiece, ...]
+    notes: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+def compare_profile(path: str, hw: str, *, ran_at: float | None = None, **choices: Any) -> ProfileComparison:
+    """The comparison of a profile with a device; `choices` are those of `make_request`, without network, batch and task.
+
+    ran_at: core clock at which the device ran [Hz]; what it changes in the prediction is a cause of its own
+    Raises MissingFile, InputError for the file, Unsupported for one without shapes, and what `make_request` raises.
+    """
+    profile = read(Path(path))
+    network = network_of(profile)
+    precision = choices.pop("precision", None) or (network.trace.dtype if network.trace.dtype != "fp32" else None)
+    if ran_at is not None and choices.get("clock") is not None:
+        raise ArgumentError("ran_at: the clock at which the device ran; clock names the one of the prediction: give one of them")
+    request = make_request(hold(network.trace), hw, precision=precision, **choices)
+    result = estimate_of(request, references=False)
+    slow = None
+    if ran_at is not None:
+        slow = estimate_of(make_request(hold(network.trace), hw, precision=precision, **{**choices, "clock": ran_at}), False)
+    return compared(profile, network, request, result, slow)
+
+
+def compared(
+    profile: Profile, network: ProfiledNetwork, request: Request, result: Estimate, slow: Estimate | None = None
+) -> ProfileComparison:  # fmt: skip
+    """The comparison of a profile with an estimate of its network; `slow` is that at the clock at which it ran."""
+    host = not profile.kernels
+    ops, apart = _ops(profile, network, result, host)
+    missed = _missed(profile, network, host)
+    spans = [(one.start_s, one.start_s + one.duration_s) for one in (profile.calls if host else profile.kernels)]
+    busy, summed = union(spans), math.fsum(end - start for start, end in spans)
+    measured = max(end for _, end in spans) - min(start for start, _ in spans)
+    wait = 0.0 if host else result.host_wait_s  # the calls of a CPU hold their own dispatch
+    causes = gap_of(
+        ops=ops, missed=missed, idle_s=measured - busy, wait_s=wait, overlap_s=summed - busy, unmeasured_s=apart,
+        clock_s=None if slow is None else slow.latency_s - result.latency_s, precision=request.precision,
+    )  # fmt: skip
+    ops = [replace(one, cause=causes.of_op.get(one.name, "")) for one in ops]
+    missed = [replace(one, cause=causes.of_missed.get((one.name, one.why), "")) for one in missed]
+    return ProfileComparison(
+        path=profile.path, source=profile.source, network=network.trace.name, **device_fields(request.spec),
+        stack=request.stack.id, precision=request.precision, batch=request.batch, run_s=profile.run_s, shown=profile.shown,
+        measured_s=measured, busy_s=busy, idle_s=measured - busy, overlap_s=summed - busy, predicted_s=result.latency_s,
+        wait_s=wait, gap=causes.causes, ops=tuple(ops), not_matched=tuple(missed),
+        measured_timeline=_measured(profile, network, host), predicted_timeline=_predicted(result, network),
+        notes=(*profile.notes, *request.notes), warnings=result.warnings,
+    )  # fmt: skip
+
+
+def union(spans: Iterable[tuple[float, float]]) -> float:
+    """The time that intervals cover together [s].
+
+    >>> union([(0, 2), (1, 3), (5, 6)])
+    4.0
+    """
+    total, reach = 0.0, -math.inf
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, reach))
+        reach = max(reach, end)
+    return total
+
+
+def _op_of(name: str, calls: Mapping[str, tuple[int, ...]]) -> str:
+    """The op of the network that one of the estimate is part of: parts of an attention bear its name with a dot behind."""
+    while name and name not in calls:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def _ops(
+    profile: Profile, network: ProfiledNetwork, result: Estimate, host: bool
+) -> tuple[list[ProfiledOp], float]:  # fmt: skip
+    """The ops with both times, in the order of the calls; and the time predicted for ops without calls [s]."""
+    groups: dict[tuple[int, ...], list[OpEstimate]] = {}
+    names: dict[tuple[int, ...], str] = {}
+    apart = 0.0
+    for op in result.ops:
+        name = _op_of(op.name, network.calls)
+        if name:
+            group = network.calls[name]
+            groups.setdefault(group, []).append(op)
+            names[group] = name.partition("/")[0]
+        else:
+            apart += _time(op, host)
+    launched: dict[int, list[Any]] = {}
+    for kernel in profile.kernels:
+        if kernel.call is not None:
+            launched.setdefault(kernel.call, []).append(kernel)
+    found = []
+    for group, parts in sorted(groups.items()):
+        kernels = [kernel for place in group for kernel in launched.get(place, [])]
+        calls = [profile.calls[place] for place in group]
+        timed: Sequence[Any] = calls if host else kernels
+        longest = max(parts, key=lambda op: op.time_s)
+        found.append(ProfiledOp(
+            name=names[group], kind=_kind_of(parts, longest), operators=tuple([call.operator for call in calls]),
+            start_s=min((one.start_s for one in timed), default=calls[0].start_s),
+            measured_s=math.fsum(one.duration_s for one in timed),
+            predicted_s=math.fsum(_time(op, host) for op in parts), bound=longest.bound,
+            flop=math.fsum(op.flop for op in parts), kernels=_counted(kernels),
+            predicted_kernels=tuple([PredictedKernel(name=k.name, role=k.role, time_s=k.time_s)
+                                     for op in parts for k in op.kernels]),
+            cause=_within(calls),
+        ))  # fmt: skip
+    return found, apart
+
+
+def _time(op: OpEstimate, host: bool) -> float:
+    """What a call of a CPU takes with its dispatch, and the kernels of a GPU without [s]."""
+    return op.time_s if host else op.time_s - op.wait_s
+
+
+def _kind_of(parts: Sequence[OpEstimate], longest: OpEstimate) -> str:
+    return next((op.kind for op in parts if op.kind == "attention"), longest.kind)
+
+
+def _within(calls: Sequence[ProfiledCall]) -> str:
+    """What the calls say of how attention ran: apart, or not at all."""
+    inner = {name for call in calls for name in (call.operator, *call.within)}
+    return "apart" if len(calls) > 1 or any("attention_math" in name for name in inner) else ""
+
+
+def _counted(kernels: Iterable[Any]) -> tuple[MeasuredKernel, ...]:
+    times: dict[str, list[float]] = {}
+    for kernel in kernels:
+        times.setdefault(kernel.name, []).append(kernel.duration_s)
+    return tuple([MeasuredKernel(name=name, count=len(each), time_s=math.fsum(each)) for name, each in times.items()])
+
+
+def _missed(profile: Profile, network: ProfiledNetwork, host: bool) -> list[NotMatched]:
+    """Calls and kernels that are part of no op, those that took longest first."""
+    why = {one.call: one.why for one in network.left_out}
+    inside = {place for group in network.calls.values() for place in group}
+    times: dict[tuple[str, str], list[float]] = {}
+    if host:
+        for place, call in enumerate(profile.calls):
+            if place not in inside:
+                times.setdefault((call.operator, why.get(place, "")), []).append(call.duration_s)
+    for kernel in profile.kernels:
+        if kernel.call is None:
+            said = "copy" if kernel.copy else "no call is known to have launched it"
+            times.setdefault((kernel.name, said), []).append(kernel.duration_s)
+        elif kernel.call not in inside:
+            times.setdefault((profile.calls[kernel.call].operator, why.get(kernel.call, "")), []).append(kernel.duration_s)
+    found = [NotMatched(name=name, count=len(each), time_s=math.fsum(each), why=said, cause="")
+             for (name, said), each in times.items()]  # fmt: skip
+    return sorted(found, key=lambda one: -one.time_s)
+
+
+def _measured(profile: Profile, network: ProfiledNetwork, host: bool) -> tuple[TimelinePiece, ...]:
+    op_of = {place: name for name, group in network.calls.items() for place in group}
+    found = []
+    if host:
+        for place, call in enumerate(profile.calls):
+            found.append(TimelinePiece(name=op_of.get(place, call.operator), start_s=call.start_s, kind=call.operator,
+                                       end_s=call.start_s + call.duration_s, track="measured"))  # fmt: skip
+        return tuple(found)
+    first = profile.kernels[0].start_s
+    for kernel in profile.kernels:
+        caller = "kernel" if kernel.call is None else profile.calls[kernel.call].operator
+        found.append(TimelinePiece(
+            name=kernel.name, start_s=kernel.start_s - first, end_s=kernel.start_s + kernel.duration_s - first,
+            kind="copy" if kernel.copy else caller, track="measured",
+        ))  # fmt: skip
+    return tuple(found)
+
+
+def _predicted(result: Estimate, network: ProfiledNetwork) -> tuple[TimelinePiece, ...]:
+    """The ops one after the other, each behind its wait for the host."""
+    found, now = [], 0.0
+    for op in result.ops:
+        end = now + op.time_s
+        if op.time_s > op.wait_s:
+            found.append(TimelinePiece(name=op.name, start_s=now + op.wait_s, end_s=end, kind=op.kind, track="predicted"))
+        now = end
+    return tuple(found)
+

@@ -1,0 +1,100 @@
+"""Which of nested calls count: of a nest the outermost one that is known here, or of unknown ones the outermost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from archsim.trace.readers.aten_rules import RULES
+
+CALL = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_][\w.]*)")
+NO_OPS = ("c10d", "nccl", "autograd", "profiler", "cuda", "cudart", "record_function", "torch")  # only start others
+# operators that only change how a tensor is seen, or make one without reading any
+VIEWS = frozenset((
+    "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
+    "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
+    "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
+    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item", "_local_scalar_dense",
+    "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout", "feature_dropout", "unfold",
+    "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange", "scalar_tensor", "new_zeros",
+    "new_ones", "new_full",
+))  # fmt: skip
+# of these, the operators that copy where the layout, the type or the device asks for it
+MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
+
+
+def operator_of(name: str) -> tuple[str, str]:
+    """Namespace and operator of a call, without the mark of one that works in place; empty for what is no call.
+
+    >>> operator_of("aten::add_"), operator_of("autograd::engine::evaluate_function: AddmmBackward0")
+    (('aten', 'add'), ('', ''))
+    """
+    found = CALL.fullmatch(name)
+    return (found[1], found[2].partition(".")[0].rstrip("_") or found[2]) if found else ("", "")
+
+
+def parents_of(starts: Sequence[float], durations: Sequence[float], threads: Sequence[int]) -> list[int]:
+    """For each call, in the order in which they began, the call that it ran within; -1 for none."""
+    open_: dict[int, list[int]] = {}
+    found = []
+    for i, (start, duration, thread) in enumerate(zip(starts, durations, threads, strict=True)):
+        stack = open_.setdefault(thread, [])
+        while stack and starts[stack[-1]] + durations[stack[-1]] < start + min(duration, 1e-9):
+            stack.pop()
+        while stack and starts[stack[-1]] + durations[stack[-1]] <= start and duration > 0:
+            stack.pop()
+        found.append(stack[-1] if stack else -1)
+        stack.append(i)
+    return found
+
+
+def counted_calls(
+    starts: Sequence[float], durations: Sequence[float], threads: Sequence[int], names: Sequence[str]
+) -> tuple[list[int], dict[int, int]]:
+    """The calls that count, in the order in which they began; and for each call within one of them, that one."""
+    parent = parents_of(starts, durations, threads)
+    called = [operator_of(name) for name in names]
+    known = [space == "aten" and kind in RULES and kind not in VIEWS for space, kind in called]
+    above = [False] * len(names)  # whether a known call runs inside
+    for i in range(len(names) - 1, -1, -1):
+        if parent[i] >= 0 and (known[i] or above[i]):
+            above[parent[i]] = True
+    chosen: list[int] = []
+    within: dict[int, int] = {}
+    for i, (space, kind) in enumerate(called):
+        if parent[i] in within:
+            within[i] = within[parent[i]]
+        elif kind and space not in NO_OPS and (known[i] or not above[i]):
+            chosen.append(i)
+            within[i] = i
+    return chosen, within
+
+
+def outermost(starts: Sequence[float], durations: Sequence[float], threads: Sequence[int]) -> list[int]:
+    """The places of the outermost calls of the thread that has most of them, in the order in which they began."""
+    order = sorted(range(len(starts)), key=lambda i: (starts[i], -durations[i]))
+    ends: dict[int, float] = {}
+    found: dict[int, list[int]] = {}
+    for i in order:
+        thread = threads[i]
+        if starts[i] >= ends.get(thread, float("-inf")):
+            found.setdefault(thread, []).append(i)
+            ends[thread] = starts[i] + durations[i]
+    return max(found.values(), key=len)
+
+
+def period(items: Sequence[int]) -> int:
+    """The length of the shortest beginning whose repetitions are all of the list; its own length where it repeats nothing.
+
+    >>> period([1, 2, 1, 2, 1, 2]), period([1, 2, 1])
+    (2, 3)
+    """
+    border = [0] * len(items)
+    k = 0
+    for i in range(1, len(items)):
+        while k and items[i] != items[k]:
+            k = border[k - 1]
+        k += items[i] == items[k]
+        border[i] = k
+    length = len(items) - border[-1] if items else 0
+    return length if items and len(items) % length == 0 else len(items)

@@ -1,0 +1,180 @@
+"""The network of a run: each call as ops by the reader of its framework, joined where shapes say that one feeds the next.
+
+A profile records no tensors, only their shapes. An argument is taken for the result of the last call before that made one of its
+shape, else of as many values; else it is an input of the network. Calls that only change how a tensor is seen, that copy it into
+another layout, or whose shapes were not recorded are no ops; what they took is reported as not matched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.trace.dims import Shape
+from archsim.trace.kinds.attention import Attention
+from archsim.trace.kinds.shaping import Reshape
+from archsim.trace.profiles.aten import model_of_aten
+from archsim.trace.profiles.attention import attentions
+from archsim.trace.profiles.nesting import operator_of
+from archsim.trace.profiles.record import Profile, ProfiledCall
+from archsim.trace.readers.model import ModelFile, checked
+from archsim.trace.readers.read import trace_at_batches
+from archsim.trace.trace import Op, Trace
+from archsim.trace.values import LONGEST_NAME
+
+INPUT = "input"
+
+
+class LeftOut(NamedTuple):
+    """A call that is no op of the network, and why."""
+
+    call: int
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledNetwork:
+    """A network with the calls that its ops stand for.
+
+    calls: for each op of the trace that has a time of its own, the places of its calls
+    left_out: the other calls
+    """
+
+    trace: Trace
+    calls: Mapping[str, tuple[int, ...]]
+    left_out: tuple[LeftOut, ...]
+
+
+def network_of(profile: Profile) -> ProfiledNetwork:
+    """The network. Raises Unsupported where no call has shapes, InputError for shapes that no network has."""
+    joined = _Joined(profile)
+    grouped = {place: group for group in attentions(profile.calls) for place in group.calls}
+    for place, call in enumerate(profile.calls):
+        group = grouped.get(place)
+        if group is not None:
+            if place == group.calls[-1]:
+                joined.attention(group.calls, group.heads, group.shapes)
+            continue
+        try:
+            model = model_of(call, place, profile.path)
+        except (Unsupported, InputError, ValueError) as error:
+            joined.left_out.append(LeftOut(place, _said(error)))
+            continue
+        if isinstance(model, str):
+            joined.left_out.append(LeftOut(place, model))
+        else:
+            joined.add(place, model)
+    if not joined.ops:
+        why = "no shapes were recorded (record_shapes=True)" if not profile.shapes else "no call is known here"
+        raise Unsupported(f"{profile.path}: holds no network: {why}; measured times alone need no network")
+    return joined.network()
+
+
+def model_of(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
+    """One call as a model of its own, or why it is no op."""
+    space, kind = operator_of(call.operator)
+    if space:
+        return model_of_aten(call, space, kind, f"{kind}_{place}", path)
+    return f"{call.operator} is no operator of ATen"
+
+
+def _said(error: Exception) -> str:
+    problems = error.problems[0] if isinstance(error, InputError) else str(error)
+    return problems.partition(": ")[2] if isinstance(error, Unsupported) and ": " in problems else problems
+
+
+@dataclass(slots=True)
+class _Joined:
+    """A network while calls join it."""
+
+    profile: Profile
+    ops: list[Op] = field(default_factory=list)
+    inputs: dict[str, Shape] = field(default_factory=dict)
+    made: dict[Shape, list[str]] = field(default_factory=dict)
+    sized: dict[int, list[tuple[str, Shape]]] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
+    calls: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
+    dtypes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, place: int, model: ModelFile) -> None:
+        """The ops of a call."""
+        try:
+            part = trace_of_call(model)
+        except ArchsimError as error:
+            self.left_out.append(LeftOut(place, _said(error)))
+            return
+        names: dict[str, str] = {}
+        indices = model.indices
+        for name, shape in part.inputs.items():
+            names[name] = self._input(_fixed(shape)) if name in indices else self._fed(_fixed(shape), set(names.values()))
+        self._count(model.dtype, part)
+        for op in part.ops:
+            shape = _fixed(op.shape)
+            inputs = tuple(names[name] for name in op.inputs)
+            names[op.name] = op.name
+            self.ops.append(Op(name=op.name, kind=op.kind, inputs=inputs, shape=shape))
+            self.calls[op.name] = (place,)
+        self._leave(part.ops[-1].name, _fixed(part.ops[-1].shape))
+
+    def attention(self, calls: tuple[int, ...], heads: int, shapes: Sequence[Shape]) -> None:
+        """One attention in place of the products around a softmax that were recorded."""
+        taken: set[str] = set()
+        fed = []
+        for shape in shapes:
+            fed.append(self._fed(shape, taken))
+            taken.add(fed[-1])
+        name = f"attention_{calls[0]}"
+        self.ops.append(Op(name=name, kind=Attention(heads=heads), inputs=tuple(fed), shape=shapes[0]))
+        self.calls[name] = calls
+        self._leave(name, shapes[0])
+
+    def _fed(self, shape: Shape, taken: set[str]) -> str:
+        """The tensor that an argument of this shape is taken for."""
+        for name in reversed(self.made.get(shape, [])):
+            if name not in taken:
+                self.unread.discard(name)
+                return name
+        for name, _ in reversed(self.sized.get(math.prod(shape), [])):
+            if name in self.unread and name not in taken:
+                self.unread.discard(name)
+                seen = f"{name}.view{len(self.ops)}"
+                self.ops.append(Op(name=seen, kind=Reshape(), inputs=(name,), shape=shape))
+                return seen
+        return self._input(shape)
+
+    def _input(self, shape: Shape) -> str:
+        name = f"{INPUT}_{len(self.inputs)}"
+        self.inputs[name] = shape
+        return name
+
+    def _leave(self, name: str, shape: Shape) -> None:
+        self.made.setdefault(shape, []).append(name)
+        self.sized.setdefault(math.prod(shape), []).append((name, shape))
+        self.unread.add(name)
+
+    def _count(self, dtype: str, part: Trace) -> None:
+        work = 1 + sum(op.flop for op in part.bind().ops)
+        self.dtypes[dtype] = self.dtypes.get(dtype, 0) + work
+
+    def network(self) -> ProfiledNetwork:
+        """All of it."""
+        name = Path(self.profile.path).name
+        plain = "".join(c if c.isprintable() else "?" for c in name)[: LONGEST_NAME - 8] or "profile"
+        most = max(self.dtypes, key=lambda name: self.dtypes[name]) if self.dtypes else "fp32"
+        trace = Trace(name=plain, inputs=self.inputs, ops=tuple(self.ops), dtype=most, source=self.profile.source)
+        return ProfiledNetwork(trace=trace, calls=self.calls, left_out=tuple(self.left_out))
+
+
+def trace_of_call(model: ModelFile) -> Trace:
+    """The ops of one call. Raises InputError or Unsupported."""
+    return trace_at_batches([checked(model)], ())
+
+
+def _fixed(shape: Sequence[int | str]) -> Shape:
+    return tuple(int(size) for size in shape)
+

@@ -1,0 +1,35 @@
+"""The profile in a file of any tool that is known here, by how the file begins."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from pathlib import Path
+
+from archsim.base.errors import InputError
+from archsim.base.files import read_head
+from archsim.trace.profiles.record import Profile
+
+HEAD = 1 << 16  # bytes from which the tool is recognised
+CHROME = re.compile(rb'\A\s*(\[|\{)')
+
+
+def read(path: Path) -> Profile:
+    """The profile. Raises MissingFile, or InputError for a file of another kind."""
+    head = read_head(path, HEAD)
+    if path.name.lower().endswith(".gz"):
+        head = _inflated(head, path)
+    head = head.removeprefix(b"\xef\xbb\xbf")
+    if not CHROME.match(head):
+        known = "is empty" if not head.strip() else "is no profile that is read here: a Chrome trace of PyTorch's profiler is"
+        raise InputError(str(path), known)
+    from archsim.trace.profiles.kineto import read as of_pytorch
+
+    return of_pytorch(path)
+
+
+def _inflated(head: bytes, path: Path) -> bytes:
+    try:
+        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
+    except zlib.error as error:
+        raise InputError(str(path), f"is not a gzip file ({error})") from None

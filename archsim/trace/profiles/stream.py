@@ -1,0 +1,193 @@
+"""Objects of a JSON file one by one, so that a file of gigabytes takes no more memory than its largest object.
+
+The file is a list of objects, or an object with such a list under one key: both forms of Chrome's trace event format. Each object
+is read by `json` itself; only the list around them is read here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import GZIP_RATIO
+from archsim.base.limits import LIMITS
+from archsim.trace.dims import short
+
+LIMIT = LIMITS["profile"]
+CHUNK = 1 << 20  # bytes that are read at once
+LARGEST_OBJECT = 1 << 20  # characters of one event
+LEAST_INFLATED = 1 << 20  # bytes; smaller files may inflate by any factor
+LONGEST_NUMBER = 25  # characters of a whole number
+SPACE = re.compile(r"[ \t\n\r]*")
+
+
+def _constant(text: str) -> NoReturn:
+    raise ValueError(f"has {text}, which is no number")
+
+
+def _whole(text: str) -> int:
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(f"has a number of {len(text)} digits")
+    return int(text)
+
+
+DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_whole)
+
+
+def events(path: Path, key: str) -> Iterator[dict[str, Any]]:
+    """The objects of a list, or of the list under `key`. Raises MissingFile or InputError with the place of what is wrong."""
+    try:
+        if not path.exists():
+            raise MissingFile(f"{path}: no such file")
+        if path.is_dir():
+            raise InputError(str(path), "is a folder, not a file")
+        with path.open("rb") as stream:
+            yield from _JsonText(path, stream).listed(key)
+    except OSError as error:
+        raise InputError(str(path), f"cannot be read ({error.strerror or error})") from None
+
+
+class _JsonText:
+    """A file while it is read: some text of it, and the place within."""
+
+    def __init__(self, path: Path, stream: IO[bytes]) -> None:
+        self.path, self.pieces = str(path), _pieces(path, stream)
+        self.text, self.at, self.before, self.ended = "", 0, 0, False
+
+    def wrong(self, said: str) -> InputError:
+        """The error at this place."""
+        return InputError(self.path, f"character {self.before + self.at}: {said}")
+
+    def more(self) -> bool:
+        """Read on; False at the end of the file."""
+        self.before += self.at
+        piece = next(self.pieces, None)
+        self.text, self.at = self.text[self.at :] + (piece or ""), 0
+        self.ended = piece is None
+        return not self.ended
+
+    def next(self) -> str:
+        """The next character that is no space; empty at the end."""
+        while True:
+            match = SPACE.match(self.text, self.at)
+            self.at = match.end() if match else self.at
+            if self.at < len(self.text):
+                return self.text[self.at]
+            if not self.more():
+                return ""
+
+    def expect(self, *wanted: str) -> str:
+        """The next character, which must be one of these."""
+        found = self.next()
+        if found not in wanted or not found:
+            said = f"has {short(found)}" if found else "ends"
+            raise self.wrong(f"{said} where {' or '.join(map(repr, wanted))} is expected: it is no JSON, or cut off")
+        self.at += 1
+        return found
+
+    def value(self) -> Any:
+        """The next JSON value."""
+        self.next()
+        while True:
+            try:
+                found, end = DECODER.raw_decode(self.text, self.at)
+                if end < len(self.text) or self.ended:
+                    self.at = end
+                    return found
+            except json.JSONDecodeError as error:
+                if self.ended:
+                    raise self.wrong(f"is not JSON, or cut off ({error.msg})") from None
+            except RecursionError:
+                raise self.wrong("is nested too deeply") from None
+            except ValueError as error:
+                raise self.wrong(str(error)) from None
+            if len(self.text) - self.at > LARGEST_OBJECT:
+                raise self.wrong(f"is not JSON, or has a value of more than {LARGEST_OBJECT} characters")
+            self.more()
+
+    def listed(self, key: str) -> Iterator[dict[str, Any]]:
+        """The objects of the list."""
+        if not self.next():
+            raise InputError(self.path, "is empty")
+        if self.expect("[", "{") == "[":
+            yield from self.items("")
+        else:
+            yield from self.under(key)
+        if self.next():
+            raise self.wrong("has more behind its end")
+
+    def under(self, key: str) -> Iterator[dict[str, Any]]:
+        """The objects of the list under a key of an object that has begun."""
+        found = False
+        if self.next() == "}":
+            self.at += 1
+        else:
+            while True:
+                if self.next() != '"':
+                    self.expect('"')
+                name = self.value()
+                self.expect(":")
+                if name == key and not found:
+                    found = True
+                    self.expect("[")
+                    yield from self.items(key)
+                else:
+                    self.value()
+                if self.expect(",", "}") == "}":
+                    break
+        if not found:
+            raise InputError(self.path, f"has no list {key!r}: it is no profile that is read here")
+
+    def items(self, key: str) -> Iterator[dict[str, Any]]:
+        """The objects of a list that has begun."""
+        if self.next() == "]":
+            self.at += 1
+            return
+        for count in range(LIMIT.entries):
+            found = self.value()
+            if type(found) is not dict:
+                raise InputError(self.path, f"event {count} of its list{f' {key!r}' if key else ''} is no object")
+            yield found
+            if self.expect(",", "]") == "]":
+                return
+        raise InputError(self.path, f"has more than {LIMIT.entries} events; refused")
+
+
+def _pieces(path: Path, stream: IO[bytes]) -> Iterator[str]:
+    """The text of a file, inflated where its name ends in `.gz`."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    read = 0
+    try:
+        for data in _inflated(path, stream) if path.name.lower().endswith(".gz") else iter(lambda: stream.read(CHUNK), b""):
+            read += len(data)
+            if read > LIMIT.size:
+                raise InputError(str(path), f"is larger than {LIMIT.size} bytes")
+            yield decoder.decode(data)
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError as error:
+        raise InputError(str(path), f"is not UTF-8 text (near byte {max(0, read - CHUNK) + error.start})") from None
+
+
+def _inflated(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
+    inflate, packed, made = zlib.decompressobj(wbits=31), 0, 0
+    try:
+        while data := stream.read(CHUNK):
+            packed += len(data)
+            while data:
+                found = inflate.decompress(data, CHUNK)
+                data = inflate.unconsumed_tail
+                made += len(found)
+                if made > max(LEAST_INFLATED, GZIP_RATIO * packed):
+                    raise InputError(str(path), f"inflates to more than {GZIP_RATIO} times its size; refused")
+                if found:
+                    yield found
+    except zlib.error as error:
+        raise InputError(str(path), f"is not a gzip file ({error})") from None
+    if not inflate.eof:
+        raise InputError(str(path), "is a truncated gzip file")

@@ -1,0 +1,44 @@
+"""Profiles beside predictions: what is read of real files, and a gap whose causes add up."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import archsim
+from archsim.trace.profiles.network import network_of
+from archsim.trace.profiles.reader import read
+
+FOLDER = Path(__file__).parents[1] / "trace" / "profiles"
+CNN, ATTENTION = FOLDER / "torch_cpu_cnn.json", FOLDER / "torch_cpu_attention.json.gz"
+
+
+def test_a_recorded_network_has_the_ops_that_ran() -> None:
+    profile = read(CNN)
+    network = network_of(profile)
+    assert len(profile.run_s) == 3
+    assert [(op.kind.op, op.shape) for op in network.trace.ops if op.kind.op != "reshape"] == [
+        ("conv2d", (4, 16, 32, 32)), ("batch_norm", (4, 16, 32, 32)), ("relu", (4, 16, 32, 32)), ("max_pool", (4, 16, 16, 16)),
+        ("conv2d", (4, 32, 8, 8)), ("relu", (4, 32, 8, 8)), ("global_avg_pool", (4, 32, 1, 1)), ("linear", (4, 10)),
+    ]  # fmt: skip
+    assert network.trace.bind().macs == 4 * (16 * 27 * 32 * 32 + 32 * 16 * 9 * 8 * 8 + 320)
+    assert not network.left_out
+
+
+def test_products_around_a_softmax_are_one_attention_that_was_not_fused() -> None:
+    found = archsim.profile(ATTENTION, "i7_6700k", stack="pytorch-cpu")
+    kinds = {op.name: (op.kind, op.cause) for op in found.ops}
+    assert kinds["attention_7"] == ("attention", "attention not fused")
+    assert kinds["scaled_dot_product_attention_15"][1] != "attention not fused"
+    assert [op.operators for op in found.ops if op.name == "attention_7"] == [
+        ("aten::matmul", "aten::div", "aten::softmax", "aten::matmul")
+    ]
+    assert {one.name for one in found.not_matched} >= {"aten::view", "aten::reshape"}
+
+
+def test_the_causes_add_up_to_the_gap() -> None:
+    for path in (CNN, ATTENTION):
+        found = archsim.profile(path, "i7_6700k", stack="pytorch-cpu")
+        assert math.isclose(math.fsum(one.time_s for one in found.gap), found.measured_s - found.predicted_s, rel_tol=1e-9)
+        assert math.isclose(found.busy_s + found.idle_s, found.measured_s)
+        assert math.isclose(math.fsum(op.predicted_s for op in found.ops), found.predicted_s, rel_tol=1e-9)
