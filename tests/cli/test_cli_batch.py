@@ -39,7 +39,7 @@ def test_the_batch_of_the_file_is_that_of_the_estimate(cli: Any, net: str, tmp_p
 
 
 @pytest.mark.parametrize("words", [
-    ("estimate", "--batch", "64"), ("estimate", "--batch", "1"), ("compare", "--batch", "1,16"), ("compare",),
+    ("estimate", "--batch", "64"), ("estimate", "--batch", "1"), ("compare", "--batch", "1,16"), ("compare", "--batch", "8"),
     ("explain", "--batch", "2"), ("cache", "--layer", "conv1", "--batch", "2"), ("sensitivity", "--batch", "64"),
     ("whatif", "--to", "batch=64"), ("simulate", "train", "--batch", "32"), ("simulate", "serve", "--rate", "10/s"),
     ("simulate", "serve", "--rate", "10/s", "--batching", "max=4"),

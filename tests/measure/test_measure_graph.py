@@ -19,7 +19,7 @@ from ..each import each
 from ..networks import load
 
 NOT_AT_INFERENCE = {"update", "cross_entropy"}
-READ_ONLY = {"group_norm", "element_wise", "reduce", "gather", "traffic"}  # of models that were read
+READ_ONLY = {"group_norm", "element_wise", "reduce", "gather", "traffic", "stated", "collective"}  # of models that were read
 READ_ONLY |= {"gated", "experts", "latent_attention"}
 
 
