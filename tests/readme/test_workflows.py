@@ -90,6 +90,7 @@ def container(package: Path, tmp_path: Path) -> Container:
     (tmp_path / "small" / "config.json").write_text(config, "utf-8")
     (tmp_path / "deploy.prototxt").write_text(network, "utf-8")
     (tmp_path / "workload.json").write_text(nodes, "utf-8")
+    shutil.copy(ROOT / "tests" / "trace" / "profiles" / "torch_cpu_cnn.json", tmp_path / "trace.json")
     (tmp_path / "recorded.json").write_text(recorded(small(4)), "utf-8")
     subprocess.run([sys.executable, "-c", maker], cwd=tmp_path, check=True)
     return found
