@@ -190,7 +190,7 @@ def whatif(
 def profile(file: Name, hw: Name, *, ran_at: float | str | None = None, **words: Unpack[ProfileWords]) -> ProfileComparison:
     """What a profiler recorded beside the prediction of the same run, and what the gap is made of, as `archsim profile`.
 
-    file: a Chrome trace of PyTorch's profiler, a profile of onnxruntime, or a csv of `nsys stats`
+    file: a Chrome trace of PyTorch's profiler, or a profile of onnxruntime
     ran_at: core clock at which the device ran ("1.2GHz")
 
     Raises ArchsimError: InputError for the file, Unsupported for one that holds no network, and those of `estimate`.

@@ -33,8 +33,8 @@ def command(
 ) -> None:  # fmt: skip
     """Read what a profiler recorded, predict the same run, and say what the gap between both is made of.
 
-    FILE is a Chrome trace of PyTorch's profiler (record_shapes=True; .gz too). The network, its batch and its precision are
-    those of the profile.
+    FILE is a Chrome trace of PyTorch's profiler (record_shapes=True; .gz too) or a profile of onnxruntime. The network, its
+    batch and its precision are those of the profile.
 
     \b
     Examples:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from archsim.cost.bounds import BOUNDS
 from archsim.study.profile_rows import NotMatched, ProfiledOp
 
 HOST, OVERLAP, CLOCK = "host gaps", "kernels that overlap", "clock"
@@ -14,9 +15,8 @@ ATTENTION, PRECISION, LAYOUT, POINTWISE = ("attention not fused", "precision", "
                                            "pointwise ops not fused")  # fmt: skip
 COPIES, COMMUNICATION, UNKNOWN, UNMEASURED = ("copies", "communication", "ops without a prediction",
                                               "predicted, not measured")  # fmt: skip
-VIEWED = "views"
-KERNELS = {"compute": "compute-bound ops", "dram": "memory-bound ops"}
-OTHER_KERNELS = "other ops"
+VIEWED, OTHER = "views", "other"
+LIMITED = "took longer than predicted (above zero) or less"
 SAYS = {
     HOST: "the device is idle between kernels, more than predicted: launches, Python, synchronisation",
     OVERLAP: "kernels of several streams run at once",
@@ -30,7 +30,6 @@ SAYS = {
     UNKNOWN: "calls and kernels that no op of the network stands for",
     UNMEASURED: "ops that are predicted and have no call in the profile",
     VIEWED: "calls that only change how a tensor is seen: dispatch alone",
-    **dict.fromkeys((*KERNELS.values(), OTHER_KERNELS), "took longer than predicted (above zero) or less"),
 }  # fmt: skip
 MOVES = re.compile(r"nchwToNhwc|nhwcToNchw|transpose|copy_kernel|_to_copy|cat_?array|reorder|convert_?tensor|permute|"
                    r"direct_copy|float16_copy|bfloat16_copy", re.IGNORECASE)  # fmt: skip
@@ -66,12 +65,12 @@ class GapCauses:
 
 def gap_of(
     *, ops: Sequence[ProfiledOp], missed: Sequence[NotMatched], idle_s: float, wait_s: float, overlap_s: float,
-    unmeasured_s: float, clock_s: float | None, precision: str,
+    unmeasured_s: float, at_clock: Mapping[str, float] | None, precision: str,
 ) -> GapCauses:  # fmt: skip
     """The causes, which add up to measured - predicted.
 
-    clock_s: what the clock at which the device ran adds to the prediction [s]; None where nobody says it. It is taken out of
-        the ops that it slows down, so that the sum stays.
+    at_clock: what is predicted of each op at the clock at which the device ran [s]; None where nobody says that clock. What
+        it adds is the clock's part, and not the op's own.
     """
     parts: dict[str, list[float]] = {HOST: [idle_s - wait_s]}
     if overlap_s > 0:
@@ -85,17 +84,17 @@ def gap_of(
         if moved and moved < op.measured_s:
             parts.setdefault(LAYOUT, []).append(moved)
             rest -= moved
+        if at_clock is not None:
+            slower = at_clock.get(op.name, op.predicted_s) - op.predicted_s
+            parts.setdefault(CLOCK, []).append(slower)
+            rest -= slower
         of_op[op.name] = cause_of(op, precision, wholly_moved=bool(moved) and moved >= op.measured_s)
         parts.setdefault(of_op[op.name], []).append(rest)
     of_missed = {(one.name, one.why): cause_of_missed(one) for one in missed}
     for one in missed:
         parts.setdefault(of_missed[one.name, one.why], []).append(one.time_s)
-    if clock_s is not None:
-        parts[CLOCK] = [clock_s]
-        slowed = max((name for name in parts if name in (*KERNELS.values(), OTHER_KERNELS)), default=OTHER_KERNELS,
-                     key=lambda name: math.fsum(parts[name]))  # fmt: skip
-        parts.setdefault(slowed, []).append(-clock_s)
-    causes = [GapCause(name=name, time_s=math.fsum(each), ops=len(each), says=SAYS[name]) for name, each in parts.items()]
+    causes = [GapCause(name=name, time_s=math.fsum(each), ops=len(each), says=SAYS.get(name, LIMITED))
+              for name, each in parts.items()]  # fmt: skip
     causes.sort(key=lambda cause: -abs(cause.time_s))
     return GapCauses(causes=tuple(causes), of_op=of_op, of_missed=of_missed)
 
@@ -112,7 +111,7 @@ def cause_of(op: ProfiledOp, precision: str, wholly_moved: bool = False) -> str:
         found = {arithmetic_of(kernel.name) for kernel in op.kernels} - {""}
         if found and precision not in found:
             return PRECISION
-    return KERNELS.get(op.bound, OTHER_KERNELS)
+    return f"{BOUNDS[op.bound].side if op.bound in BOUNDS else OTHER} ops"
 
 
 def cause_of_missed(one: NotMatched) -> str:

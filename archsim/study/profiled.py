@@ -102,7 +102,8 @@ def compared(
     wait = 0.0 if host else result.host_wait_s  # the calls of a CPU hold their own dispatch
     causes = gap_of(
         ops=ops, missed=missed, idle_s=measured - busy, wait_s=wait, overlap_s=summed - busy, unmeasured_s=apart,
-        clock_s=None if slow is None else slow.latency_s - result.latency_s, precision=request.precision,
+        at_clock=None if slow is None else {op.name: op.predicted_s for op in _ops(profile, network, slow, host)[0]},
+        precision=request.precision,
     )  # fmt: skip
     ops = [replace(one, cause=causes.of_op.get(one.name, "")) for one in ops]
     missed = [replace(one, cause=causes.of_missed.get((one.name, one.why), "")) for one in missed]

@@ -36,8 +36,22 @@ def test_products_around_a_softmax_are_one_attention_that_was_not_fused() -> Non
     assert {one.name for one in found.not_matched} >= {"aten::view", "aten::reshape"}
 
 
+def test_nodes_of_onnxruntime_have_the_attributes_that_their_shapes_tell() -> None:
+    network = network_of(read(FOLDER / "onnxruntime_cnn.json"))
+    first, second = (op.kind for op in network.trace.ops if op.kind.op == "conv2d")
+    assert (first.stride, first.pad, second.stride, second.pad) == ((1, 1), (1, 1), (2, 2), (1, 1))  # type: ignore[attr-defined]
+    assert network.trace.bind().macs == 4 * (16 * 27 * 32 * 32 + 32 * 16 * 9 * 8 * 8 + 320)
+    profile = read(FOLDER / "onnxruntime_attention.json")
+    network = network_of(profile)
+    assert [op.kind.op for op in network.trace.ops if op.kind.op in ("linear", "attention")] == [
+        "linear", "linear", "linear", "attention", "linear"
+    ]
+    (attention,) = (op for op in network.trace.ops if op.kind.op == "attention")
+    assert [profile.calls[place].operator for place in network.calls[attention.name]] == ["FusedMatMul", "Softmax", "MatMul"]
+
+
 def test_the_causes_add_up_to_the_gap() -> None:
-    for path in (CNN, ATTENTION):
+    for path in (CNN, ATTENTION, FOLDER / "onnxruntime_attention.json"):
         found = archsim.profile(path, "i7_6700k", stack="pytorch-cpu")
         assert math.isclose(math.fsum(one.time_s for one in found.gap), found.measured_s - found.predicted_s, rel_tol=1e-9)
         assert math.isclose(found.busy_s + found.idle_s, found.measured_s)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from archsim.trace.chakra.pytorch import LEARNED, TYPES, WHOLE
-from archsim.trace.profiles.nesting import MOVES, VIEWS
+from archsim.trace.profiles.nesting import MOVED, MOVES, VIEWED, VIEWS
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
 from archsim.trace.profiles.results import result_shape
 from archsim.trace.readers.aten import model_of_program
@@ -20,7 +20,6 @@ AS = {  # operators of one implementation -> what they are
     "_scaled_dot_product_attention_math": "scaled_dot_product_attention",
     "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
 }
-VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
 
 
 def model_of_aten(call: ProfiledCall, space: str, kind: str, name: str, path: str) -> ModelFile | str:

@@ -12,10 +12,8 @@ from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
 
 PRODUCTS = ("matmul", "bmm", "baddbmm", "MatMul", "FusedMatMul")
 SOFTMAX = ("softmax", "_softmax", "Softmax")
-VIEWS = ("view", "reshape", "expand", "_unsafe_view", "Reshape", "slice", "select", "transpose", "permute", "unsqueeze",
-         "detach")  # fmt: skip
-BETWEEN = (*VIEWS, "div", "mul", "add", "masked_fill", "where", "dropout", "to", "_to_copy", "Div", "Mul", "Add", "Where",
-           "clamp", "tril", "contiguous", "Cast", "sub", "Sub", "eq", "lt", "empty", "scalar_tensor", "full", "lift_fresh")  # fmt: skip
+BETWEEN = ("div", "mul", "add", "masked_fill", "where", "dropout", "to", "_to_copy", "Div", "Mul", "Add", "Where", "Cast", "sub",
+           "Sub", "clamp", "tril", "contiguous")  # fmt: skip
 LONGEST = 24  # calls from the first product to the second
 
 
@@ -53,32 +51,33 @@ def _around(calls: Sequence[ProfiledCall], kinds: Sequence[str], at: int, after:
     scores = tensors_of(calls[at])[:1]
     if not scores or len(scores[0].shape) < 3:
         return None
-    first = _product(kinds, range(at - 1, max(after, at - LONGEST), -1))
-    last = _product(kinds, range(at + 1, min(len(calls), at + LONGEST)))
+    size = math.prod(scores[0].shape)
+    before, behind = range(at - 1, max(after, at - LONGEST), -1), range(at + 1, min(len(calls), at + LONGEST))
+    first = next((i for i in before if kinds[i] in PRODUCTS and _makes(calls[i]) == size), None)
+    last = next((i for i in behind if kinds[i] in PRODUCTS and _reads(calls[i]) == size), None)
     if first is None or last is None:
         return None
-    left, right = tensors_of(calls[first])[-2:], tensors_of(calls[last])[-2:]
-    if len(left) < 2 or len(right) < 2:
-        return None
-    (queries, keys), (weights, values) = [each.shape for each in left], [each.shape for each in right]
-    size = math.prod(scores[0].shape)
-    if min(map(len, (queries, keys, weights, values))) < 3 or math.prod(weights) != size:
-        return None
+    (queries, keys), (_, values) = ([each.shape for each in tensors_of(calls[i])[-2:]] for i in (first, last))
     t, d, s, e = queries[-2], queries[-1], scores[0].shape[-1], values[-1]
-    if size != math.prod(queries[:-1]) * s or d not in keys[-2:] or s not in keys[-2:] or values[-2] != s or d != e:
-        return None
-    if math.prod(keys[:-2]) != math.prod(queries[:-2]):
+    if {d, s} != {*keys[-2:]} or values[-2] != s or d != e or math.prod(keys[:-2]) != math.prod(queries[:-2]):
         return None
     whole = len(scores[0].shape) >= 4
     n, heads = (math.prod(scores[0].shape[:-3]), scores[0].shape[-3]) if whole else (1, scores[0].shape[0])
-    chosen = [i for i in range(first, last + 1) if i in (first, at, last) or kinds[i] not in VIEWS]
-    return RecordedAttention(tuple(chosen), heads, ((n, t, heads * d), (n, s, heads * d), (n, s, heads * d)))
+    chosen = [i for i in range(first, last + 1)
+              if i in (first, at, last) or (kinds[i] in BETWEEN and size in [math.prod(a.shape) for a in tensors_of(calls[i])])]
+    return RecordedAttention(tuple(chosen), heads, ((n, t, heads * d), (n, s, heads * d), (n, s, heads * d)))  # fmt: skip
 
 
-def _product(kinds: Sequence[str], places: Sequence[int]) -> int | None:
-    for i in places:
-        if kinds[i] in PRODUCTS:
-            return i
-        if kinds[i] not in BETWEEN:
-            return None
-    return None
+def _makes(call: ProfiledCall) -> int:
+    """Values in what a batched product makes; 0 for another."""
+    shapes = [each.shape for each in tensors_of(call)[-2:]]
+    if len(shapes) < 2 or min(map(len, shapes)) < 3:
+        return 0
+    a, b = shapes
+    return math.prod(a[:-1]) * (b[-1] if b[-2] == a[-1] else b[-2])
+
+
+def _reads(call: ProfiledCall) -> int:
+    """Values in the first operand of a batched product; 0 for another."""
+    shapes = [each.shape for each in tensors_of(call)[-2:]]
+    return math.prod(shapes[0]) if len(shapes) == 2 and min(map(len, shapes)) >= 3 else 0

@@ -13,7 +13,10 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
+
+import numpy as np
+from numpy.typing import NDArray
 
 from archsim.base.errors import InputError
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
@@ -21,10 +24,12 @@ from archsim.trace.jsonlines import DECODER
 from archsim.trace.profiles.nesting import counted_calls, outermost, period
 from archsim.trace.profiles.record import Argument, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor
 from archsim.trace.profiles.stream import events
+from archsim.trace.profiles.times import US, times_of
 
 KEY = "traceEvents"
-US = 1e-6
-LATEST_US = 1e18  # of a time
+Places = NDArray[np.int64]
+FloatColumn = NDArray[np.float64]
+NOBODY, LARGEST_ID = -1, 2**62
 STEP = "ProfilerStep#"
 CALLS = ("cpu_op", "operator")
 KERNELS, COPIES = ("kernel",), ("gpu_memcpy", "gpu_memset", "memcpy", "memset")
@@ -89,7 +94,7 @@ class _Reading:
         self.calls, self.kernels = CallColumns(), KernelColumns()
         self.signatures, self.names, self.threads, self.streams = _Interned(), _Interned(), _Interned(), _Interned()
         self.steps: list[tuple[float, float]] = []
-        self.runtime: dict[int, int] = {}  # correlation -> external id
+        self.launches, self.launchers = array("q"), array("q")  # correlations of runtime calls, and their external ids
         self.shapes = False
         self.count = 0
 
@@ -107,8 +112,9 @@ class _Reading:
         elif kind in RUNTIME:
             args = self.args(event)
             correlation, external = args.get("correlation"), args.get("External id", args.get("external id"))
-            if type(correlation) is int and type(external) is int:
-                self.runtime[correlation] = external
+            if _is_id(correlation) and _is_id(external):
+                self.launches.append(correlation)
+                self.launchers.append(external)
         elif kind == "user_annotation" and str(event.get("name", "")).startswith(STEP):
             self.steps.append(self.times(event))
 
@@ -121,13 +127,7 @@ class _Reading:
 
     def times(self, event: Mapping[str, Any]) -> tuple[float, float]:
         """Start and duration [us]."""
-        found = []
-        for key in ("ts", "dur"):
-            value = event.get(key, 0 if key == "dur" else None)
-            if type(value) not in (int, float) or not abs(value) <= LATEST_US or (key == "dur" and value < 0):
-                raise self.wrong(f"({short(event.get('name'))}) has {key} = {short(value)}, which is no time in microseconds")
-            found.append(float(value))
-        return found[0], found[1]
+        return times_of(event, self.path, self.count - 1)
 
     def call(self, event: Mapping[str, Any]) -> None:
         start, duration = self.times(event)
@@ -144,7 +144,7 @@ class _Reading:
         c.thread.append(self.threads.of((str(event.get("pid")), str(event.get("tid")))))
         c.signature.append(self.signatures.of(key, said))
         external = args.get("External id", args.get("external id"))
-        c.external.append(external if type(external) is int and abs(external) < 2**62 else -1)
+        c.external.append(external if _is_id(external) else NOBODY)
         if len(self.signatures.values) > MOST_SIGNATURES:
             raise InputError(self.path, f"has more than {MOST_SIGNATURES} calls that differ; refused")
 
@@ -160,26 +160,29 @@ class _Reading:
         k.copy.append(copy)
         for column, wanted in ((k.external, ("External id", "external id")), (k.correlation, ("correlation",))):
             value = next((args[each] for each in wanted if each in args), None)
-            column.append(value if type(value) is int and abs(value) < 2**62 else -1)
+            column.append(value if _is_id(value) else NOBODY)
+
+
+def _is_id(value: object) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < LARGEST_ID
 
 
 def read(path: Path) -> Profile:
     """The profile in a file. Raises MissingFile or InputError."""
-    reading, device = _Reading(path), ""
+    reading = _Reading(path)
     for event in events(path, KEY):
         reading.event(event)
     if not reading.calls.start and not reading.kernels.start:
         raise InputError(str(path), "has no calls of operators and no kernels: a profile of PyTorch has events of the "
                                     "categories cpu_op and kernel")  # fmt: skip
-    return _profile(reading, device)
+    return _profile(reading)
 
 
-def _profile(r: _Reading, device: str) -> Profile:
+def _profile(r: _Reading) -> Profile:
     """The run of the median time."""
     owner = _owners(r)
     windows, notes = _windows(r)
-    runs = [_Run(r, window, owner) for window in windows]
-    runs = [run for run in runs if run.calls or run.kernels] or runs
+    runs = _runs(r, windows, owner)
     lengths = [run.length_us for run in runs]
     shown = sorted(range(len(runs)), key=lambda i: lengths[i])[(len(runs) - 1) // 2]
     run = runs[shown]
@@ -191,24 +194,30 @@ def _profile(r: _Reading, device: str) -> Profile:
     kernels = [ProfiledKernel(
         name=r.names.values[r.kernels.name[k]], start_s=(r.kernels.start[k] - run.origin_us) * US,
         duration_s=r.kernels.duration[k] * US, stream=r.streams.values[r.kernels.stream[k]], copy=bool(r.kernels.copy[k]),
-        call=place.get(owner.get(k, -1)),
+        call=place.get(int(owner[k])),
     ) for k in run.kernels]  # fmt: skip
-    return Profile(path=r.path, source="PyTorch profiler", calls=tuple(calls), kernels=tuple(kernels), device=device,
+    return Profile(path=r.path, source="PyTorch profiler", calls=tuple(calls), kernels=tuple(kernels),
                    run_s=tuple([length * US for length in lengths]), shown=shown, shapes=r.shapes,
                    notes=tuple(notes))  # fmt: skip
 
 
-def _owners(r: _Reading) -> dict[int, int]:
-    """The call that launched each kernel, by the places of both."""
-    if not r.kernels.start:
-        return {}
-    place = {external: i for i, external in enumerate(r.calls.external) if external >= 0}
-    found = {}
-    for k, (external, correlation) in enumerate(zip(r.kernels.external, r.kernels.correlation, strict=True)):
-        call = place.get(external if external >= 0 else r.runtime.get(correlation, -1))
-        if call is not None:
-            found[k] = call
-    return found
+def _owners(r: _Reading) -> Places:
+    """The call that launched each kernel, by the places of both; NOBODY where that is not known."""
+    external, correlation = np.array(r.kernels.external, np.int64), np.array(r.kernels.correlation, np.int64)
+    launches = np.array(r.launches, np.int64)
+    by_launch = _looked_up(correlation, launches)
+    launchers = np.array([*r.launchers, NOBODY], np.int64)
+    return _looked_up(np.where(external >= 0, external, launchers[by_launch]), np.array(r.calls.external, np.int64))
+
+
+def _looked_up(wanted: Places, among: Places) -> Places:
+    """The place of each number among others, NOBODY where it is not there."""
+    if not among.size:
+        return np.full(wanted.shape, NOBODY, np.int64)
+    order = np.argsort(among, kind="stable")
+    place = np.searchsorted(among, wanted, sorter=order, side="right") - 1
+    found = order[np.maximum(place, 0)]
+    return np.where((place >= 0) & (wanted >= 0) & (among[found] == wanted), found, NOBODY)
 
 
 def _windows(r: _Reading) -> tuple[list[tuple[float, float]], list[str]]:
@@ -226,17 +235,31 @@ def _windows(r: _Reading) -> tuple[list[tuple[float, float]], list[str]]:
     return [*zip(begins, [*begins[1:], math.inf], strict=True)], []
 
 
-class _Run:
-    """The calls and kernels of one run, by their places."""
+def _runs(r: _Reading, windows: list[tuple[float, float]], owner: Places) -> list[_Run]:
+    """The runs that have calls or kernels; a kernel belongs to the run of its call."""
+    calls, kernels = np.array(r.calls.start), np.array(r.kernels.start)
+    longest = np.array(r.calls.duration)
+    begins, ends = (np.array(each) for each in zip(*windows, strict=True))
+    launched = np.where(owner >= 0, calls[owner], kernels) if calls.size else kernels
 
-    def __init__(self, r: _Reading, window: tuple[float, float], owner: Mapping[int, int]) -> None:
-        self.r, (first, last) = r, window
-        c, k = r.calls, r.kernels
-        self.calls = [i for i, start in enumerate(c.start) if first <= start < last]
-        mine = set(self.calls)
-        self.kernels = [i for i in range(len(k.start)) if (owner[i] in mine if i in owner else first <= k.start[i] < last)]
-        self.kernels.sort(key=k.start.__getitem__)
-        self.calls.sort(key=lambda i: (c.start[i], -c.duration[i]))
+    def split(times: FloatColumn, order: Places) -> list[Places]:
+        place = np.searchsorted(begins, times, side="right") - 1
+        inside = (place >= 0) & (times < ends[np.maximum(place, 0)])
+        order = order[inside[order]]
+        place = place[order]
+        by_run = np.argsort(place, kind="stable")
+        return np.split(order[by_run], np.searchsorted(place[by_run], np.arange(1, len(windows))))
+
+    parts = zip(split(calls, np.lexsort((-longest, calls))), split(launched, np.argsort(kernels, kind="stable")), strict=True)
+    runs = [_Run(r, of_calls.tolist(), of_kernels.tolist()) for of_calls, of_kernels in parts]
+    return [run for run in runs if run.calls or run.kernels] or runs[:1]
+
+
+class _Run:
+    """The calls and kernels of one run by their places, in the order in which they began."""
+
+    def __init__(self, r: _Reading, calls: list[int], kernels: list[int]) -> None:
+        self.r, self.calls, self.kernels = r, calls, kernels
 
     @property
     def origin_us(self) -> float:

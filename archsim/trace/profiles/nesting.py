@@ -14,11 +14,12 @@ VIEWS = frozenset((
     "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
     "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
     "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
-    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item", "_local_scalar_dense",
-    "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout", "feature_dropout", "unfold",
-    "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange", "scalar_tensor", "new_zeros",
-    "new_ones", "new_full",
+    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item",
+    "_local_scalar_dense", "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout",
+    "feature_dropout", "unfold", "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange",
+    "scalar_tensor", "new_zeros", "new_ones", "new_full",
 ))  # fmt: skip
+VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
 # of these, the operators that copy where the layout, the type or the device asks for it
 MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
 

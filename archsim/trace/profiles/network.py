@@ -79,7 +79,9 @@ def model_of(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
     space, kind = operator_of(call.operator)
     if space:
         return model_of_aten(call, space, kind, f"{kind}_{place}", path)
-    return f"{call.operator} is no operator of ATen"
+    from archsim.trace.profiles.onnx_calls import model_of_onnx
+
+    return model_of_onnx(call, place, path)
 
 
 def _said(error: Exception) -> str:

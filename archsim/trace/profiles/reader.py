@@ -11,6 +11,7 @@ from archsim.base.files import read_head
 from archsim.trace.profiles.record import Profile
 
 HEAD = 1 << 16  # bytes from which the tool is recognised
+ONNXRUNTIME = re.compile(rb'\s*\[[^\]]{0,4096}?"cat"\s*:\s*"(Session|Node)"')
 CHROME = re.compile(rb'\A\s*(\[|\{)')
 
 
@@ -20,8 +21,13 @@ def read(path: Path) -> Profile:
     if path.name.lower().endswith(".gz"):
         head = _inflated(head, path)
     head = head.removeprefix(b"\xef\xbb\xbf")
+    if ONNXRUNTIME.match(head):
+        from archsim.trace.profiles.onnxruntime import read as of_onnxruntime
+
+        return of_onnxruntime(path)
     if not CHROME.match(head):
-        known = "is empty" if not head.strip() else "is no profile that is read here: a Chrome trace of PyTorch's profiler is"
+        known = "is empty" if not head.strip() else "is no profile that is read: a Chrome trace of PyTorch's profiler or a " \
+                "profile of onnxruntime is"
         raise InputError(str(path), known)
     from archsim.trace.profiles.kineto import read as of_pytorch
 
