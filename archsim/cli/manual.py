@@ -30,6 +30,7 @@ PAGES = {
     "power": "what the watts consist of; power from a profiler's utilisations; power limits",
     "measure": "describe this computer and measure networks on it",
     "own-model": "from model.onnx, a torch.nn.Module, config.json, prototxt or Chakra to an answer",
+    "profile": "what a profiler recorded beside the prediction, and what the gap is made of",
     "devices": "what is known of each shipped device: how many values are sourced, what is assumed, which were measured",
     "own-files": "your own devices, nodes, networks and stacks",
     "studies": "questions in files, answered by reports",
