@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -127,6 +128,18 @@ def _change(model: Any, random: Random) -> None:
             tensor.raw_data = random.randbytes(len(tensor.raw_data))
     if not graph.node:
         graph.node.add(op_type="Relu", input=["x"], output=["y"])
+
+
+@cache
+def profiles() -> tuple[str, ...]:
+    """Sound profiles: of PyTorch on a GPU, and of onnxruntime."""
+    from ..trace.kineto import events
+
+    node = {"cat": "Node", "pid": 1, "tid": 1, "dur": 46, "ts": 20, "ph": "X", "name": "conv_kernel_time", "args": {
+        "op_name": "Conv", "input_type_shape": [{"float": [4, 3, 32, 32]}, {"float": [16, 3, 3, 3]}],
+        "output_type_shape": [{"float": [4, 16, 32, 32]}]}}  # fmt: skip
+    run = {"cat": "Session", "pid": 1, "tid": 1, "dur": 100, "ts": 10, "ph": "X", "name": "model_run", "args": {}}
+    return json.dumps({"traceEvents": [*events(2)]}), json.dumps([node, run])
 
 
 def chakra_traces() -> tuple[bytes, ...]:

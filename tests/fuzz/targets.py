@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import shutil
 import tempfile
 import zlib
@@ -173,6 +174,16 @@ def _run_model(path: str, data: bytes) -> None:
         raise Broken("what is written is not what was read")
     forget()
     estimate_of(path, **_asked(zlib.crc32(data)))
+
+
+def run_profile(data: bytes, folder: Path) -> None:
+    """A profile beside the prediction of its run; the causes of the gap add up to it."""
+    from archsim.study.profiled import compare_profile
+
+    found = compare_profile(_file(data, folder, "p.json"), "gtx_1080")
+    gap = math.fsum(cause.time_s for cause in found.gap)
+    if not math.isclose(gap, found.measured_s - found.predicted_s, rel_tol=1e-6, abs_tol=1e-9 * max(1.0, found.measured_s)):
+        raise Broken("the causes of the gap do not add up to it")
 
 
 def run_config(data: bytes, folder: Path) -> None:
@@ -453,6 +464,7 @@ TARGETS = {target.name: target for target in (
     Target(name="onnx", make=models.onnx_bytes, run=run_onnx, weight=8, sound=lambda: models.seeds()[0]),
     Target(name="prototxt", make=_from(lambda: (models.CAFFE,)), run=run_prototxt, weight=3, sound=models.CAFFE.encode),
     Target(name="chakra", make=models.chakra_bytes, run=run_chakra, weight=6, sound=lambda: models.chakra_traces()[0]),
+    Target(name="profile", make=_from(models.profiles), run=run_profile, weight=6, sound=lambda: models.profiles()[0].encode()),
     Target(name="config", make=_from(lambda: shipped("traces/models", ".json")), run=run_config, weight=6,
            sound=lambda: next(text for text in shipped("traces/models", ".json") if '"id": "gpt2_small"' in text).encode()),
     Target(name="spec", make=_from(lambda: shipped("hwspecs", ".toml")), run=run_spec, weight=8,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import permutations
 from typing import Any
 
@@ -19,7 +20,7 @@ VIEWS = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Sh
 MOVES = frozenset(("ReorderInput", "ReorderOutput", "Cast", "MemcpyFromHost", "MemcpyToHost", "CastLike"))
 TYPES = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8e4m3fn": "fp8", "float8e5m2": "fp8"}
 WHOLE = ("int", "uint", "bool")
-LARGEST_STRIDE, MOST_ORDERED = 16, 6
+LARGEST_STRIDE, LARGEST_WINDOW, MOST_ORDERED = 16, 512, 6
 Made = tuple[str, list[Shape], list[Shape], dict[str, Any]]  # operator, moving inputs, learned inputs, attributes
 
 
@@ -80,12 +81,15 @@ def _conv(shapes: Sequence[Shape], out: Shape) -> Made:
     return "Conv", [data], [weight, *[(weight[0],)] * any(len(shape) == 1 for shape in shapes[2:])], words
 
 
+@lru_cache(maxsize=1024)
 def window_of(size: int, kernel: int, made: int) -> tuple[int, int]:
     """Stride and padding of both sides with which a window makes `made` of `size`, of those that do the usual ones.
 
     >>> window_of(224, 7, 112), window_of(14, 1, 7), window_of(27, 5, 27)
     ((2, 6), (2, 0), (1, 4))
     """
+    if not (0 < kernel <= LARGEST_WINDOW and made > 0):
+        raise ValueError(f"has a window of {kernel}")
     near = max(1, round(size / made))
     usual = 2 * ((kernel - 1) // 2)
     found = [(stride, pad) for stride in sorted(range(1, LARGEST_STRIDE + 1), key=lambda s: abs(s - near))
