@@ -67,6 +67,7 @@ class EstimateWords(RunWords, WallWords, total=False):
 class ProfileWords(DeviceWords, total=False):
     """How the run of a profile is predicted: all but what the profile says itself."""
 
+    batch: int | str
     strict: bool
     precision: str
     stack: Name

@@ -187,10 +187,13 @@ def whatif(
     return of(text("net", net), text("hw", hw), arguments, moved, yes_or_no("area", area))
 
 
-def profile(file: Name, hw: Name, *, ran_at: float | str | None = None, **words: Unpack[ProfileWords]) -> ProfileComparison:
+def profile(
+    file: Name, hw: Name, *, net: Name | None = None, ran_at: float | str | None = None, **words: Unpack[ProfileWords]
+) -> ProfileComparison:  # fmt: skip
     """What a profiler recorded beside the prediction of the same run, and what the gap is made of, as `archsim profile`.
 
-    file: a Chrome trace of PyTorch's profiler, or a profile of onnxruntime
+    file: a Chrome trace of PyTorch's profiler, a profile of onnxruntime, or kernels of Nsight Systems as csv
+    net: what ran with which `batch`, for kernels of Nsight, which have no shapes
     ran_at: core clock at which the device ran ("1.2GHz")
 
     Raises ArchsimError: InputError for the file, Unsupported for one that holds no network, and those of `estimate`.
@@ -198,7 +201,8 @@ def profile(file: Name, hw: Name, *, ran_at: float | str | None = None, **words:
     from archsim.study.profiled import compare_profile
 
     clock = None if ran_at is None else quantity("Hz")("ran_at", ran_at)
-    return compare_profile(text("file", file), text("hw", hw), ran_at=clock, **run_arguments("profile", words, ProfileWords))
+    return compare_profile(text("file", file), text("hw", hw), net=None if net is None else text("net", net), ran_at=clock,
+                           **run_arguments("profile", words, ProfileWords))  # fmt: skip
 
 
 def compare(

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from archsim.base.writer import OutputFile
+from archsim.cli.completed import Known
 from archsim.cli.options import choices, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
@@ -20,6 +21,8 @@ FIXED = ("batch", "seq_len", "bind", "task", "devices", "inputs", "streams", "gr
 @click.argument("file", type=click.Path(), metavar="FILE")
 @HW
 @some_options(*FIXED)
+@click.option("--net", type=Known("network"), default=None, help="What ran, for kernels of Nsight, which have no shapes.")
+@click.option("--batch", type=int, default=None, help="Samples per run of --net.")
 @click.option("--ran-at", type=Quantity("Hz"), default=None, metavar="CLOCK",
               help="Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.")  # fmt: skip
 @click.option("--kernels", is_flag=True, help="List the kernels of each op, measured beside predicted.")
@@ -28,13 +31,14 @@ FIXED = ("batch", "seq_len", "bind", "task", "devices", "inputs", "streams", "gr
 @csv_option("Print one CSV row per op, per name that was not matched, and per cause of the gap.")
 @html_option("Also write a self-contained page with both timelines.")
 def command(
-    file: str, hw: str, ran_at: float | None, kernels: bool, layers: bool, as_json: bool, as_csv: bool, html: OutputFile | None,
-    **given: Any,
+    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, kernels: bool, layers: bool,
+    as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Read what a profiler recorded, predict the same run, and say what the gap between both is made of.
 
     FILE is a Chrome trace of PyTorch's profiler (record_shapes=True; .gz too) or a profile of onnxruntime. The network, its
-    batch and its precision are those of the profile.
+    batch and its precision are those of the profile. The csv of `nsys stats --report cuda_gpu_trace --format csv` has kernels
+    alone: --net says what ran, and families of kernels stand beside each other.
 
     \b
     Examples:
@@ -45,7 +49,7 @@ def command(
     from archsim.study.profiled import compare_profile
 
     one_form(as_json, as_csv)
-    found = compare_profile(file, hw, ran_at=ran_at, **choices(**given))
+    found = compare_profile(file, hw, net=net, batch=batch, ran_at=ran_at, **choices(**given))
     if html is not None:
         from archsim.report.profile_page import profile_page
 

@@ -22,14 +22,16 @@ from archsim.device.variant import device_fields
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
+from archsim.study.profile_families import family_rows
 from archsim.study.profile_gap import GapCause, gap_of
 from archsim.study.profile_rows import MeasuredKernel, NotMatched, PredictedKernel, ProfiledOp, TimelinePiece
 from archsim.trace.held import hold
 from archsim.trace.profiles.network import ProfiledNetwork, network_of
 from archsim.trace.profiles.reader import read
 from archsim.trace.profiles.record import Profile, ProfiledCall
+from archsim.trace.trace import Trace
 
-SCHEMA = "archsim-profile/1"
+SCHEMA, NSIGHT = "archsim-profile/1", "Nsight Systems"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +72,27 @@ class ProfileComparison(Answer):
     warnings: tuple[str, ...]
 
 
-def compare_profile(path: str, hw: str, *, ran_at: float | None = None, **choices: Any) -> ProfileComparison:
+def compare_profile(
+    path: str, hw: str, *, net: str | None = None, batch: int | None = None, ran_at: float | None = None, **choices: Any
+) -> ProfileComparison:  # fmt: skip
     """The comparison of a profile with a device; `choices` are those of `make_request`, without network, batch and task.
 
+    net, batch: what ran, for a profile that holds kernels alone; others say it themselves
     ran_at: core clock at which the device ran [Hz]; what it changes in the prediction is a cause of its own
     Raises MissingFile, InputError for the file, Unsupported for one without shapes, and what `make_request` raises.
     """
     profile = read(Path(path))
+    if net is None and profile.calls == () and profile.source == NSIGHT:
+        raise ArgumentError(f"net: {path} holds kernels and no shapes; --net NETWORK [--batch N] says what ran")
+    if profile.source != NSIGHT and (net is not None or batch is not None):
+        raise ArgumentError(f"net: the network and batch are those of {path}; they are named for kernels of Nsight alone")
+    if net is not None:
+        own = make_request(net, hw, batch=batch, **choices)
+        empty = ProfiledNetwork(trace=Trace(name=own.network, inputs={}, ops=()), calls={}, left_out=())
+        late = None
+        if ran_at is not None:
+            late = estimate_of(make_request(net, hw, batch=batch, **{**choices, "clock": ran_at}), references=False)
+        return compared(profile, empty, own, estimate_of(own, references=False), late)
     network = network_of(profile)
     precision = choices.pop("precision", None) or (network.trace.dtype if network.trace.dtype != "fp32" else None)
     if ran_at is not None and choices.get("clock") is not None:
@@ -94,15 +110,19 @@ def compared(
 ) -> ProfileComparison:  # fmt: skip
     """The comparison of a profile with an estimate of its network; `slow` is that at the clock at which it ran."""
     host = not profile.kernels
-    ops, apart = _ops(profile, network, result, host)
-    missed = _missed(profile, network, host)
+    if profile.source == NSIGHT:
+        ops, missed, apart = family_rows(profile, result)
+    else:
+        ops, apart = _ops(profile, network, result, host)
+        missed = _missed(profile, network, host)
     spans = [(one.start_s, one.start_s + one.duration_s) for one in (profile.calls if host else profile.kernels)]
     busy, summed = union(spans), math.fsum(end - start for start, end in spans)
     measured = max(end for _, end in spans) - min(start for start, _ in spans)
     wait = 0.0 if host else result.host_wait_s  # the calls of a CPU hold their own dispatch
     causes = gap_of(
         ops=ops, missed=missed, idle_s=measured - busy, wait_s=wait, overlap_s=summed - busy, unmeasured_s=apart,
-        at_clock=None if slow is None else {op.name: op.predicted_s for op in _ops(profile, network, slow, host)[0]},
+        at_clock=None if slow is None else {op.name: op.predicted_s for op in (
+            family_rows(profile, slow)[0] if profile.source == NSIGHT else _ops(profile, network, slow, host)[0])},
         precision=request.precision,
     )  # fmt: skip
     ops = [replace(one, cause=causes.of_op.get(one.name, "")) for one in ops]

@@ -42,13 +42,18 @@ DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_whole)
 
 def events(path: Path, key: str) -> Iterator[dict[str, Any]]:
     """The objects of a list, or of the list under `key`. Raises MissingFile or InputError with the place of what is wrong."""
+    yield from _JsonText(path).listed(key)
+
+
+def pieces_of(path: Path) -> Iterator[str]:
+    """The text of a file piece by piece, inflated where its name ends in `.gz`. Raises MissingFile or InputError."""
     try:
         if not path.exists():
             raise MissingFile(f"{path}: no such file")
         if path.is_dir():
             raise InputError(str(path), "is a folder, not a file")
         with path.open("rb") as stream:
-            yield from _JsonText(path, stream).listed(key)
+            yield from _pieces(path, stream)
     except OSError as error:
         raise InputError(str(path), f"cannot be read ({error.strerror or error})") from None
 
@@ -56,8 +61,8 @@ def events(path: Path, key: str) -> Iterator[dict[str, Any]]:
 class _JsonText:
     """A file while it is read: some text of it, and the place within."""
 
-    def __init__(self, path: Path, stream: IO[bytes]) -> None:
-        self.path, self.pieces = str(path), _pieces(path, stream)
+    def __init__(self, path: Path) -> None:
+        self.path, self.pieces = str(path), pieces_of(path)
         self.text, self.at, self.before, self.ended = "", 0, 0, False
 
     def wrong(self, said: str) -> InputError:
