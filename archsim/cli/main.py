@@ -26,6 +26,7 @@ COMMANDS = {
     "llm": ("archsim.cli.llm", "A language model that an engine serves: time to first token, per token, joules, memory."),
     "power": ("archsim.cli.power", "Power of a GPU from how busy its units are, as a profiler counts them."),
     "whatif": ("archsim.cli.whatif", "Change a device and see each layer before and after."),
+    "ui": ("archsim.cli.ui", "What if as a page in a browser: sliders, before and after, variants."),
     "sensitivity": ("archsim.cli.sensitivity", "How much each value of a device matters: elasticities and a tornado."),
     "sweep": ("archsim.cli.sweep", "Estimate every combination of many device values, or a sample of them."),
     "search": ("archsim.cli.search", "Find the best device within conditions, or what a target takes."),

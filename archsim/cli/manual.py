@@ -17,6 +17,7 @@ PAGES = {
     "model": "the layers of the model, the bounds with their sources, fidelities, what is not modelled",
     "estimate": "one network on one device: what runs, at which speed, what comes out",
     "what-if": "before and after a change; elasticities",
+    "ui": "the what-if page in a browser: what it shows, its address, what it refuses",
     "sweep": "grids and samples of devices that do not exist",
     "compare": "several devices: fastest, per watt, per dollar, from which batch on",
     "search": "the best device within conditions; what a target takes; area and cost",

@@ -26,8 +26,8 @@ def document(title: str, sections: Iterable[str], library: str = "") -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{text(title)}</title>\n<style>\n{_asset('page.css')}{bound_styles()}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n{packed}<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+        f"<title>{text(title)}</title>\n<style>\n{asset('page.css')}{bound_styles()}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{packed}<script>\n{asset('page.js')}</script>\n</body>\n</html>\n"
     )
 
 
@@ -36,5 +36,6 @@ def bundle() -> str:
     return b64encode(files("archsim.report").joinpath("vendor", BUNDLE).read_bytes()).decode("ascii")
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A style or script of this package."""
     return files("archsim.report").joinpath(name).read_text(encoding="utf-8")

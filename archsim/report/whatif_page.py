@@ -28,7 +28,7 @@ def whatif_page(c: Change) -> str:
         _dies(c),
         f"<h2>What changed its limit</h2>\n<ul>{moves}</ul>",
         f'<h2>Layer by layer</h2>\n<p class="quiet">Before (pale) above after, coloured by what limits each.</p>\n{chart}',
-        f'<h2>Layers</h2>\n<div class="scroll">\n{_layers(c)}\n</div>',
+        f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>',
     ]
     return document(title, sections, figures.library())
 
@@ -54,7 +54,8 @@ def _seconds(op: OpEstimate | None) -> float:
     return 0.0 if op is None else op.time_s
 
 
-def _layers(c: Change) -> str:
+def layer_table(c: Change) -> str:
+    """Every layer before and after."""
     rows = []
     for op in c.ops:
         ratio = TableCell(body=ratio_text(op.ratio), value=op.ratio or 0.0, style="num")

@@ -24,7 +24,9 @@ ORDER = (
     ("explain", "validation", "measure"),
     ("study", "simulate"),
     ("report",),
-    ("api", "cli"),
+    ("api",),
+    ("ui",),
+    ("cli",),
     ("__main__",),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}

@@ -1,0 +1,36 @@
+"""`archsim ui`."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("ui")
+@click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True,
+              help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
+@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+def command(port: int, no_browser: bool) -> None:
+    """What if as a page in a browser: sliders for the values of a device, before and after, variants side by side.
+
+    Only this computer can open it. Its address holds all that it shows. Ctrl-C ends it.
+
+    \b
+    Examples:
+      archsim ui
+      archsim ui --port 9000 --no-browser
+    """
+    from archsim.ui.server import server
+
+    try:
+        made = server(port)
+    except OSError as error:
+        raise click.BadParameter(f"{port}: {error.strerror or error}; another one, or 0 for a free one", param_hint="--port") from None
+    address = f"http://127.0.0.1:{made.server_port}/"
+    click.echo(address)
+    click.echo("Ctrl-C ends it.", err=True)
+    if not no_browser:
+        import webbrowser
+
+        webbrowser.open(address)
+    with made:
+        made.serve_forever()

@@ -1,0 +1,55 @@
+"use strict";
+// A change of a control fetches the result and keeps the state in the address.
+var form = document.getElementById("state"), result = document.getElementById("result");
+var waiting = 0, running = null;
+
+function query() {
+  var kept = new URLSearchParams();
+  new FormData(form).forEach(function (value, name) { if (String(value).trim()) { kept.append(name, String(value).trim()); } });
+  return kept.toString();
+}
+
+function refresh() {
+  var told = query();
+  if (running) { running.abort(); }
+  running = new AbortController();
+  window.history.replaceState(null, "", "/?" + told);
+  result.setAttribute("aria-busy", "true");
+  fetch("/result?" + told, { signal: running.signal }).then(function (answer) { return answer.text(); }).then(function (body) {
+    result.innerHTML = body;  // the server escapes all names; the content policy lets no script in it run
+    result.setAttribute("aria-busy", "false");
+  }).catch(function (error) {
+    if (error.name !== "AbortError") { result.textContent = "The server does not answer: is `archsim ui` still running?"; }
+  });
+}
+
+function later() { clearTimeout(waiting); waiting = setTimeout(refresh, 30); }
+
+function written(value, data) {
+  if (data.whole === "yes") { return Math.round(value) + (data.unit ? " " + data.unit : ""); }
+  var scales = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "u"], [1e-9, "n"], [1e-12, "p"]];
+  var scale = data.prefixes === "yes" ? scales.find(function (one) { return value >= one[0]; }) || scales[9] : [1, ""];
+  return +(value / scale[0]).toPrecision(4) + (data.unit ? " " + scale[1] + data.unit : "");
+}
+
+form.addEventListener("input", function (event) {
+  var moved = event.target;
+  if (moved.type === "range") {
+    var low = +moved.dataset.low, high = +moved.dataset.high;
+    var value = low * Math.pow(high / low, +moved.value / +moved.max);
+    var told = written(value, moved.dataset);
+    moved.parentNode.querySelector("input[type=text]").value = told;
+    moved.setAttribute("aria-valuetext", told);
+  }
+  if (moved.name !== "hw") { later(); }
+});
+
+form.addEventListener("change", function (event) {
+  if (event.target.name !== "hw") { return; }
+  form.querySelectorAll(".knob input[type=text]").forEach(function (box) { box.value = ""; });  // values are those of the device
+  form.querySelectorAll("select[name=stack], select[name=precision]").forEach(function (box) { box.value = ""; });
+  form.querySelectorAll("input[type=hidden]").forEach(function (box) { if (box.name !== "pin") { box.remove(); } });
+  window.location.assign("/?" + query());
+});
+
+form.addEventListener("submit", function (event) { event.preventDefault(); refresh(); });
