@@ -24,7 +24,8 @@ def command(port: int, no_browser: bool) -> None:
     try:
         made = server(port)
     except OSError as error:
-        raise click.BadParameter(f"{port}: {error.strerror or error}; another one, or 0 for a free one", param_hint="--port") from None
+        why = f"{port}: {error.strerror or error}; another one, or 0 for a free one"
+        raise click.BadParameter(why, param_hint="--port") from None
     address = f"http://127.0.0.1:{made.server_port}/"
     click.echo(address)
     click.echo("Ctrl-C ends it.", err=True)

@@ -74,7 +74,8 @@ def form(state: PageState, problem: bool = False) -> str:
     return (
         f'<form id="state" action="/" method="get">\n{_choices(state)}\n'
         f'<fieldset><legend>Values of the device</legend>\n{"".join(_knob(one, state) for one in first)}</fieldset>\n'
-        f'<details{shown}><summary>All {len(rest)} other numbers</summary>\n{"".join(_knob(one, state) for one in rest)}</details>\n'
+        f'<details{shown}><summary>All {len(rest)} other numbers</summary>\n'
+        f'{"".join(_knob(one, state) for one in rest)}</details>\n'
         f'{odd}{"".join(_hidden("pin", pin) for pin in state.pins)}'
         f'<p><button type="submit">Estimate</button> <a href="/?{text(_reset(state))}">Reset the values</a></p>\n</form>'
     )

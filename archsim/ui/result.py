@@ -50,8 +50,9 @@ def _heading(state: PageState, c: Change) -> str:
 def interval(e: Estimate, name: str) -> tuple[float, float]:
     """The interval of a total, at the level of the estimate."""
     low, high = e.latency_interval_s
-    return {"latency_s": (low, high), "throughput_per_s": (e.throughput_per_s * e.latency_s / high,
-            e.throughput_per_s * e.latency_s / low), "power_w": e.power_interval_w, "energy_j": e.energy_interval_j}[name]  # fmt: skip
+    if name == "throughput_per_s":
+        return e.throughput_per_s * e.latency_s / high, e.throughput_per_s * e.latency_s / low
+    return {"latency_s": (low, high), "power_w": e.power_interval_w, "energy_j": e.energy_interval_j}[name]
 
 
 def _amount(e: Estimate, name: str) -> str:
@@ -131,12 +132,13 @@ def _bars(c: Change) -> str:
     what = "kind of layer" if is_large(c.before) else "layer"
     pair = "".join(f"<div><h3>{when}</h3>{bars(rows(e), e.latency_s, e.energy_j)}</div>"
                    for when, e in (("Before", c.before), ("After", c.after)))  # fmt: skip
-    return f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>\n<div class="pair">{pair}</div>'
+    head = f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>'
+    return f'{head}\n<div class="pair">{pair}</div>'
 
 
 def _measured(e: Estimate) -> str:
     if not e.references:
-        return "<h2>Measured by others</h2>\n<p>Nobody has published a measurement of the network on the device before the change.</p>"
+        return "<h2>Measured by others</h2>\n<p>The corpus has no published measurement of the case before the change.</p>"
     return f"<h2>Measured by others, before the change</h2>\n{references(e)}"
 
 

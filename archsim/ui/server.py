@@ -81,13 +81,14 @@ class WhatIfApplication:
 def _page(query: str) -> Answer:
     status, state, body = _evaluated(query)
     title = f"What if: {state.net} on {state.hw}"
-    return status, HTML, (
+    top = (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
         f'<title>{title}</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="/ui.css">\n</head>\n<body>\n'
         f'<main>\n<h1>What if</h1>\n<div class="ui">\n{form(state, status != 200)}\n'
-        f'<div id="result" aria-live="polite">\n{body}\n</div>\n</div>\n</main>\n<script src="/ui.js"></script>\n</body>\n</html>\n'
+        f'<div><p id="said" role="status" class="quiet"></p>\n<div id="result">\n{body}\n</div></div>\n</div>\n</main>\n'
     )
+    return status, HTML, top + '<script src="/ui.js"></script>\n</body>\n</html>\n'
 
 
 def _fragment(query: str) -> Answer:

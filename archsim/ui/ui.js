@@ -1,6 +1,6 @@
 "use strict";
 // A change of a control fetches the result and keeps the state in the address.
-var form = document.getElementById("state"), result = document.getElementById("result");
+var form = document.getElementById("state"), result = document.getElementById("result"), said = document.getElementById("said");
 var waiting = 0, running = null;
 
 function query() {
@@ -18,6 +18,8 @@ function refresh() {
   fetch("/result?" + told, { signal: running.signal }).then(function (answer) { return answer.text(); }).then(function (body) {
     result.innerHTML = body;  // the server escapes all names; the content policy lets no script in it run
     result.setAttribute("aria-busy", "false");
+    var latency = result.querySelector(".big"), wrong = result.querySelector("[role=alert]");
+    said.textContent = wrong ? "" : latency ? "Latency " + latency.textContent : "";
   }).catch(function (error) {
     if (error.name !== "AbortError") { result.textContent = "The server does not answer: is `archsim ui` still running?"; }
   });
