@@ -73,7 +73,7 @@ def _cards(c: Change) -> str:
                      f'<dd class="note">{text(span.rstrip(")"))}</dd>'
                      f'<dd class="note">before: {text(before)}; {text(ratio_text(c.ratios.get(name)))}</dd></div>')  # fmt: skip
     memory = "" if c.after.fits else '<p class="warn">It does not fit in the memory of the device.</p>'
-    level = f'<p class="quiet">Intervals hold {100 * c.after.interval_level:.0f} % of measured values.</p>'
+    level = f'<p class="quiet">{100 * c.after.interval_level:.0f} % of measured values are expected within the intervals.</p>'
     return f'<dl class="cards four">\n{"".join(boxes)}\n</dl>\n{memory}{level}'
 
 
