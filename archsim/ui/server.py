@@ -63,7 +63,10 @@ class WhatIfApplication:
         if path not in ("/", "/result"):
             return 404, PLAIN, "There is no such page; the only one is /\n"
         with self.lock:
-            return _page(query) if path == "/" else _fragment(query)
+            try:
+                return _page(query) if path == "/" else _fragment(query)
+            except Exception as error:  # the server stays up
+                return 500, PLAIN, f"{type(error).__name__}: {error}\nThis is a defect of archsim; please report it.\n"
 
     def _refused(self, environ: dict[str, Any]) -> Answer | None:
         if environ.get("HTTP_HOST", "") not in self.hosts:
@@ -104,8 +107,6 @@ def _evaluated(query: str) -> tuple[int, PageState, str]:
         return 200, state, result(state)
     except ArchsimError as error:
         return 400, state, problem(str(error))
-    except Exception as error:  # the server stays up
-        return 500, state, problem(f"{type(error).__name__}: {error}. This is a defect of archsim; please report it.")
 
 
 def _asset(name: str) -> str:

@@ -10,18 +10,33 @@ function query() {
 }
 
 function refresh() {
-  var told = query();
+  var asked = query();
   if (running) { running.abort(); }
   running = new AbortController();
-  window.history.replaceState(null, "", "/?" + told);
+  window.history.replaceState(null, "", "/?" + asked);
   result.setAttribute("aria-busy", "true");
-  fetch("/result?" + told, { signal: running.signal }).then(function (answer) { return answer.text(); }).then(function (body) {
-    result.innerHTML = body;  // the server escapes all names; the content policy lets no script in it run
+  fetch("/result?" + asked, { signal: running.signal }).then(function (answer) {
+    var plain = (answer.headers.get("Content-Type") || "").indexOf("text/html") !== 0;
+    return answer.text().then(function (body) { return { body: body, plain: plain }; });
+  }).then(function (told) {
+    if (told.plain) { result.textContent = told.body; } else { result.innerHTML = told.body; }  // HTML has its names escaped
     result.setAttribute("aria-busy", "false");
+    reachable();
     var latency = result.querySelector(".big"), wrong = result.querySelector("[role=alert]");
     said.textContent = wrong ? "" : latency ? "Latency " + latency.textContent : "";
   }).catch(function (error) {
     if (error.name !== "AbortError") { result.textContent = "The server does not answer: is `archsim ui` still running?"; }
+  });
+}
+
+// What scrolls takes the focus, so that the arrow keys move it.
+function reachable() {
+  result.querySelectorAll(".scroll, .wide, pre").forEach(function (box, i) {
+    if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) {
+      box.tabIndex = 0;
+      box.setAttribute("role", "region");
+      box.setAttribute("aria-label", "Table " + (i + 1));
+    }
   });
 }
 
@@ -55,3 +70,5 @@ form.addEventListener("change", function (event) {
 });
 
 form.addEventListener("submit", function (event) { event.preventDefault(); refresh(); });
+
+reachable();

@@ -159,3 +159,16 @@ def test_a_port_that_is_taken_is_refused_with_a_message() -> None:
 def test_what_a_device_lacks_is_a_message() -> None:
     with pytest.raises(ArchsimError, match="threads"):
         change_of(read_state(urlencode({**ALEXNET, "threads": "4"})))
+
+
+def test_a_defect_is_answered_and_the_server_stays_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> str:
+        raise RuntimeError("<b>broken</b>")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("archsim.ui.server.result", broken)
+        status, headers, body = get()
+    assert status == 500
+    assert headers["Content-Type"].startswith("text/plain")
+    assert "defect of archsim" in body
+    assert get()[0] == 200
