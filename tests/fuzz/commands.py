@@ -21,7 +21,7 @@ from .check import Broken, json_of
 
 CODES = {0, 1, 2, 65, 66, 69}
 SOUND: dict[str, list[str]] = mutate.VALUES["sound"]
-LEFT_OUT = {"measure", "calibrate", "doctor", "study", "simulate kernels"}  # take seconds to minutes; tests/hostile has cases
+LEFT_OUT = {"measure", "calibrate", "doctor", "study", "simulate kernels", "ui"}  # take minutes, or serve; tests have cases
 SLOW = {("--fidelity", "cycle")}
 NEVER = {"--freeze", "--folds", "--cross-validate", "--probe", "--scheduler", "--workers", "--gpu", "--check", "--intervals"}
 FILES = ("n.jsonl", "tiny.jsonl", "m.csv", "c.toml", "t.din", "a.csv", "p.csv", "d.toml")
