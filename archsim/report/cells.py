@@ -18,7 +18,10 @@ from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import Validation
 from archsim.validation.score import errors
 
-UNITS = {"latency_s": "s", "throughput_per_s": "1/s", "power_w": "W", "energy_j": "J", "clock_hz": "Hz", "bandwidth_bps": "B/s"}
+UNITS = {  # how the name of a metric ends -> its unit
+    "_per_s": "1/s", "_per_token": "J", "_s_per_token": "s", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bps": "B/s", "_v": "V",
+    "_clk": "clk", "_load": "clk", "_iteration": "clk",
+}  # fmt: skip
 LONGEST = 120  # characters of a line of reasons
 WIDEST = 32  # characters of a place in a source, where it differs from row to row
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -139,8 +142,8 @@ def _hanging(rows: Sequence[tuple[str, str]]) -> str:
 
 
 def _value(case: Case, value: float) -> str:
-    unit = UNITS.get(case.metric, "")
-    return f"{value:.4g} {unit or 'clk'}" if unit in ("1/s", "") else show(float(value), unit, 4)
+    unit = UNITS[max((end for end in UNITS if case.metric.endswith(end)), key=len)]
+    return f"{value:.4g} {unit}" if unit in ("1/s", "clk") else show(float(value), unit, 4)
 
 
 def _signed(error: float) -> str:

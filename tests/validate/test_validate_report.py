@@ -14,7 +14,9 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.evidence.case import Anchor, Case
+from archsim.evidence.columns import QUANTITY
 from archsim.evidence.readers import read
+from archsim.report.cells import UNITS
 from archsim.report.validation import provenance_of, record, validation_text
 from archsim.validation.baseline import baseline_constants
 from archsim.validation.evaluation import ValidationSettings, intervals, validate
@@ -270,3 +272,13 @@ def test_provenance_names_what_it_was_made_from(measured: list[Case]) -> None:
     assert provenance["data"] == "abc"
     assert default().digest in provenance["calibration"]
     assert "abc" in validation_text(result, provenance)
+
+
+def test_every_metric_has_a_unit() -> None:
+    known = {metric: max((end for end in UNITS if metric.endswith(end)), key=len, default=None) for metric in QUANTITY}
+    assert [metric for metric, end in known.items() if end is None] == []
+    units = {metric: UNITS[end] for metric, end in known.items() if end}
+    assert {metric: units[metric] for metric in ("system_power_w", "system_energy_j", "energy_j_per_token", "decode_s_per_token",
+                                                 "tokens_per_s", "tpot_s")} == {
+        "system_power_w": "W", "system_energy_j": "J", "energy_j_per_token": "J", "decode_s_per_token": "s",
+        "tokens_per_s": "1/s", "tpot_s": "s"}  # fmt: skip
