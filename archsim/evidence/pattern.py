@@ -60,7 +60,6 @@ class UnitPattern:
     core [Hz], memory: the clocks at which they were counted, that of the memory as a share of the usual one
     memory_now: the memory's clock, as a share of the usual one, when the power was read
     running: share of the time of which the power is the mean in which the kernel runs; the device idles in the rest
-    alike: whether each value is like the next, so that an operation or a byte switches as little as one of zeros
     """
 
     shares: Mapping[str, float]
@@ -68,7 +67,6 @@ class UnitPattern:
     memory: float = 1.0
     memory_now: float = 1.0
     running: float = 1.0
-    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,7 @@ from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.by_clock import power_by_clock
 from archsim.cost.cost import Array
-from archsim.cost.units import STANDING, at_other_clocks, unit_power
+from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import voltage
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import UnitClocks
@@ -179,11 +179,9 @@ def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
     now = UnitClocks(core=np.array([case.clock or p.core for case, p in zip(cases, patterns, strict=True)]),
                      memory=np.array([pattern.memory_now for pattern in patterns]))  # fmt: skip
     there = at_other_clocks(shares, was, now, device.memory.achievable) if shares else {}
-    busy, idle = (unit_power(device, at, now, calibration) for at in (there, {}))
-    standing, switched = (sum(power for name, power in busy.items() if (name in STANDING) is stands) for stands in (True, False))
+    busy, idle = (sum(unit_power(device, at, now, calibration).values()) for at in (there, {}))
     running = np.array([pattern.running for pattern in patterns])
-    switching = np.where([pattern.alike for pattern in patterns], calibration["energy.zeros"], 1.0)
-    return np.asarray(running * (standing + switching * switched) + (1.0 - running) * sum(idle.values()))
+    return np.asarray(running * busy + (1.0 - running) * idle)
 
 
 def _values(group: Group, requests: Sequence[tuple[int, Request]]) -> list[float]:

@@ -81,10 +81,3 @@ def test_voltages_of_an_architecture_are_dropped_once() -> None:
     flat, _ = left_out([one, replace(one, spec=find("tesla_v100_sxm2"))], default(), frozenset({"voltage"}))
     assert not any(key.startswith("power.voltage") for each in flat for key in each.spec.entries)
     assert flat[1].spec is find("tesla_v100_sxm2")  # of Volta nothing was known
-
-
-def test_values_that_are_alike_switch_as_zeros_but_keep_the_sms_awake() -> None:
-    shares = {"sm": 1.0, "fp32": 0.9}
-    awake, busy, alike = power(case({"sm": 1.0}, alike=True)), power(case(shares)), power(case(shares, alike=True))
-    assert awake == power(case({"sm": 1.0}))
-    assert alike - awake == pytest.approx(default()["energy.zeros"] * (busy - awake))
