@@ -19,8 +19,8 @@ from archsim.validation.evaluation import Validation
 from archsim.validation.score import errors
 
 UNITS = {  # how the name of a metric ends -> its unit
-    "_per_s": "1/s", "_per_token": "J", "_s_per_token": "s", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bps": "B/s", "_v": "V",
-    "_clk": "clk", "_load": "clk", "_iteration": "clk",
+    "_per_s": "1/s", "_per_token": "J", "_s_per_token": "s", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bps": "B/s",
+    "_v": "V", "_clk": "clk", "_load": "clk", "_iteration": "clk",
 }  # fmt: skip
 LONGEST = 120  # characters of a line of reasons
 WIDEST = 32  # characters of a place in a source, where it differs from row to row
