@@ -70,7 +70,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     across = not blas and depthwise(op)
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
-    columns = kernel.n * kernel.k * kernel.count * (op.kind.op == "conv2d" and kernel.name == "gemm")
+    unfolded = op.kind.op == "conv2d" and kernel.count == 1 and kernel.k > 1  # no points of a transform, and no bias
+    columns = kernel.n * kernel.k * unfolded
     simd = {"simd": operands, "weights": columns}.get(stack.packing, 0.0)
     own = replace(
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),

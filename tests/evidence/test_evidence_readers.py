@@ -550,7 +550,8 @@ def test_every_network_row_can_be_predicted(corpus: tuple[list[Case], list[Skip]
 def test_families_are_told_by_their_headers() -> None:
     names = {read_table(file).name: family_of(read_table(file)).name for file in shipped_files() if file.name.endswith(".csv")}
     assert names == {
-        "networks": "networks", "mlperf": "networks", "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
+        "networks": "networks", "mlperf": "networks", "ncnn": "networks", "paddleclas": "networks",
+        "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
         "kernel_power": "kernels with power", "power_caps": "power limits", "dense_clocks": "clocks",
             "unit_roofline": "microbenchmarks", "v100_dvfs": "power by clock", "voltage": "voltages",
     }  # fmt: skip
