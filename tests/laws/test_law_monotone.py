@@ -145,7 +145,7 @@ def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
     """A library with a grain gives a narrow product to one thread where there are more of them: there they stay as they are."""
     request = make_request(**cell)
     core = request.spec.device.core
-    more = {"core.count": str(int(core.count) + 1), "core.threads": str(int(core.threads) + 2)}
+    more = {"core.count": str(int(core.count) + 1), "core.threads": str(int(core.threads) + int(core.threads) // int(core.count))}
     threads = request.threads if request.stack.min_rows_per_thread else None
     assert run(make_request(**cell, settings=more, threads=threads)).latency_s[0] <= run(request).latency_s[0] * BARRIER
 
