@@ -27,6 +27,7 @@ DROP = "--bounding-set=-dac_override,-dac_read_search,-fowner"  # so that permis
 LACKEY = "I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n" * 50
 SHORTER = {"measure": ["--rounds", "1", "--time-limit", "0s"], "validate": ["--limit", "40"]}  # the same work, less of it
 LEFT_OUT = ("--cross-validate", "completion", "NAME", "PAGE")  # minutes; text for a shell; a word to fill in
+SERVES = ("ui",)  # until it is ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +102,7 @@ def commands(page: str) -> list[list[str]]:
     lines = re.findall(r"^(?:    )?(?:\.venv/bin/)?archsim (.+)$", page.replace("\\\n", " "), re.M)
     lines += re.findall(r"^\|.*`archsim ([a-z][^`]+)`", page, re.M)  # a table of questions and commands
     found = [shlex.split(line, comments=True) for line in lines if not any(word in line for word in LEFT_OUT)]
+    found = [words for words in found if words[0] not in SERVES]
     return [["result" if word == "/tmp/result" else word for word in words] + SHORTER.get(words[0], []) for words in found]
 
 
