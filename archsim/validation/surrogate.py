@@ -12,7 +12,7 @@ import numpy as np
 
 from archsim.base.errors import MissingExtra, Unsupported
 from archsim.calibration.constants import Calibration, default
-from archsim.calibration.derived import Derived
+from archsim.calibration.derived import Derived, derived
 from archsim.cost.cost import Array
 from archsim.cycle.kernels import Known, trip_clocks
 from archsim.cycle.machine import machine_of
@@ -123,7 +123,7 @@ def derive(architecture: str, names: Sequence[str], kernels: int = KERNELS_OF_DE
     except ImportError:
         raise MissingExtra("calibrate", "calibrate") from None
     begin, known = _as_derived(names), memo()
-    devices = _spread(_simulated_devices(architecture), DEVICES_OF_ARCHITECTURE)
+    devices = _devices(architecture)
     samples = [
         _Sample.of(request, [random_op(rng, precision, _rings(request)) for _ in range(kernels)], begin)
         for hw in devices for precision in _precisions(hw)
@@ -145,6 +145,15 @@ def derive(architecture: str, names: Sequence[str], kernels: int = KERNELS_OF_DE
     errors = np.abs(np.expm1(logs_of(answer.x)))
     return Derived(devices=tuple(devices), kernels=len(errors), median=float(np.median(errors)),
                    p90=float(np.quantile(errors, 0.9)), constants=values)  # fmt: skip
+
+
+def _devices(architecture: str) -> Sequence[str]:
+    """The devices that stand for an architecture: those of the shipped table while they are there, so that a card that joins
+    moves no other."""
+    simulated, shipped = _simulated_devices(architecture), derived().get(architecture)
+    if shipped is not None and set(shipped.devices) <= set(simulated):
+        return shipped.devices
+    return _spread(simulated, DEVICES_OF_ARCHITECTURE)
 
 
 def issue_share(hw: str, known: Known) -> float | None:
