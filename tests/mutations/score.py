@@ -34,7 +34,7 @@ UNIT, LAWS = "tests/unit", "tests/laws"
 TESTS = {  # quick tests that know what is right: first those of the room's own equations, then, for what they miss, many more
     "cost": (tuple(f"{UNIT}/test_unit_{name}.py" for name in (
         "area", "bounds", "by_clock", "choice", "cores", "cost", "equations", "gpu_units", "input_stage", "package", "power",
-        "power_limit", "traffic")),
+        "power_limit", "tpu_terms", "traffic")),
              (UNIT, LAWS, "tests/schedule", "--ignore", f"{UNIT}/test_unit_explain.py")),
     "lower": ((f"{UNIT}/test_unit_lower.py", f"{UNIT}/test_unit_processor.py", f"{UNIT}/test_unit_op_kind.py"),
               (UNIT, LAWS, "tests/trace", "--ignore", f"{UNIT}/test_unit_explain.py")),

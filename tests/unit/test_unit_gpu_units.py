@@ -9,8 +9,9 @@ import pytest
 
 from archsim.base.errors import ArchsimError, ArgumentError, UnknownName
 from archsim.calibration.constants import default
+from archsim.cost.cost import ASYNCHRONOUS
 from archsim.cost.idle import idle_top
-from archsim.cost.switched import node_energy
+from archsim.cost.switched import clock_energy, node_energy, operation_energy
 from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
 from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
@@ -20,6 +21,8 @@ from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from tests.each import each
 
 GHZ = UnitClocks(core=1e9)
+SLOWER = ((2.0**ASYNCHRONOUS + 1.0) / 2.0) ** (1.0 / ASYNCHRONOUS)  # where two bounds were equal and one doubled
+LEFT = (2.0**ASYNCHRONOUS * (1.0 - 0.6**ASYNCHRONOUS) + 0.6**ASYNCHRONOUS) ** (1.0 / ASYNCHRONOUS)  # 0.6 and the rest, twice
 
 
 def gpu(name: str, **changed: str) -> Gpu:
@@ -143,6 +146,12 @@ def test_idle_at_the_highest_clock_is_the_idle_power(name: str) -> None:
     assert one(parts["awake"]) == 0.0
 
 
+def test_awake_sms_take_their_clock_trees() -> None:
+    device, constants = gpu("titan_xp"), default()
+    tree = one(clock_energy(device, voltage(1e9, device, constants), node_energy(device, constants), constants))
+    assert one(unit_power(device, {AWAKE: 0.5}, GHZ, constants)["awake"]) == pytest.approx(0.5 * 30 * 1e9 * tree)
+
+
 def test_units_at_work_wake_their_sms_unless_somebody_says_how_many() -> None:
     device = gpu("titan_xp")
     awake = [one(unit_power(device, shares, GHZ, default())["awake"])
@@ -159,6 +168,25 @@ def test_what_a_unit_draws_is_rate_times_share_times_energy() -> None:
     for unit in UNITS:
         assert one(parts[unit]) == pytest.approx(0.4 * one(rates[unit]) * one(energies[unit]))
         assert one(parts[unit]) > 0.0
+
+
+def test_energies_go_with_the_square_of_the_voltage_but_for_the_memory() -> None:
+    device, constants = gpu("tesla_v100_sxm2"), default()
+    node = node_energy(device, constants)
+    full, half = (unit_energies(device, np.array([volt]), node, constants) for volt in (1.0, 0.5))
+    for unit in UNITS:
+        assert one(half[unit]) == pytest.approx(one(full[unit]) * (1.0 if unit == "dram" else 0.25)), unit
+
+
+def test_energies_are_their_constants_times_that_of_the_node() -> None:
+    """One operation of the oldest nodes: no share of its own of the architecture."""
+    device = gpu("gtx_1080")
+    constants = default().with_values({"energy.double": 5.0, "energy.special": 3.0, "energy.shared": 0.5, "energy.int": 0.25})
+    node = np.array([2e-12])
+    lane, found = one(operation_energy(device, node)), unit_energies(device, np.ones(1), node, constants)
+    by_unit = {unit: one(found[unit]) for unit in ("fp64", "special", "shared", "int")}
+    assert by_unit == pytest.approx({"fp64": 1e-11, "special": 3 * lane, "shared": 1e-12, "int": lane / 4})
+    assert one(found["tensor"]) == 0.0  # it has none
 
 
 def test_a_slower_memory_stands_for_less_and_draws_less() -> None:
@@ -212,3 +240,24 @@ def test_work_is_kept_at_other_clocks() -> None:
     speeds = {name: one(moved[name]) * (0.7 if name == "dram" else 1e9 / 1.5e9) / one(shares[name]) for name in shares}
     assert max(speeds.values()) == pytest.approx(min(speeds.values()))
     assert 0.5 < speeds["fp32"] < 1.0
+
+
+@each(("shares", "core", "memory", "expected"), [
+    # of the memory alone: all of its time, and the core hides
+    ({"dram": 0.8, "fp32": 0.0}, 1e9, 0.5, {"dram": 0.8, "fp32": 0.0}),
+    # both all of the time, and q = ASYNCHRONOUS: half the core clock takes ((2^q + 1) / 2)^(1/q)
+    ({"dram": 0.8, "fp32": 1.0}, 0.5e9, 1.0, {"dram": 0.8 / SLOWER, "fp32": 2.0 / SLOWER}),
+    ({"dram": 0.8, "fp32": 1.0, AWAKE: 0.7}, 1e9, 0.5, {"dram": 1.6 / SLOWER, "fp32": 1.0 / SLOWER, AWAKE: 0.7}),
+    # counted above what is possible: no more than all of the time
+    ({"dram": 0.95, "fp32": 1.3}, 0.5e9, 1.0, {"dram": 0.95 / SLOWER, "fp32": 2.6 / SLOWER}),
+    # a cache has the core's clock
+    ({"dram": 0.8, "l2": 1.0}, 0.5e9, 1.0, {"dram": 0.8 / SLOWER, "l2": 2.0 / SLOWER}),
+    # 0.6 of the time is the memory's, and what it leaves the core's
+    ({"dram": 0.48, "fp32": 0.2}, 0.5e9, 1.0, {"dram": 0.48 / LEFT, "fp32": 0.4 / LEFT}),
+])  # fmt: skip
+def test_times_at_other_clocks_are_those_of_the_smooth_maximum(
+    shares: dict[str, float], core: float, memory: float, expected: dict[str, float]
+) -> None:
+    given = {name: np.array([share]) for name, share in shares.items()}
+    moved = at_other_clocks(given, GHZ, UnitClocks(core=core, memory=memory), 0.8)
+    assert {name: one(value) for name, value in moved.items()} == pytest.approx(expected)

@@ -329,6 +329,15 @@ def test_a_tile_of_one_query_is_multiplied_on_lanes() -> None:
     done = sm.work_done(kernels, chip(), row(1.0, 1.0, 1.0), row(0.0, 0.0, 0.0), default())
     assert done["macs"].tolist() == [1000, 0, 0]
     assert done["wide"].tolist() == [0, 1000, 1000]
+    sides = gpu_kernels(3, flop=2000.0, tile_m=row(7.0, 8.0, 9.0))
+    assert sm.work_done(sides, chip(), row(1.0, 1.0, 1.0), row(0.0, 0.0, 0.0), default())["wide"].tolist() == [1000, 0, 0]
+
+
+def test_what_a_mask_tests_is_issued_beside_the_softmax() -> None:
+    kernels = gpu_kernels(1, exps=row(1.0), m=5.0, k=7.0, count=3.0, flop=1000.0, tested=row(2.0))
+    assert sm.work_done(kernels, chip(), row(30.0), row(0.0), default())["issues"].tolist() == [5 * 7 * 3 * (5 + 2)]
+    scores = 128 * 8 * (1 / 16 + 4 / 128)
+    assert sm.softmax_work(kernels, chip(), row(8.0), row(100.0)).tolist() == [(scores + 128 * 8 * 2 / 128) * 100]
 
 
 def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words: Any) -> gpu.GpuTerms:
