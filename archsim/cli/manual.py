@@ -14,6 +14,7 @@ from archsim.cli.terminal import Screen, say, screen
 LIMIT = 100_000  # B of a page
 PAGES = {
     "getting-started": "install, the first prediction, how to read it",
+    "readers": "a student, a buyer, an architect, an engineer, a researcher: where each begins",
     "model": "the layers of the model, the bounds with their sources, fidelities, what is not modelled",
     "estimate": "one network on one device: what runs, at which speed, what comes out",
     "what-if": "before and after a change; elasticities",
@@ -37,24 +38,47 @@ PAGES = {
     "studies": "questions in files, answered by reports",
     "python": "the same from Python",
     "formats": "JSON keys, files, exit codes",
+    "lab-roofline": "exercise: which layers arithmetic limits and which the memory",
+    "lab-caches": "exercise: the same loop in another order, and where its misses come from",
+    "lab-batch": "exercise: why one image is slow; hosts, waves, graphs",
+    "lab-precision": "exercise: what half the bits save, time and energy; the best clock",
+    "lab-stalls": "exercise: what the warps of an SM wait for",
 }
 
 
 @click.command("manual")
 @click.argument("page", required=False, shell_complete=lambda ctx, param, begun: items(PAGES, begun))
-def command(page: str | None) -> None:
-    """Print one page of the manual, or the list of pages.
+@click.option("--site", metavar="FOLDER", help="Write all pages as a linked site: manual, commands, keys, terms (extra `docs`).")
+def command(page: str | None, site: str | None) -> None:
+    """Print one page of the manual, or the list of pages; or write them all as a site.
 
     \b
     Examples:
       archsim manual
       archsim manual getting-started
+      archsim manual --site manual
     """
+    if site is not None:
+        if page is not None:
+            raise click.UsageError("--site writes every page; leave PAGE out")
+        return _write_site(site)
     on = screen()
     if page is None or (on.width is None and not on.color):
         say(_list() if page is None else text(page), plain=page is not None)
     else:
         click.echo(_rendered(text(page), on), color=on.color, nl=False)
+
+
+def _write_site(folder: str) -> None:
+    from pathlib import Path
+
+    from archsim.site.build import CHECKOUT, build, sources
+
+    group = click.get_current_context().find_root().command
+    assert isinstance(group, click.Group)
+    pages = sources({name: text(name) for name in PAGES}, PAGES, group, CHECKOUT)
+    target = Path(folder)
+    say(f"{build(target, pages)} pages; open {target / 'index.html'}")
 
 
 def _rendered(page: str, on: Screen) -> str:

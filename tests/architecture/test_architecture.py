@@ -25,13 +25,13 @@ ORDER = (
     ("study", "simulate"),
     ("report",),
     ("api",),
-    ("ui",),
+    ("ui", "site"),
     ("cli",),
     ("__main__",),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
 HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml",
-         "distributed", "dask", "pyarrow"}
+         "distributed", "dask", "pyarrow", "sphinx"}
 LONGEST = 400
 MODEL = ("lower", "cost", "cache", "cycle", "schedule")
 # The calibration file, the trace of a program, and whether numba is there: read here, and nowhere else in the model.

@@ -59,7 +59,7 @@ def devices() -> str:
     for kind, title in kinds.items():
         of_kind = sorted((s for s in specs if s.kind == kind),
                          key=lambda s: (s.identity.vendor, s.identity.architecture, -s.identity.year, s.identity.id))  # fmt: skip
-        tables.append(f"### {title} ({len(of_kind)})\n\n{head}" + "".join(map(_device_row, of_kind)))
+        tables.append(f"## {title} ({len(of_kind)})\n\n{head}" + "".join(map(_device_row, of_kind)))
     return "\n" + "\n".join(tables) + "\n"
 
 

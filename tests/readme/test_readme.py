@@ -15,6 +15,7 @@ from archsim.cli.manual import PAGES, text
 from archsim.cost.bounds import BOUNDS
 from archsim.detect.catalog import find
 from archsim.trace.file import load
+from tests.each import each
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -176,6 +177,14 @@ def test_the_python_of_the_manual_runs(capsys):
         for body in re.findall(r"```python\n(.*?)```", SOURCES[name], re.S):
             exec(body, {})
     assert "conv1" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@each("name", [name for name in SOURCES if name.startswith("lab-")])
+def test_the_answers_of_a_lab_hold(capsys, name):
+    (body,) = re.findall(r"```python\n(.*?)```", SOURCES[name], re.S)
+    exec(compile(body, name, "exec"), {})
+    assert re.match(r"lab \d: all right", capsys.readouterr().out)
 
 
 def test_the_manual_names_every_json_key_of_an_estimate():

@@ -1,0 +1,138 @@
+"""All pages of the site, and their rendering by Sphinx into a folder of HTML."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+import archsim
+from archsim.base.errors import InputError, MissingExtra
+from archsim.base.version import __version__
+from archsim.site import accuracy, commands, keys, schemas, terms
+from archsim.site.markdown import contents, table
+
+SECTIONS = {  # captions of the menu and their pages of the manual, in order
+    "Begin": ("getting-started", "readers"),
+    "How to": ("estimate", "what-if", "ui", "compare", "search", "tune", "sweep", "studies", "llm", "own-model", "profile",
+               "own-files", "measure", "simulate", "cache", "power", "python"),
+    "Labs": ("lab-roofline", "lab-caches", "lab-batch", "lab-precision", "lab-stalls"),
+    "Understand": ("model", "tpu", "validation", "cells"),
+    "Look up": ("devices", "formats"),
+}  # fmt: skip
+MADE = {"Understand": ("accuracy", "terms/index"), "Look up": ("commands/index", "keys/index", "schemas/index")}
+MARK = ".archsim-site"  # stands in each folder that was made here, which alone may be replaced
+CHECKOUT = Path(archsim.__file__).parents[1]
+SUMMARY = Path("reports", "validation", "validation.json")
+SETTINGS = {
+    "project": "archsim", "version": __version__, "release": __version__, "extensions": ["myst_parser"], "html_theme": "furo",
+    "html_title": f"archsim {__version__}", "html_copy_source": False, "html_show_sourcelink": False,
+    "html_show_copyright": False, "html_show_sphinx": False, "html_last_updated_fmt": None,
+    "html_theme_options": {"navigation_with_keys": True},
+    "myst_heading_anchors": 3, "highlight_language": "text", "nitpicky": True, "html_use_index": False,
+    "html_permalinks_icon": "#", "smartquotes": False,
+}  # fmt: skip
+_NAMED = re.compile(r"(?P<before>page )?`(?P<command>archsim manual )?(?P<page>[a-z-]+)`")
+_FENCE = re.compile(r"^```(torch|py|config|chakra|prototxt)$", re.MULTILINE)  # a block that a test takes by its word
+HIGHLIGHTED = {"torch": "python", "py": "python", "config": "json", "chakra": "json", "prototxt": "text"}
+GUIDES = {"readers", *SECTIONS["Labs"]}  # where any name of a page in backticks means that page
+
+
+def sources(manual: Mapping[str, str], about: Mapping[str, str], group: click.Group, checkout: Path | None) -> dict[str, str]:
+    """Every page as Markdown, by its place in the site.
+
+    manual: pages of the manual by their names; about: one line for each; group: the commands
+    checkout: folder with tests and the summary of the validation; without one the pages that need them leave them out
+    """
+    found = {place(name): _linked(name, text, manual) for name, text in manual.items()}
+    found |= commands.pages(group) | keys.pages() | schemas.pages()
+    tests = checkout / "tests" if checkout else None
+    found |= terms.pages(tests if tests and tests.is_dir() else None)
+    summary = checkout / SUMMARY if checkout else None
+    if summary and summary.is_file():
+        found["accuracy"] = accuracy.page(json.loads(summary.read_text("utf-8")))
+    return found | {"index": _index(found, about)}
+
+
+def _index(found: Mapping[str, str], about: Mapping[str, str]) -> str:
+    parts = [
+        "# archsim\n\nHow long does this network take on that chip, and how much energy? Predictions for CPUs and GPUs that you "
+        "need not own, each with an interval and published measurements beside it.\n"
+    ]
+    menus = []
+    for caption, names in SECTIONS.items():
+        listed = {place(name): about.get(name, "") for name in (*names, *MADE.get(caption, ())) if place(name) in found}
+        rows = [[f"[{_title(found[there])}]({there}.md)", line] for there, line in listed.items()]
+        parts.append(f"## {caption}\n\n{table(('page', 'what it answers'), rows)}")
+        menus.append(contents(listed, caption=caption, hidden=True))
+    return "\n".join([*parts, *menus])
+
+
+def place(name: str) -> str:
+    """Where a page of the manual stands in the site: Sphinx has a page `search` of its own."""
+    return "search-devices" if name == "search" else name
+
+
+def _title(page: str) -> str:
+    return page.removeprefix("# ").partition("\n")[0]
+
+
+def _linked(name: str, text: str, manual: Mapping[str, str]) -> str:
+    """A page whose mentions of other pages are links: page `model`, `archsim manual model`."""
+
+    def link(found: re.Match[str]) -> str:
+        page, named = found["page"], found["before"] or found["command"] or name in GUIDES
+        if page not in manual or page == name or not named:
+            return found[0]
+        return f"{found['before'] or ''}[{page}]({place(page)}.md)"
+
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)  # nothing is a link in a block
+    linked = "".join(part if at % 2 else _NAMED.sub(link, part) for at, part in enumerate(parts))
+    return _FENCE.sub(lambda found: f"```{HIGHLIGHTED[found[1]]}", linked) + "\n"
+
+
+def build(target: Path, pages: Mapping[str, str]) -> int:
+    """Write the site of `pages` into the folder `target`; how many pages it has.
+
+    The folder appears complete or not at all. Raises InputError where something else stands, MissingExtra without Sphinx, and
+    RuntimeError for whatever Sphinx warns of: a page that is not in a menu, a link that leads nowhere.
+    """
+    if target.exists() and not (target / MARK).is_file():
+        raise InputError(str(target), "is there already and is no site that archsim manual wrote; name another folder")
+    if not target.parent.is_dir():
+        raise InputError(str(target), f"cannot be written: no folder {target.parent}")
+    with tempfile.TemporaryDirectory(prefix=".archsim-", dir=target.parent) as work:
+        made = Path(work, "site")
+        _render(Path(work), made, pages)
+        (made / MARK).write_text("made by archsim manual --site\n", "utf-8")
+        if target.exists():
+            shutil.move(target, Path(work, "before"))
+        shutil.move(made, target)
+    return len(pages)
+
+
+def _render(work: Path, made: Path, pages: Mapping[str, str]) -> None:
+    try:
+        from sphinx.application import Sphinx
+        from sphinx.util.docutils import docutils_namespace
+    except ImportError:
+        raise MissingExtra("the manual as a site", "docs") from None
+    source = work / "source"
+    for name, text in pages.items():
+        place = source / f"{name}.md"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
+    said = io.StringIO()
+    with docutils_namespace():  # its nodes are registered for one run
+        how = {"confoverrides": SETTINGS, "status": None, "warning": said, "freshenv": True}
+        Sphinx(source, None, made, work / "trees", "html", **how).build(force_all=True)
+    if said.getvalue():
+        raise RuntimeError(f"Sphinx: {said.getvalue().replace(str(source) + '/', '')}")
+    for name in (".buildinfo", "objects.inv"):
+        (made / name).unlink(missing_ok=True)
