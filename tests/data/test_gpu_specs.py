@@ -96,16 +96,6 @@ def test_a_value_of_another_chip_is_of_kind_sibling_and_names_it(name: str) -> N
         assert entry.kind != "measured" or not OF_ANOTHER.match(entry.note), entry.key
 
 
-MANY_ASSUMED = {"b200_sxm": 8, "tegra_x2": 7}  # known gaps
-
-
-@each("name", GPUS)
-def test_at_most_six_values_are_assumed(name: str) -> None:
-    spec = catalog.find(name)
-    count = sum(entry.kind == "assumed" for entry in spec.assumed)
-    assert count <= 6 if name not in MANY_ASSUMED else count == MANY_ASSUMED[name]
-
-
 @each("name", GPUS)
 def test_sustained_clock_is_near_the_rated_ones(name: str) -> None:
     clock = gpu(name).clock
