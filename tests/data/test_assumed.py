@@ -12,11 +12,11 @@ MOST_ASSUMED = 6  # without those that only the cycle fidelity reads
 MANY_ASSUMED = {
     # boards, phones and modules: the maker states neither the power of the cores nor the timing of caches and memory
     "agx_orin_cpu": 10, "agx_xavier_cpu": 17, "allwinner_h616": 9, "amlogic_a311d2": 7, "carmel_agx_xavier": 17,
-    "cortex_a78ae_orin_nano": 11, "qrb2210": 8, "raspberry_pi_5": 9, "rdk_x3": 8, "rk3228h": 9, "rk3328": 8, "rk3399": 10,
-    "rk3399_a53": 8, "rk3399_a72": 8, "rk3588": 8, "rk3588_a55": 8, "rk3588_a76": 11,
-    "snapdragon_855": 10, "tegra_x2": 7,
+    "cortex_a78ae_orin_nano": 11, "qrb2210": 8, "raspberry_pi_5": 7, "rdk_x3": 8, "rk3228h": 9, "rk3328": 8, "rk3399": 10,
+    "rk3399_a53": 8, "rk3399_a72": 8, "rk3588": 8, "rk3588_a55": 8, "rk3588_a76": 9, "snapdragon_855": 8, "tegra_x2": 7,
     # servers of Arm, whose owners publish no data sheet
-    "grace": 11, "graviton1_a1_2xlarge": 8, "graviton2": 11, "graviton3": 11, "graviton3_m7g_2xlarge": 11, "kunpeng_920_3211k": 13,
+    "grace": 11, "graviton1_a1_2xlarge": 8, "graviton2": 8, "graviton3": 11, "graviton3_m7g_2xlarge": 11,
+    "kunpeng_920_3211k": 13, "kunpeng_920_7260": 10,
     # desktop Zen 4 and Zen 5: AMD states no clock of all cores
     "ryzen_7_7700x": 8, "ryzen_9_7950x": 8, "ryzen_9_9950x": 8,
     "b200_sxm": 8,
@@ -48,6 +48,7 @@ ASKED_FOR = (
     "1800X", "2700X", "3700X", "3950X", "5800X", "5950X", "7700X", "7950X", "9950X",
     "EPYC 7702", "EPYC 7742", "EPYC 7713", "EPYC 7763", "EPYC 9554", "EPYC 9654", "EPYC 9965",
     "M1", "M1 Pro", "M2", "M3", "M4", "graviton2", "graviton3", "graviton4", "grace", "rpi4",
+    "Altra Q80-30", "M128-30", "Kunpeng 920",
 )  # fmt: skip
 
 
