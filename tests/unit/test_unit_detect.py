@@ -291,9 +291,10 @@ def test_every_architecture_has_a_shipped_relative() -> None:
         assert catalog.find(row.like).kind == "cpu", row.architecture
 
 
-def test_the_same_core_is_claimed_only_of_a_close_one() -> None:
+def test_the_same_core_is_claimed_only_of_a_device_that_has_it() -> None:
     same = {row.architecture: catalog.find(row.like).identity.architecture for row in rows() if row.same}
-    assert {name: other for name, other in same.items() if name != other} == {"emerald_rapids": "sapphire_rapids"}
+    assert same
+    assert {name: other for name, other in same.items() if name != other} == {}
 
 
 def test_lists_of_processors() -> None:
