@@ -15,7 +15,23 @@ from archsim.evidence.resolve import device as device_of
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row
-from archsim.trace.op import Add, Attention, Gelu, Kind, LayerNorm, Linear, Matmul, Mul, Quantise, Relu, Shape, Softmax, Tanh
+from archsim.trace.huggingface import catalog as models
+from archsim.trace.op import (
+    Add,
+    Attention,
+    Gelu,
+    Kind,
+    LatentAttention,
+    LayerNorm,
+    Linear,
+    Matmul,
+    Mul,
+    Quantise,
+    Relu,
+    Shape,
+    Softmax,
+    Tanh,
+)  # fmt: skip
 from archsim.trace.trace import BoundOp
 
 Cells = Mapping[str, str]
@@ -34,6 +50,10 @@ STREAMS: dict[str, tuple[Kind, int]] = {
 # roundings to one byte by the source's name: whether the scale is found first
 ROUNDINGS = {"quantize_scale_matrix": False, "quantize_compute_scale": True}
 WHOLE_ROUNDING = ("trtllm-",)  # whose rows with a scale move 5 B a value; those of vLLM less than the 2 B of reading it once
+
+# Latent attention: the model whose sizes rows without any have, and kernels that read the latent vectors of prompts too
+LATENT, ABSORBED = "deepseek_v3", ("flash_attention",)
+MODULES = "vllm-"  # whose rows have the whole module in them, launched without a graph
 
 
 def read(row: Row, file: str) -> list[Case | Skip]:
@@ -148,10 +168,33 @@ def _matrix(cells: Cells) -> Shape:
     return (integer(cells, "m"), integer(cells, "n"))
 
 
+def _latent(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+    """Multi-head latent attention, by the sizes of DeepSeek-V3, which the rows of their products have.
+
+    One query, and prompts of SGLang's kernel, attend to the latent vectors themselves; prompts elsewhere to keys and values
+    written out for every head, the latter padded to the size of the former.
+    """
+    sizes = models.find(LATENT).latent
+    assert sizes is not None
+    n, heads, keys = (integer(cells, name) for name in ("batch", "heads", "seq_kv"))
+    queries = 1 if cells["sub_op"] == "mla_decode" else keys
+    if queries == 1 or more.get("kernel") in ABSORBED:
+        rank, size = sizes.rank, sizes.rank + sizes.turned
+        return forward(LatentAttention(heads=heads, rank=rank), (n, queries, heads * rank), (n, queries, heads * size),
+                       (n, keys, size))  # fmt: skip
+    features = heads * (sizes.plain + sizes.turned)
+    seen = (n, keys, features)
+    return forward(Attention(heads=heads, causal=True), (n, queries, features), (n, queries, features), seen, seen)
+
+
 def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     what = cells["sub_op"]
+    if what in ("mla_prefill", "mla_decode"):
+        if cells["software"].startswith(MODULES):
+            raise Refused("a module of Python that the host calls for each latent attention, 0.1 to 0.3 ms, is not modelled")
+        return _latent(cells, more)
     if what not in ("prefill_causal", "decode", "encoder_full"):
-        raise Refused("multi-head latent attention is not modelled" if what[:3] == "mla" else f"{what} is not modelled")
+        raise Refused(f"{what} is not modelled")
     queries, keys, window = integer(cells, "seq_q"), integer(cells, "seq_kv"), more.get("window", 0)
     if isinstance(window, int) and 0 < window < keys:
         if what == "encoder_full":

@@ -73,11 +73,15 @@ NOTHING = StepCost(time_s=0.0, bound_s={}, energy_j=0.0, dram_bytes=0.0, flop=0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpSetting:
-    """What ops multiply, and in how many bytes their weights and cached values are stored; 0: as they are multiplied."""
+    """What ops multiply, and in how many bytes their weights and cached values are stored; 0: as they are multiplied.
+
+    emulated: the chip has no instruction that widens a cached value
+    """
 
     precision: str
     weight_bytes: float = 0.0
     cache_bytes: float = 0.0
+    emulated: bool = False
 
 
 def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, decode: bool) -> StepCost:
@@ -176,7 +180,8 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
     """How an op of this plan multiplies."""
     if isinstance(op.kind, Attention | LatentAttention):
         narrower = CACHE_BYTES[plan.cache] < CACHE_BYTES[plan.precision]
-        return OpSetting(precision=plan.precision, cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0)
+        return OpSetting(precision=plan.precision, cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0,
+                         emulated=plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8"))  # fmt: skip
     if isinstance(op.kind, Linear | Experts) and op.name != HEAD:
         if plan.both_narrow:
             return OpSetting(precision=plan.weights)
@@ -198,7 +203,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         lowered = lower(tuple([trace.ops[i] for i in own]), plan.stack, "gpu", setting.precision, False,
                         tensor=on_tensor_cores(plan.stack, plan.spec.device, setting.precision),
                         architecture=plan.spec.identity.kernels_of, weight_bytes=setting.weight_bytes,
-                        cache_bytes=setting.cache_bytes)  # fmt: skip
+                        cache_bytes=setting.cache_bytes, emulated=setting.emulated)  # fmt: skip
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]

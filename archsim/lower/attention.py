@@ -65,7 +65,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
     queries only, unless the stack's kernel visits and tests the blocks before it. Heads that share keys are rows of one product
     where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile has on
-    average.
+    average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads
@@ -74,6 +74,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
     packs = packs and (rules.packed_windows or not (cached and kind.window))
+    packs = packs and (rules.packed_narrow or not (cached and context.cache_bytes))
     packed = group if packs else 1
     begins = kind.window > 0 and rules.window_slots == 0
     reached = min(keys[1], kind.window + BLOCK) if begins else keys[1]
@@ -90,13 +91,14 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         operand_a=0.0, operand_b=2.0 * times * share * context.element * _kept(context), a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
         items=max(1.0, pairs / context.vector), dense=1,
-        gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots),
+        gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots,
+                       widened=2.0 * share * size * _widening(context) if cached else 0.0),
     )  # fmt: skip
 
 
 def latent(op: BoundOp, context: Context) -> Plan:
     """Attention to latent vectors: as `_fused`, of one head of keys whose tile all heads of queries share, and which is loaded
-    once for scores and results alike.
+    once for scores and results alike. Over cached vectors the stack's menu `attention_latent` comes before others.
 
         m = queries x heads        n = d        k = vectors        work = (d + rank) / d x share
     """
@@ -107,7 +109,7 @@ def latent(op: BoundOp, context: Context) -> Plan:
     new = float(prod((cache[0], min(queries[1], cache[1]), cache[2])))
     menus = context.stack.menus
     cached = _over_cache(queries[1], cache[1])
-    wanted = ("attention_cached" if cached else "attention", "attention", "gemm")
+    wanted = (*(("attention_latent", "attention_cached") if cached else ()), "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
     work, pairs = (1.0 + kind.rank / cache[2]) * share, context.bytes(cache) * _kept(context)
     kernels = [Kernel(
@@ -115,9 +117,16 @@ def latent(op: BoundOp, context: Context) -> Plan:
         m=queries[1] * kind.heads, n=cache[2], k=cache[1], count=queries[0], work=work, operand_a=0.0,
         operand_b=share * context.element * _kept(context), a_bytes=pairs, b_bytes=context.bytes(queries),
         c_bytes=context.bytes(op.shape),
-        flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1, gpu=GpuColumns(exps=share),
+        flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1,
+        gpu=GpuColumns(exps=share, widened=share * cache[2] * _widening(context) if cached else 0.0),
     )]  # fmt: skip
     return _fused_plan(op, context, kernels, new, cached)
+
+
+def _widening(context: Context) -> float:
+    """Issue slots of a lane for each cached value, where it is narrower than what is multiplied."""
+    rules = context.stack.attention
+    return (rules.widen_slots + (rules.emulated_slots if context.emulated else 0.0)) if context.cache_bytes else 0.0
 
 
 def _kept(context: Context) -> float:

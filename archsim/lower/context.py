@@ -22,7 +22,8 @@ class Context:
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
     some GPUs only. `sole`: the op is the only gradient of its layer. `weight_bytes`, `cache_bytes`: a stored weight of a linear
-    layer, and a cached key or value, where they are narrower than what is multiplied [B]; 0: they are not.
+    layer, and a cached key or value, where they are narrower than what is multiplied [B]; 0: they are not. `emulated`: the GPU
+    has no instruction that widens a cached value.
     """
 
     stack: Stack
@@ -34,6 +35,7 @@ class Context:
     sole: bool = False
     weight_bytes: float = 0.0
     cache_bytes: float = 0.0
+    emulated: bool = False
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""

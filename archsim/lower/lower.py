@@ -79,7 +79,7 @@ class Lowered:
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
     architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), weight_bytes: float = 0.0,
-    cache_bytes: float = 0.0,
+    cache_bytes: float = 0.0, emulated: bool = False,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
@@ -88,7 +88,8 @@ def lower(
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
     precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `weight_bytes`, `cache_bytes`: of a
-    stored weight and of a cached key or value, where these are narrower [B].
+    stored weight and of a cached key or value, where these are narrower [B]; `emulated`: the device has no instruction for the
+    latter.
 
     Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
     rule.
@@ -105,17 +106,17 @@ def lower(
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
-                    (weight_bytes, cache_bytes))  # fmt: skip
+                    (weight_bytes, cache_bytes, emulated))  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
-    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: tuple[float, float],
+    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: tuple[float, float, bool],
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
-                      architecture=architecture, weight_bytes=stored[0], cache_bytes=stored[1])  # fmt: skip
+                      architecture=architecture, weight_bytes=stored[0], cache_bytes=stored[1], emulated=stored[2])  # fmt: skip
     ends = tuple(accumulate(lengths))
     networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
@@ -197,7 +198,8 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture, context.sole, context.weight_bytes, context.cache_bytes)  # fmt: skip
+                context.tensor, context.architecture, context.sole, context.weight_bytes, context.cache_bytes,
+                context.emulated)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

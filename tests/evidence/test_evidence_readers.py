@@ -17,7 +17,7 @@ from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import read_table
 from archsim.lower.lower import lower
-from archsim.trace.op import Add, Attention, Conv2d, Gru, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
+from archsim.trace.op import Add, Attention, Conv2d, Gru, LatentAttention, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validation.predict import predict
 
 from ..measurements import HEAD, ROW
@@ -210,7 +210,7 @@ def test_attention(write: Write) -> None:
         kernel(sub_op="decode", seq_q="1", seq_kv="4096", **sizes | {"kernel": '{"window":128}'}),
         kernel(sub_op="prefill_causal", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
         kernel(sub_op="encoder_full", seq_q="512", seq_kv="512", **sizes | {"kernel": '{"window":128}'}),
-        kernel(sub_op="mla_decode", seq_q="1", seq_kv="512", **sizes),
+        kernel(sub_op="ring", seq_q="1", seq_kv="512", **sizes),
         kernel(sub_op="decode", seq_q="1", seq_kv="512", **sizes | {"kv_heads": "7"}),
     )  # fmt: skip
     decode, prefill, full, window, sliding = (case.ops[0] for case in cases)
@@ -220,6 +220,23 @@ def test_attention(write: Write) -> None:
     assert window.input_shapes[1][1] == 128
     assert sliding.macs == 2 * 4 * 32 * 128 * sum(min(t, 128) for t in range(1, 513))
     assert [skip.line for skip in skips] == [7, 8, 9]
+
+
+def test_latent_attention_has_the_sizes_of_deepseek(write: Write) -> None:
+    sizes = {"op": "attention", "batch": "4", "heads": "16", "dtype": "bf16", "software": "sglang-0.5.10"}
+    cases, skips = rows(
+        write, KERNELS, kernel(sub_op="mla_decode", seq_q="1", seq_kv="512", **sizes),
+        kernel(sub_op="mla_prefill", seq_kv="512", **sizes | {"kernel": '{"kernel":"flash_attention"}'}),
+        kernel(sub_op="mla_prefill", seq_kv="512", **sizes | {"software": "trtllm-1.0.0"}),
+        kernel(sub_op="mla_decode", seq_q="1", seq_kv="512", **sizes | {"software": "vllm-0.14.0"}),
+    )  # fmt: skip
+    decode, absorbed, expanded = (case.ops[0] for case in cases)
+    assert decode.kind == absorbed.kind == LatentAttention(heads=16, rank=512)
+    assert decode.input_shapes == ((4, 1, 16 * 576), (4, 512, 576))
+    assert absorbed.input_shapes == ((4, 512, 16 * 576), (4, 512, 576))
+    assert expanded.kind == Attention(heads=16, causal=True)
+    assert expanded.input_shapes == ((4, 512, 16 * 192),) * 3
+    assert ["a module of Python" in skip.reason for skip in skips] == [True]
 
 
 @pytest.mark.parametrize("text", ["[1]", "{", "3", '{"cin": "x"}', "{}", '{"cin":1e99}', "[" * 5000])
