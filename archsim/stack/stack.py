@@ -204,9 +204,9 @@ class AttentionChoice:
     )  # fmt: skip
     packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
     packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
-    widen_slots: float = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0.0)
-    emulated_slots: float = key(
-        "slots beside these where the GPU has no instruction that widens fp8, whose bits are moved one by one", low=0, default=0.0
+    widen_slots: int = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
+    emulated_slots: int = key(
+        "slots beside these where the GPU has no instruction that widens fp8, whose bits are moved one by one", low=0, default=0
     )
     max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
 

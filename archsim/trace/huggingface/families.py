@@ -40,6 +40,7 @@ class FamilyTraits:
     latent: bool = False
     window: str = "always"  # when `sliding_window` counts: always, asked (`use_sliding_window`), alternate, never
     context: int = 0
+    note: str = ""  # what of the family is built in another form
 
 
 ATTENTION_BIAS = (("attention_bias", QKV | {"output"}, False), ("mlp_bias", frozenset({"mlp"}), False))
@@ -70,6 +71,8 @@ FAMILIES: dict[str, FamilyTraits] = {
                            switches=(("bias", ALL, False),), tied=True, context=2048),
     "phi": FamilyTraits(norm="layer", order="parallel", gated=False, activation="gelu_new", bias=ALL | {"head"}, context=2048),
     "phi3": FamilyTraits(packed=True, context=4096),
+    "phi3small": FamilyTraits(norm="layer", packed=True, activation="gelu", bias=ALL, tied=True, window="never", context=8192,
+                              note="its block-sparse layers attend to all earlier tokens, which they do up to 1024 of them"),
     "llama": LLAMA,
     "aquila": LLAMA,
     "mistral": FamilyTraits(context=32768),

@@ -72,6 +72,8 @@ def model_of(words: Any, path: str) -> TransformerModel:
         near = nearest(family, FAMILIES) or list(FAMILIES)
         raise InputError(path, f"model_type: {short(family)} is no family that is built here; nearest: {', '.join(near)}")
     keys = ConfigKeys(words)
+    if FAMILIES[family].note:
+        notes.append(f"{family}: {FAMILIES[family].note}")
     model = _STYLES[FAMILIES[family].style](keys, family, FAMILIES[family], tuple(notes))
     if keys.problems or model is None:
         raise InputError(path, list(dict.fromkeys(keys.problems)))
@@ -203,7 +205,7 @@ def _sizes(keys: ConfigKeys, family: str, traits: FamilyTraits) -> dict[str, Any
         kv_heads = keys.whole(("num_key_value_heads", "num_kv_heads"), MOST["heads"], default=default)
     if not isinstance(keys.words.get("num_key_value_heads_per_layer"), list):
         keys.divides(keys.named("num_key_value_heads", "num_kv_heads"), kv_heads, keys.named(*HEADS), heads)
-    inner = ("intermediate_size", "ffn_dim", "n_inner", "hidden_dim", "ffn_hidden_size", "d_ff")
+    inner = ("intermediate_size", "ffn_dim", "n_inner", "hidden_dim", "ffn_hidden_size", "d_ff", "ff_intermediate_size")
     required = traits.gated
     hidden = keys.whole(inner, 1 << 24, default=None if required else 4 * width)
     return {"layers": layers, "width": width, "heads": heads, "kv_heads": kv_heads, "head_size": size, "hidden": hidden}
