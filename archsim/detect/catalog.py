@@ -11,12 +11,12 @@ __all__ = ["HOST", "find", "names"]
 HOST = "host"
 
 
-def find(name_or_path: str) -> Spec:
-    """The spec of a shipped device (by id or alias), of a file, or of this computer.
+def find(name_or_path: str, threads: int = 0) -> Spec:
+    """The spec of a shipped device (by id or alias), of a file, or of this computer; of the cores of it that `threads` occupy.
 
     Raises what `archsim.device.catalog.find` does.
     """
-    return catalog.find(name_or_path, {HOST: _host})
+    return catalog.occupied(catalog.find(name_or_path, {HOST: _host}), threads)
 
 
 def _host() -> Spec:

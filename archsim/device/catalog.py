@@ -13,6 +13,7 @@ from typing import Any
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.base.naming import AmbiguousName, resolve
+from archsim.device.device import Cpu
 from archsim.device.file import FOLDER, load
 from archsim.device.spec import Spec
 from archsim.device.variant import distance, values_digest
@@ -48,6 +49,21 @@ def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, C
     if name_or_path in computed:
         return computed[name_or_path]()
     return _shipped(resolve("device", name_or_path, names(), aliases, HINT, _makers))
+
+
+def occupied(spec: Spec, threads: int) -> Spec:
+    """The cores of a CPU on which so many threads run: its faster ones where these are enough, else (and for 0, all) the spec as it is.
+
+    A scheduler that knows the capacity of cores (Linux, Energy Aware Scheduling) puts few busy threads on the largest ones. More
+    threads than those spread over both kinds, and what divides its work evenly waits for the slower ones, which the spec is of.
+
+    >>> [occupied(find("rk3588"), threads).identity.id for threads in (1, 4, 5, 0)]
+    ['rk3588_a76', 'rk3588_a76', 'rk3588', 'rk3588']
+    """
+    if not spec.identity.faster or not threads:
+        return spec
+    fast = find(spec.identity.faster)
+    return fast if isinstance(fast.device, Cpu) and threads <= fast.device.core.count else spec
 
 
 def canonical(name_or_path: str) -> str:

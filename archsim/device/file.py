@@ -26,7 +26,7 @@ _ID = re.compile(r"[a-z0-9_]{2,40}")
 _LONGEST = 2000
 STATED_BANDWIDTH = Unit(unit="B/s", doc="stated by the vendor", low=1e6, high=1e16, above=False)
 STATED_PEAK = Unit(unit="FLOP/s", doc="stated by the vendor", low=1e6, high=LARGEST, above=False)
-HEADER = ("schema", "kind", "inherits", *declared(Identity), "aliases")  # the words before the first table
+HEADER = ("schema", "kind", "inherits", *declared(Identity), "aliases", "faster")  # the words before the first table
 
 
 def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
@@ -125,7 +125,7 @@ def _identity(header: Mapping[str, Any], base: Spec | None) -> tuple[Identity | 
         words[name] = header.get(name, getattr(base.identity, name) if base is not None and given else None)
         if words[name] is None:
             lacking.append(f"{name}: is missing ({unit.doc})" + ("; it is not inherited" if base is not None else ""))
-    return (None if lacking else Identity(aliases=tuple(header.get("aliases", ())), **words)), lacking
+    return (None if lacking else Identity(aliases=tuple(header.get("aliases", ())), faster=header.get("faster", ""), **words)), lacking
 
 
 # ---------------------------------------------------------------------------------------------- what is inherited

@@ -177,7 +177,7 @@ def make_request(
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
         asked |= {"boundary": boundary, "system": system}
-    spec = find_device(hw, settings, scales)
+    spec = find_device(hw, settings, scales, threads or 0)
     check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)
     precision = precision if precision is None else precision_of(precision)
@@ -294,9 +294,9 @@ def with_batch(request: Request, batch: int) -> Request:
     return replace(request, batch=batch, trace=request.template.bind(**{**request.trace.symbols, BATCH: batch}))
 
 
-def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None) -> Spec:
-    """The spec of a device, with the user's settings and factors applied."""
-    spec = devices.find(hw)
+def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None, threads: int = 0) -> Spec:
+    """The spec of a device, or of the cores of it that `threads` occupy, with the user's settings and factors applied."""
+    spec = devices.find(hw, threads)
     return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
 
 

@@ -12,7 +12,7 @@ from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, SYSTEM_METRICS, Case, DeviceGroup, Skip
 from archsim.evidence.columns import QUANTITY
 from archsim.evidence.family import Family, integer
-from archsim.evidence.resolve import Refused, as_timed, host_cpu, network, setting
+from archsim.evidence.resolve import Refused, as_timed, device, host_cpu, network, setting
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
 from archsim.trace.task import Work
@@ -43,7 +43,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     script = protocol(cells["source"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
-    found = as_timed(setting(cells["hardware"], stack, cells["precision"]), script, name)
+    asked = _counted_threads(cells) if script.counted(cells.get("source_ref", "")) else None
+    found = as_timed(setting(cells["hardware"], stack, cells["precision"], threads=asked or 0), script, name)
     framework = found.stack.framework
     ran = script.task(task, name, framework)
     group = _group(cells, script, framework, ran)
@@ -60,12 +61,12 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     system = _system(cells, found.spec, host) if metric in SYSTEM_METRICS else None
     return [
         Case(
-            line=row.line, fields=cells, source=cells["source"], label=name, hardware=found.spec.identity.id,
+            line=row.line, fields=cells, source=cells["source"], label=name, hardware=device(cells["hardware"]).identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]),
             split=cells.get("split", "") if script.fitted(cells.get("source_ref", "")) else "test",
             trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
-            threads=_counted_threads(cells) if found.spec.kind == "cpu" else None,
+            threads=asked if found.spec.kind == "cpu" else None,
             clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host, file=file,
             system=system, limit=_limit(cells, found.spec, system),
         )

@@ -42,12 +42,13 @@ class Setting:
     precision: str
 
 
-def setting(hardware: str, stack: str, precision: str, sets: int = 0) -> Setting:
+def setting(hardware: str, stack: str, precision: str, sets: int = 0, threads: int = 0) -> Setting:
     """The device, stack and precision of a row; equal words give the same objects.
 
     sets: sets of operands that the loop of a kernel timed alone goes through before the first comes again; 0: it is not alone
+    threads: that ran on a CPU, which may be few enough for its faster cores; 0: not told
     """
-    found = _setting(hardware, stack, precision, sets)
+    found = _setting(hardware, stack, precision, sets, threads)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -117,8 +118,8 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
 
 
 @lru_cache(maxsize=4096)
-def _setting(hardware: str, stack_name: str, written: str, sets: int) -> Setting | str:
-    spec, precision = _device(hardware), PRECISIONS.get(written.strip().lower())
+def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: int) -> Setting | str:
+    spec, precision = _device(hardware, threads), PRECISIONS.get(written.strip().lower())
     stack = _stack(stack_name, "" if isinstance(spec, str) else spec.identity.kernels_of)
     if isinstance(spec, str) or isinstance(stack, str):
         return spec if isinstance(spec, str) else str(stack)
@@ -148,9 +149,9 @@ def _without_half_arithmetic(spec: Spec) -> Spec:
 
 
 @lru_cache(maxsize=4096)
-def _device(name: str) -> Spec | str:
+def _device(name: str, threads: int = 0) -> Spec | str:
     try:
-        return devices.find(name)
+        return devices.find(name, threads)
     except ArchsimError:
         return f"hardware {name!r} is not described"
 

@@ -64,6 +64,7 @@ class Protocol(Form):
     # at the first
     operand_sets: dict[Word, Whole] = {}
     host_cpus: dict[Word, Word] = {}  # hardware, or "all" -> the CPU that dispatched to it
+    uncounted: list[Word] = []  # beginnings of places of rows whose number of threads was presumed, and is not what ran
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
     tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
     lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences
@@ -136,6 +137,10 @@ class Protocol(Form):
     def host_cpu(self, hardware: str) -> str:
         """The CPU that dispatched to this hardware; empty where the source does not say."""
         return self.host_cpus.get(hardware, self.host_cpus.get("all", ""))
+
+    def counted(self, reference: str) -> bool:
+        """Whether the number of threads of the row at this place of the source is what ran."""
+        return not any(begins(reference, start) for start in self.uncounted)
 
     def fitted(self, reference: str) -> bool:
         """Whether constants may be fitted to the row at this place of the source."""
