@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from archsim.device import catalog
 from archsim.device.catalog import names
+from archsim.device.device import Cpu
 from archsim.device.spec import Spec
+from archsim.stack.stack import Stack
 
-__all__ = ["HOST", "find", "names"]
+__all__ = ["HOST", "find", "names", "threads_of"]
 
 HOST = "host"
 
@@ -17,6 +19,12 @@ def find(name_or_path: str, threads: int = 0) -> Spec:
     Raises what `archsim.device.catalog.find` does.
     """
     return catalog.occupied(catalog.find(name_or_path, {HOST: _host}), threads)
+
+
+def threads_of(spec: Spec, stack: Stack) -> int:
+    """Threads that a stack takes on a CPU of two kinds of core when nobody sets them; 0 for any other device."""
+    faster = catalog.faster_cores(spec)
+    return stack.threads_of_kinds(int(spec.device.core.count), faster) if isinstance(spec.device, Cpu) and faster else 0
 
 
 def _host() -> Spec:

@@ -60,10 +60,19 @@ def occupied(spec: Spec, threads: int) -> Spec:
     >>> [occupied(find("rk3588"), threads).identity.id for threads in (1, 4, 5, 0)]
     ['rk3588_a76', 'rk3588_a76', 'rk3588', 'rk3588']
     """
-    if not spec.identity.faster or not threads:
-        return spec
-    fast = find(spec.identity.faster)
-    return fast if isinstance(fast.device, Cpu) and threads <= fast.device.core.count else spec
+    return find(spec.identity.faster) if 0 < threads <= faster_cores(spec) else spec
+
+
+def faster_cores(spec: Spec) -> int:
+    """How many of the cores of a CPU are faster than the others; 0 where all are of one kind.
+
+    >>> faster_cores(find("rk3399")), faster_cores(find("i7_6700k"))
+    (2, 0)
+    """
+    if not spec.identity.faster:
+        return 0
+    fast = find(spec.identity.faster).device
+    return int(fast.core.count) if isinstance(fast, Cpu) else 0
 
 
 def canonical(name_or_path: str) -> str:

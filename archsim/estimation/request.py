@@ -177,7 +177,7 @@ def make_request(
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
         asked |= {"boundary": boundary, "system": system}
-    spec = find_device(hw, settings, scales, threads or 0)
+    spec = find_device(hw, settings, scales)
     check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)
     precision = precision if precision is None else precision_of(precision)
@@ -192,6 +192,8 @@ def make_request(
     notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
+    threads = threads or devices.threads_of(spec, chosen) or None
+    spec = find_device(hw, settings, scales, threads or 0)
     device = spec.device
     work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)

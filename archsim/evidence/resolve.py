@@ -35,11 +35,12 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a measured row ran on: a device, a stack, and the precision of its values."""
+    """What a measured row ran on: a device, a stack, the precision of its values, threads on a CPU (0: as the stack takes them)."""
 
     spec: Spec
     stack: Stack
     precision: str
+    threads: int = 0
 
 
 def setting(hardware: str, stack: str, precision: str, sets: int = 0, threads: int = 0) -> Setting:
@@ -114,7 +115,7 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
     digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}-{ran.input_copies}"
     if ran.inputs == "decoded":
         digest += f"-{'-'.join(map(str, astuple(reader)))}"
-    return Setting(spec=found.spec, stack=replace(ran, digest=digest), precision=precision)
+    return replace(found, stack=replace(ran, digest=digest), precision=precision)
 
 
 @lru_cache(maxsize=4096)
@@ -123,6 +124,8 @@ def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: i
     stack = _stack(stack_name, "" if isinstance(spec, str) else spec.identity.kernels_of)
     if isinstance(spec, str) or isinstance(stack, str):
         return spec if isinstance(spec, str) else str(stack)
+    if not threads and (usual := devices.threads_of(spec, stack)):
+        return _setting(hardware, stack_name, written, sets, usual)
     if precision is None:
         return f"precision {written!r} is not modelled"
     if precision == HALF_STORAGE:
@@ -137,7 +140,7 @@ def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: i
         return f"{stack.id} has no kernels of {precision} for {spec.identity.id}"
     if sets:
         stack = replace(stack, operand_sets=sets, digest=f"{stack.digest}-{sets}")
-    return Setting(spec=spec, stack=stack, precision=precision)
+    return Setting(spec=spec, stack=stack, precision=precision, threads=threads)
 
 
 def _without_half_arithmetic(spec: Spec) -> Spec:

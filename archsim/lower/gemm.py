@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import prod
+from math import ceil, prod
 
 from archsim.lower.columns import GpuColumns
 from archsim.lower.context import Context, element_wise, plan, quantised, single
@@ -72,7 +72,9 @@ def linear(op: BoundOp, context: Context) -> Plan:
     family = "gemm.transposed" if op.phase == "forward" else "gemm"
     if op.phase == "forward" and inner * context.element % VECTOR:
         family = context.family("gemm.unaligned", family)
-    main = narrowed(product(context, m, n, k, family=family, transposed=transposed), context)
+    block = context.stack.linear_rows if op.phase == "forward" else 0
+    blocks = ceil(rows / block) if block else 1
+    main = narrowed(product(context, m, rows / blocks if block else n, k, family=family, transposed=transposed, repeat=blocks), context)
     kernels = [*quantised(context, rows * inner), main]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":

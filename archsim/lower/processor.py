@@ -61,7 +61,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     gathers = (m + n) k count    where operands are fetched value by value
 
     A BLAS stores matrices by columns, so that the side which it cuts for its threads is n. In fully connected and recurrent
-    layers this side has the features, which lowering puts first, as m; so m and n change places.
+    layers this side has the features, which lowering puts first, as m; so m and n change places. Weights that pass by for each
+    few rows (`linear_rows`) are loaded and spread over the lanes each time, as if they were copied.
 
     A direct loop over a depthwise convolution has channels in its SIMD lanes and pixels in the rows of a register block: there is
     no sum over channels, and lanes of one channel's pixels would leave the other rows of the block empty.
@@ -72,7 +73,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     unfolded = op.kind.op == "conv2d" and kernel.count == 1 and kernel.k > 1  # no points of a transform, and no bias
     columns = kernel.n * kernel.k * unfolded
-    simd = {"simd": operands, "weights": columns}.get(stack.packing, 0.0)
+    passed = kernel.m * kernel.k * (op.kind.op == "linear" and stack.linear_rows > 0 and kernel.repeat > 1)
+    simd = {"simd": operands, "weights": columns + passed}.get(stack.packing, 0.0)
     own = replace(
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
         copied_simd=simd * blas, gathers=operands * (stack.gathers and not across),

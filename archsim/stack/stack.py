@@ -316,9 +316,13 @@ class Stack:
     serial_rows: tuple[str, ...] = key(
         "GPU: op kinds whose kernel gives each row along the last axis to one thread, where others share it", default=()
     )
+    linear_rows: int = key(
+        "rows of a full connection that each pass over its weights serves; 0: as many as a product of the library does", low=0,
+        default=0,
+    )  # fmt: skip
     default_threads: str = key(
-        "CPU: threads where nobody sets them, one per core or one per hardware thread", choices=("cores", "hardware"),
-        default="cores",
+        "CPU: threads where nobody sets them, one per core, one per hardware thread, or as many as there are cores of the rarer "
+        "of two kinds", choices=("cores", "hardware", "rarer"), default="cores",
     )  # fmt: skip
     idle_threads: str = key("CPU: threads without work busy-wait (spin) or sleep", choices=("spin", "sleep"), default="spin")
     elementwise_threads: str = key(
@@ -393,3 +397,7 @@ class Stack:
     def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
         return hardware if self.default_threads == "hardware" else cores
+
+    def threads_of_kinds(self, cores: int, faster: int) -> int:
+        """Threads on a CPU some of whose cores are faster than the others, when nobody sets them."""
+        return min(faster, cores - faster) if self.default_threads == "rarer" else cores
