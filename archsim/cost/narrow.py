@@ -8,6 +8,7 @@ from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS, block_ste
 from archsim.cost.cost import Array
 from archsim.cost.direct import direct_clocks
 from archsim.device.device import Cpu
+from archsim.device.dot import ELEMENT_BYTES, FORMS
 from archsim.lower.kernel import CpuKernels
 
 
@@ -35,7 +36,8 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     latency: of a sum [clk]
 
     Adding a block to the result in memory takes as long as one more step. Where each channel has filters of its own there is
-    nothing to sum, and the operands of an instruction that sums (depth > 1) are widened.
+    nothing to sum, and the operands of an instruction that sums (depth > 1) are widened. So are transforms of bytes into words of
+    16 bit, of which a multiply-add takes as many as of fp32 (smlal, vpmaddwd with its addition).
 
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.columns import RUNS
@@ -65,4 +67,6 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     wide = library_rate(kernels, device, "fp32")
     runs = np.asarray(kernels.pixels) > 0
     widened = np.where(runs, direct_clocks(kernels, device, wide), block_step(kernels, device, wide) * (kernels.k + 1.0))
-    return np.asarray(np.where((np.asarray(kernels.depthwise) > 0) & (shape.depth > 1), widened, summed))
+    words = (np.asarray(kernels.operand_a) > ELEMENT_BYTES[FORMS[form].precision]) & (np.asarray(kernels.matrix) > 0)
+    apart = (np.asarray(kernels.depthwise) > 0) & (shape.depth > 1)
+    return np.asarray(np.where(apart | words, widened, summed))

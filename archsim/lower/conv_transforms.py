@@ -14,6 +14,7 @@ from archsim.lower.role import Role
 PATCH = 4, 8  # tiles of results, along rows and columns, of which a CTA of a fused Winograd kernel loads the patch with its halo
 # Operations for each value of F(r x r, 3 x 3) that a transform writes (Lavin & Gray 2016), others as r = 4. A choice, not a fit.
 TRANSFORM_FLOP = {2: 2.0, 4: 5.0, 6: 8.0}
+WORDS = 4  # most results along a side of a Winograd tile whose transforms have whole coefficients
 TILED = 32  # side of the tiles of cuDNN's FFT_TILING
 SMALLEST = 8  # side of the smallest transform of a whole image. A choice.
 
@@ -130,8 +131,13 @@ def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Op
 
 
 def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int, results: int = 4) -> Option | None:
-    """F(r x r, s x s), r = `results`, s = `side`. A CPU's transforms need more digits than bytes have."""
-    if context.device_kind == "cpu" and layer.element == 1:
+    """F(r x r, s x s), r = `results`, s = `side`.
+
+    A CPU's transforms need more digits than bytes have: those of F(2, 3) grow values to 4 times, of F(4, 3) to 100 times their
+    range, which 16 bit hold (`conv.winograd_words`); those of F(6, 3) have fractions.
+    """
+    words = context.device_kind == "cpu" and layer.element == 1
+    if words and (results > WORDS or not context.stack.conv.winograd_words):
         return None
     if not _small_dense(layer, side) or (context.tensor and not whole_loads(layer, context.stack.conv.channel_load_bytes)):
         return None
@@ -141,7 +147,7 @@ def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: in
     # In the filter gradient the sum runs over tiles, otherwise over channels.
     m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
     points = multiplications(results, side)
-    return _transformed(layer, context, efficiency, "winograd_nonfused", points, 1, m, n, k, results=results)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", points, 1, m, n, k, results=results, words=words)
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -171,16 +177,17 @@ def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: s
 
 def _transformed(
     layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int,
-    separate: bool = False, results: int = 4,
+    separate: bool = False, results: int = 4, words: bool = False,
 ) -> Option:  # fmt: skip
     """Transforms of A and B, `points` products of transformed values, the inverse transform of C: all through memory.
 
     `work` is 1 for real products and 4 for complex ones, whose values take twice the bytes. `separate`: rows and columns are
-    transformed by one kernel each, and the values pass through memory once more between them. Workspace: A, B and C transformed.
+    transformed by one kernel each, and the values pass through memory once more between them. `words`: transformed values of two
+    bytes, whose products have four. Workspace: A, B and C transformed.
     """
-    element = layer.element * (2 if work == 4 else 1)
+    element = layer.element * (2 if work == 4 or words else 1)
     groups = layer.groups
-    a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n))
+    a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n * (2 if words else 1)))
     tensor_a, tensor_b, tensor_c = layer.operands
     gemm = Kernel(
         name=f"{name}_gemm", role=Role.PRODUCT, efficiency=efficiency, menu=context.menu("transformed"), m=m, n=n, k=k,
@@ -192,7 +199,7 @@ def _transformed(
 
     def transform(part: str, reads: float, writes: float, size: float) -> Kernel:
         return element_wise(f"{name}_{part}", Role.TRANSFORM, reads, writes, flop=TRANSFORM_FLOP[results] * size / element,
-                            element=layer.element)  # fmt: skip
+                            element=element if words else layer.element)  # fmt: skip
 
     kernels = (
         *(() if ahead else (transform("filter", tensor_a + between * a, a + between * a, a),)),

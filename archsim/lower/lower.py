@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
+from math import prod
 
 import numpy as np
 
@@ -23,6 +24,9 @@ from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
 PACKED = {"cpu": pack_cpu, "tpu": pack_tpu}  # devices whose kernels have no menus of tiles
+# What a CPU does with each sum of int32 behind a product of int8: made a float, scaled, a bias added, the activation, scaled,
+# rounded, narrowed twice (ncnn, src/layer/arm/convolution_arm.cpp; gemmlowp's output stages take as many). Counted, recalled.
+REQUANTISED = 8.0
 TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
 
 Rule = Callable[[BoundOp, Context], Plan | None]
@@ -128,6 +132,8 @@ def _lowered(
             plan_of.append(-1)
             continue
         rewritten = fusion.rewritten.get(op.name, 0.0)
+        if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
+            rewritten += REQUANTISED * prod(op.shape)
         kind = (op.signature, rewritten, sole)
         if kind not in seen:
             own = replace(context, sole=sole) if sole else context

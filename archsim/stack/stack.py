@@ -137,6 +137,7 @@ class Conv:
         "CPU: threads take the output channels of a product in blocks of so many SIMD registers; 0: in register blocks of "
         "channels and pixels", low=0, default=0,
     )  # fmt: skip
+    winograd_words: bool = key("CPU: Winograd's transforms of images and filters of int8 are of 16 bit", default=False)
     border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
                       choices=("none", "copied"), default="none")  # fmt: skip
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
