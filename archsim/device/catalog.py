@@ -52,7 +52,7 @@ def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, C
 
 
 def occupied(spec: Spec, threads: int) -> Spec:
-    """The cores of a CPU on which so many threads run: its faster ones where these are enough, else (and for 0, all) the spec as it is.
+    """The cores of a CPU on which so many threads run: its faster ones where these are enough, else (and for 0) all.
 
     A scheduler that knows the capacity of cores (Linux, Energy Aware Scheduling) puts few busy threads on the largest ones. More
     threads than those spread over both kinds, and what divides its work evenly waits for the slower ones, which the spec is of.

@@ -85,7 +85,7 @@ class Identity:
     year: int = spec(COUNT, "year of launch", whole=True, low=1990, high=2100, above=False, inherited=False)
     default_stack: str = spec(TEXT, "the software of an estimate that names none: a file of traces/stacks")
     aliases: tuple[str, ...] = ()
-    faster: str = ""  # the spec (id) of a CPU's faster cores, where it has two kinds; its own numbers are then those of the slower
+    faster: str = ""  # the spec (id) of a CPU's faster cores, where it has two kinds; all else is then of the slower
     like: str = ""  # a known architecture, for one that is not: libraries are taken to have its kernels
 
     @property

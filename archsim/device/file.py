@@ -125,7 +125,8 @@ def _identity(header: Mapping[str, Any], base: Spec | None) -> tuple[Identity | 
         words[name] = header.get(name, getattr(base.identity, name) if base is not None and given else None)
         if words[name] is None:
             lacking.append(f"{name}: is missing ({unit.doc})" + ("; it is not inherited" if base is not None else ""))
-    return (None if lacking else Identity(aliases=tuple(header.get("aliases", ())), faster=header.get("faster", ""), **words)), lacking
+    own = {"aliases": tuple(header.get("aliases", ())), "faster": header.get("faster", "")}
+    return (None if lacking else Identity(**own, **words)), lacking
 
 
 # ---------------------------------------------------------------------------------------------- what is inherited

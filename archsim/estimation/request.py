@@ -202,8 +202,7 @@ def make_request(
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
     trace = bound(work, samples, seq_len)
-    if strict:
-        refuse_unknown(trace)
+    refuse_unknown(trace, strict)
     if isinstance(device, Tpu):
         from archsim.estimation.tpu import checked_tpu
 
@@ -226,8 +225,7 @@ def make_request(
         check_limit(device, power_limit)
         notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
     memory = memory_clock_share(spec, memory_clock)
-    if memory_clock is not None:
-        notes.append(memory_clock_note(spec, memory))
+    notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
     notes += said + precision_notes(device, precision, chosen) + _architecture_notes(spec)
     if graph:
         _check_graph(device, chosen, fidelity)
@@ -247,12 +245,11 @@ def make_request(
     )  # fmt: skip
 
 
-def refuse_unknown(trace: BoundTrace) -> None:
-    """Raise Unsupported for ops of which only a bound is known."""
+def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
+    """Raise Unsupported for ops of which only a bound is known, where a request is `strict`."""
     from archsim.estimation.unknown import bounded
 
-    found = bounded(trace.ops)
-    if found:
+    if found := bounded(trace.ops) if strict else []:
         raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
 
 

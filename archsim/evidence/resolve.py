@@ -35,7 +35,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a measured row ran on: a device, a stack, the precision of its values, threads on a CPU (0: as the stack takes them)."""
+    """What a measured row ran on: a device, a stack, the precision of its values, threads on a CPU (0: as the stack takes)."""
 
     spec: Spec
     stack: Stack

@@ -74,7 +74,8 @@ def linear(op: BoundOp, context: Context) -> Plan:
         family = context.family("gemm.unaligned", family)
     block = context.stack.linear_rows if op.phase == "forward" else 0
     blocks = ceil(rows / block) if block else 1
-    main = narrowed(product(context, m, rows / blocks if block else n, k, family=family, transposed=transposed, repeat=blocks), context)
+    each = rows / blocks if block else n
+    main = narrowed(product(context, m, each, k, family=family, transposed=transposed, repeat=blocks), context)
     kernels = [*quantised(context, rows * inner), main]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
