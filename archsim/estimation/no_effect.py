@@ -19,12 +19,13 @@ def without_effect(request: Request) -> dict[str, str]:
     keys = tuple(dict.fromkeys((*settings, *scales)))
     if not keys:
         return {}
-    here, before = _outcome(request), find_device(request.asked["hw"], None).entries
+    threads = request.thread_count or 0
+    here, before = _outcome(request), find_device(request.asked["hw"], None, threads=threads).entries
     found: dict[str, str] = {}
     for key in keys:
-        others = ({name: value for name, value in given.items() if name != key} for given in (settings, scales))
+        others, scaled = ({name: value for name, value in given.items() if name != key} for given in (settings, scales))
         try:
-            same = _outcome(with_spec(request, find_device(request.asked["hw"], *others))) == here
+            same = _outcome(with_spec(request, find_device(request.asked["hw"], others, scaled, threads))) == here
         except ArchsimError:  # without this setting the others make no device, so it has an effect
             same = False
         if same:

@@ -13,6 +13,7 @@ from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
+from archsim.detect.catalog import threads_of
 from archsim.device.catalog import architectures
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
@@ -192,7 +193,7 @@ def make_request(
     notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
-    threads = threads or devices.threads_of(spec, chosen) or None
+    threads = threads or threads_of(spec, chosen) or None
     spec = find_device(hw, settings, scales, threads or 0)
     device = spec.device
     work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now

@@ -43,8 +43,10 @@ STRUCTURE = {
     "lower/context.py": {"HALF": "bytes"},
     "lower/experts.py": {"CHOICES": "kernels of an op"},
     "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
+    "lower/lower.py": {"REQUANTISED": "operations for a value"},
     "lower/conv_transforms.py": {
-        "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions"},
+        "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions",
+        "WORDS": "results along a side"},
     "lower/gemm.py": {"THIN": "rows", "VECTOR": "bytes"},
     "lower/recurrent.py": {"ACTIVATION_FLOP": "instructions of a sigmoid"},
     "cost/relief.py": {"FASTER": "how much faster, in a question"},
