@@ -43,7 +43,7 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     >>> from archsim.lower.columns import RUNS
     >>> from types import SimpleNamespace as some
     >>> product = some(m=64.0, n=64.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
-    ...                **dict.fromkeys(RUNS, 0.0))
+    ...                operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))
     >>> narrow_clocks(product, find("xeon_platinum_8480").device, 1024.0, "int8_tile").item()  # 16 tiles, 10 + 1 steps of 16
     2816.0
     """

@@ -23,6 +23,7 @@ def to_toml(spec: Spec, remark: str) -> str:
     short = _short_names(entry.source for entry in (*spec.entries.values(), *spec.stated.values()))
     identity = {name: getattr(spec.identity, name) for name in declared(Identity)}
     head = {"schema": SCHEMA, "kind": spec.kind, **identity, "aliases": list(spec.identity.aliases)}
+    head |= {"faster": spec.identity.faster} if spec.identity.faster else {}
     rows = [(key, _words(entry, short, unit_of(spec.kind, key).unit)) for key, entry in spec.entries.items()]
     stated = [(f"stated.{name}", {**_words(entry, short, ""), "clock": entry.clock}) for name, entry in spec.stated.items()]
     sources = ["", "[sources]", *(f"{name} = {_toml(source)}" for source, name in short.items())]

@@ -78,7 +78,7 @@ def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> Non
     assert isinstance(device, Cpu)
     late = replace(device, core=replace(device.core, fma_latency=100.0 * device.core.fma_latency))
     small = Some(m=16.0, n=16.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
-                 **dict.fromkeys(RUNS, 0.0))  # fmt: skip
+                 operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))  # fmt: skip
 
     def clocks(core: Cpu, form: str) -> float:
         shape = core.dot_shape(form)
