@@ -10,30 +10,31 @@ from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.device.device import Device, Gpu, Tpu, with_caches
+from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 TENSOR_WIDTH = {"fp32": 4.0, "tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 is two, fp32 four
 MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
     "GDDR7": "GDDR6", "GDDR6": "GDDR6",
-    "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM": "HBM", "DDR": "DDR",
+    "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM3": "HBM3", "HBM": "HBM", "DDR": "DDR",
 }  # fmt: skip
-NODE = "energy.node."  # how the names of the constants of process nodes begin
+NODE = "energy.node."  # how the names of the constants of process nodes begin: those of GPUs
+CORE_NODE = "energy.core_node."  # the same of CPUs, whose powers are not among those that the energies of GPUs are fitted to
 
 
 def node_energy(device: Device, constants: Calibration) -> Array:
     """Energy of one fp32 multiply-accumulate of a GPU at its highest voltage, clock tree included [J].
 
-    exp of a straight line through the logarithms of the process nodes that have a constant, `energy.node.*`, continued beyond
-    the last ones, a float or [D, 1]
+    exp of a straight line through the logarithms of the process nodes that have a constant, continued beyond the last ones, a
+    float or [D, 1]
 
-    device: `chip.node` is the process node [m]
+    device: `chip.node` is the process node [m]; the constants are `energy.node.*`, those of a CPU `energy.core_node.*`
 
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
     >>> round(float(node_energy(find("gtx_1080").device, default())) / default()["energy.node.12to16nm"], 12)
     1.0
     """
-    nodes, values = _nodes(ByIdentity(constants))
+    nodes, values = _nodes(ByIdentity(constants), CORE_NODE if isinstance(device, Cpu) else NODE)
     at = np.log(np.asarray(device.chip.node, dtype=float))
     right = np.minimum(np.maximum(nodes.searchsorted(at), 1), nodes.size - 1)
     slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
@@ -59,9 +60,10 @@ def operation_energy(device: Device, node: Array, precision: str = "fp32") -> Ar
 
 
 @lru_cache(maxsize=64)
-def _nodes(constants: ByIdentity[Calibration]) -> tuple[Array, Array]:
-    """The logarithms of the process nodes that have a constant, and of these constants."""
-    known = sorted((node * 1e-9, name) for name in constants.it.constants if name.startswith(NODE) for node in nodes_of(name))
+def _nodes(constants: ByIdentity[Calibration], family: str) -> tuple[Array, Array]:
+    """The logarithms of the process nodes that have a constant whose name begins with `family`, and of these constants."""
+    named = [name for name in constants.it.constants if name.startswith(family)]
+    known = sorted((node * 1e-9, name) for name in named for node in nodes_of(name))
     return np.log([node for node, _ in known]), np.log([constants.it[name] for _, name in known])
 
 
@@ -71,7 +73,7 @@ def nodes_of(name: str) -> tuple[float, ...]:
     >>> nodes_of("energy.node.28nm"), nodes_of("energy.node.12to16nm")
     ((28.0,), (12.0, 16.0))
     """
-    return tuple(float(size) for size in name.removeprefix(NODE).removesuffix("nm").split("to"))
+    return tuple(float(size) for size in name.rpartition(".")[2].removesuffix("nm").split("to"))
 
 
 def mac_energy(device: Device, precision: str, volt: Array, node: Array, constants: Calibration) -> Array:

@@ -21,13 +21,17 @@ from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, MEMORY, UNITS, UnitClocks, unit_rates
 
 STANDING = ("standing", "leakage", "clocks", "awake")  # what is drawn beside what the units switch
+BUSES = ("l2", "dram")  # units whose energy is in long wires, which take it where a bit differs from the one before
 
 
-def unit_power(device: Gpu, shares: Mapping[str, Array | float], at: UnitClocks, constants: Calibration) -> dict[str, Array]:
+def unit_power(
+    device: Gpu, shares: Mapping[str, Array | float], at: UnitClocks, constants: Calibration, toggling: Array | float = 1.0
+) -> dict[str, Array]:  # fmt: skip
     """Power of each unit [W], by its name, after `STANDING`; the sum is what the board, module or package draws.
 
     shares: of `UNITS`, and of `AWAKE`, which is 1 where it is not given and any unit works, each a float or [N]
     at: the clocks at which they are measured
+    toggling: what a byte of `BUSES` takes beside one of random values, `energy.zeros` where values are alike [1], a float or [N]
 
     A unit that the chip does not have takes nothing.
 
@@ -55,7 +59,8 @@ def unit_power(device: Gpu, shares: Mapping[str, Array | float], at: UnitClocks,
     }
     rates = unit_rates(device, at)
     energies = unit_energies(device, volt, node, constants)
-    return parts | {name: np.asarray(given[name] * rates[name] * energies[name]) for name in UNITS}
+    taken = {name: toggling if name in BUSES else 1.0 for name in UNITS}
+    return parts | {name: np.asarray(given[name] * rates[name] * energies[name] * taken[name]) for name in UNITS}
 
 
 def unit_energies(device: Gpu, volt: Array, node: Array, constants: Calibration) -> dict[str, Array | float]:

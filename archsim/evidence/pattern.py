@@ -60,6 +60,7 @@ class UnitPattern:
     core [Hz], memory: the clocks at which they were counted, that of the memory as a share of the usual one
     memory_now: the memory's clock, as a share of the usual one, when the power was read
     running: share of the time of which the power is the mean in which the kernel runs; the device idles in the rest
+    alike: whether each value in memory is like the next, so that bytes switch as little as those of zeros
     """
 
     shares: Mapping[str, float]
@@ -67,6 +68,7 @@ class UnitPattern:
     memory: float = 1.0
     memory_now: float = 1.0
     running: float = 1.0
+    alike: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

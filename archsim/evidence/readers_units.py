@@ -73,7 +73,10 @@ def of_rates(row: Row, file: str, rates: dict[str, float]) -> list[Case | Skip]:
     clock = float(cells["clock_mhz"]) * 1e6
     most, (bandwidth, flop) = unit_rates(gpu, UnitClocks(core=clock)), (rates[name] for name in RATES)
     shares = {AWAKE: 1.0, precision: 0.5 * flop / most[precision], **{unit: bandwidth / most[unit] for unit in ("l2", "dram")}}
-    pattern = UnitPattern(shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock)
+    pattern = UnitPattern(
+        shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock,
+        alike=protocol(cells["source"]).alike,
+    )  # fmt: skip
     label = f"{cells['benchmark']} {cells['kernel']}"
     return [case_of(row, file, spec, label, float(cells["value"]), clock, pattern)]
 

@@ -105,6 +105,7 @@ class Protocol(Form):
     # what its powers are called ("avg", ...) -> share of the time they cover in which the kernel runs; else all of it
     running: dict[Word, Annotated[float, Field(gt=0, le=1)]] = {}
     metered_from_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
+    alike: bool = False  # each value of its arrays is like the next: bytes switch as little as those of zeros
     unwritten: list[Word] = []  # "op dtype" whose operands are memory that was never written, so what they switch is unknown
 
     @field_validator("readers")

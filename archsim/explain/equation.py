@@ -137,7 +137,7 @@ def constant_unit(name: str) -> str:
     """The unit of a constant, which its name tells."""
     if name.endswith("_Bps"):
         return "B/s"
-    if name.startswith(("energy.node.", "energy.byte.")):
+    if name.startswith(("energy.node.", "energy.core_node.", "energy.byte.")):
         return "J"
     if name.endswith("_s"):
         return "s"

@@ -309,7 +309,7 @@ def _has_energy(name: str, device: Device) -> bool:
         return memory_family(device) == name.removeprefix("byte.")
     if name.startswith("node."):
         size = float(np.ravel(device.chip.node)[0]) * 1e9
-        return any(bool(abs(np.log(size / node)) < NEAR) for node in nodes_of(f"energy.{name}"))
+        return device.kind == "gpu" and any(bool(abs(np.log(size / node)) < NEAR) for node in nodes_of(f"energy.{name}"))
     only = dict.fromkeys(OF_GPUS, "gpu")
     if name.startswith("core_"):
         return device.kind == "cpu"

@@ -179,7 +179,8 @@ def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
     now = UnitClocks(core=np.array([case.clock or p.core for case, p in zip(cases, patterns, strict=True)]),
                      memory=np.array([pattern.memory_now for pattern in patterns]))  # fmt: skip
     there = at_other_clocks(shares, was, now, device.memory.achievable) if shares else {}
-    busy, idle = (sum(unit_power(device, at, now, calibration).values()) for at in (there, {}))
+    toggling = np.where([pattern.alike for pattern in patterns], calibration["energy.zeros"], 1.0)
+    busy, idle = (sum(unit_power(device, at, now, calibration, toggling).values()) for at in (there, {}))
     running = np.array([pattern.running for pattern in patterns])
     return np.asarray(running * busy + (1.0 - running) * idle)
 

@@ -615,6 +615,15 @@ def test_the_energy_of_a_node_lies_on_the_line_between_its_neighbours() -> None:
     assert values[2, 0] == pytest.approx(low * (high / low) ** share, rel=1e-9, abs=0)
 
 
+def test_energies_of_cpus_and_of_gpus_of_a_node_are_apart() -> None:
+    """A fit to powers of GPUs leaves those of CPUs as they are."""
+    constants, both = default(), ("xeon_platinum_8124m", "gtx_1080")
+    names = [name for name in constants.constants if name.startswith("energy.node.")]
+    raised = constants.with_values({name: 2.0 * constants[name] for name in names})
+    before, after = ([node_energy(catalog.find(name).device, of).item() for name in both] for of in (constants, raised))
+    assert after == pytest.approx([before[0], 2.0 * before[1]], rel=1e-12, abs=0)
+
+
 def launched(flop: float, dram: float) -> Cost:
     """One launch of a second on all SMs, three-quarters of it arithmetic."""
     one = np.ones((1, 1))
@@ -694,7 +703,7 @@ def test_the_right_family_of_memory_is_taken() -> None:
     constants = default()
     device = catalog.find("tegra_x1").device
     for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR6"),
-                            ("HBM2e", "HBM"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR")):  # fmt: skip
+                            ("HBM2e", "HBM"), ("HBM3e", "HBM3"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR")):  # fmt: skip
         changed = replace(device, memory=replace(device.memory, type=written))
         assert byte_energy(changed, constants) == constants[f"energy.byte.{family}"], written
 

@@ -261,3 +261,10 @@ def test_times_at_other_clocks_are_those_of_the_smooth_maximum(
     given = {name: np.array([share]) for name, share in shares.items()}
     moved = at_other_clocks(given, GHZ, UnitClocks(core=core, memory=memory), 0.8)
     assert {name: one(value) for name, value in moved.items()} == pytest.approx(expected)
+
+
+def test_only_bytes_take_less_where_values_are_alike() -> None:
+    shares = dict.fromkeys(UNITS, 0.4)
+    usual, alike = (unit_power(gpu("a100_sxm4_40gb"), shares, GHZ, default(), toggling) for toggling in (1.0, 0.6))
+    beside = {name: one(alike[name]) / one(usual[name]) for name in usual}
+    assert beside == pytest.approx({name: 0.6 if name in ("l2", "dram") else 1.0 for name in usual}, rel=1e-12, abs=0)

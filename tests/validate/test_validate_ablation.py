@@ -81,3 +81,10 @@ def test_voltages_of_an_architecture_are_dropped_once() -> None:
     flat, _ = left_out([one, replace(one, spec=find("tesla_v100_sxm2"))], default(), frozenset({"voltage"}))
     assert not any(key.startswith("power.voltage") for each in flat for key in each.spec.entries)
     assert flat[1].spec is find("tesla_v100_sxm2")  # of Volta nothing was known
+
+
+def test_bytes_of_values_that_are_alike_switch_as_those_of_zeros() -> None:
+    stream, lanes = {"sm": 1.0, "dram": 0.8}, {"sm": 1.0, "fp32": 0.9}
+    awake, busy, alike = power(case({"sm": 1.0})), power(case(stream)), power(case(stream, alike=True))
+    assert alike - awake == pytest.approx(default()["energy.zeros"] * (busy - awake))
+    assert power(case(lanes, alike=True)) == power(case(lanes))
