@@ -10,6 +10,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
+from archsim.cost.occupancy import WARP
 from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 TENSOR_WIDTH = {"fp32": 4.0, "tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 is two, fp32 four
@@ -141,18 +142,23 @@ def issue_energy(device: Device, volt: Array, node: Array, constants: Calibratio
 def clock_energy(device: Device, volt: Array, node: Array, constants: Calibration) -> Array:
     """Energy of one clock of an SM or core at work: clock tree and front end [J].
 
-    node clock fp32 V^2 on a GPU, node core_clock V^2 on a CPU, [D, V]
+    node clock (fp32 + warp schedulers) / 2 V^2 on a GPU, node core_clock V^2 on a CPU, [D, V]
 
     volt: V, voltage as a share of the highest, [D, V]
     node: `node_energy` [J], a float or [D, 1]
     clock, core_clock: `energy.*` [1]; fp32: multiply-accumulates per clock and SM [FMA/clk], a float or [D, 1]
+    schedulers: of warps of one SM; warp: the lanes that each can feed, 32 [1]
+
+    One half goes with the lanes, the other with schedulers, instruction buffers and registers, of which an SM has the same for 64
+    lanes (Volta, A100) as for 128 (Maxwell, other Ampere). How they share is not published: halves are a choice.
 
     >>> from archsim.device.catalog import find
     >>> round(clock_energy(find("gtx_1080").device, 0.5, 40e-12, {"energy.clock": 0.25}).item() * 1e12, 9)  # 128 lanes
     320.0
     """
     if isinstance(device, Gpu):
-        return np.asarray(node * constants["energy.clock"] * device.rate.fp32 * volt**2)
+        lanes = 0.5 * (device.rate.fp32 + WARP * device.sm.schedulers)
+        return np.asarray(node * constants["energy.clock"] * lanes * volt**2)
     return np.asarray(node * constants["energy.core_clock"] * volt**2)
 
 

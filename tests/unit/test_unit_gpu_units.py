@@ -268,3 +268,10 @@ def test_only_bytes_take_less_where_values_are_alike() -> None:
     usual, alike = (unit_power(gpu("a100_sxm4_40gb"), shares, GHZ, default(), toggling) for toggling in (1.0, 0.6))
     beside = {name: one(alike[name]) / one(usual[name]) for name in usual}
     assert beside == pytest.approx({name: 0.6 if name in ("l2", "dram") else 1.0 for name in usual}, rel=1e-12, abs=0)
+
+
+def test_half_of_the_clock_tree_goes_with_the_schedulers() -> None:
+    """SMs of 64, 128 and 192 lanes with four schedulers each, and one of 64 lanes with two."""
+    names = ("tesla_v100_sxm2", "titan_x_maxwell", "tesla_k40", "tesla_p100_sxm2")
+    full, wide, wider, small = (clock_energy(gpu(name), np.ones(1), np.full(1, 40e-12), default()).item() for name in names)
+    assert [full / wide, wider / wide, small / wide] == pytest.approx([0.75, 1.25, 0.5])
