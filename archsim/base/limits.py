@@ -39,6 +39,7 @@ LIMITS = {
     "prices": InputLimit(size=MIB, depth=1, entries=10_000),
     "shares": InputLimit(size=4 * MIB, depth=1, entries=20_000),
     "arrivals": InputLimit(size=256 * MIB, depth=1, entries=10_000_000),
+    "upload": InputLimit(size=256 * MIB, depth=1, entries=8),  # entries are files at once, each within the limits of its kind
     "sweep": InputLimit(size=1 << 50, depth=32, entries=1_000),  # entries of what it says of itself; points are read one by one
 }
 MOST_DOTS = 16  # in a key of TOML, whose parser takes seconds for thousands

@@ -76,7 +76,8 @@ def _file() -> sqlite3.Connection | None:
     try:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "archsim"
         folder.mkdir(parents=True, exist_ok=True)
-        connection = sqlite3.connect(folder / name, timeout=0.2, isolation_level=None)
+        # A server has a thread for each request; sqlite itself lets one after the other in.
+        connection = sqlite3.connect(folder / name, timeout=0.2, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = OFF")
         connection.execute("CREATE TABLE IF NOT EXISTS clocks (key BLOB PRIMARY KEY, clocks REAL) WITHOUT ROWID")

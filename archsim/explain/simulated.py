@@ -171,16 +171,24 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
         kernel = kernels.kernels[at]
         return SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
                                time_s=float(result.cost.kernel_time_s[0, at]), array=_array(cost.terms, variant))  # fmt: skip
-    assert isinstance(cost.terms, GpuTerms)
-    clock = np.broadcast_to(np.atleast_2d(cost.clock), cost.busy_s.shape)
-    terms = of_one(replace(cost.terms, clock=clock), variant)
-    launch = launch_of(terms, 0)
+    terms, launch = gpu_launch(result, at)
     kernel = kernels.kernels[at]
     tile = tuple(int(getattr(terms.kernels, f"tile_{side}")[0]) for side in "mnk")
     return SimulatedKernel(
         name=kernel.name, tile=(tile[0], tile[1], tile[2]) if kernel.menu else None, launches=kernel.repeat,
         time_s=float(result.cost.kernel_time_s[0, at]), sm=None if launch is None else _sm(launch, terms),
     )  # fmt: skip
+
+
+def gpu_launch(result: Run, at: int) -> tuple[GpuTerms, SimulatedLaunch | None]:
+    """The terms of the kernel at a place in the columns of a GPU, and a launch of it; None for one that has no program yet."""
+    cost, choice = result.cost.variants, result.cost.choice
+    assert cost is not None
+    assert choice is not None
+    assert isinstance(cost.terms, GpuTerms)
+    clock = np.broadcast_to(np.atleast_2d(cost.clock), cost.busy_s.shape)
+    terms = of_one(replace(cost.terms, clock=clock), int(choice.variant[0, at]))
+    return terms, launch_of(terms, 0)
 
 
 def _array(terms: TpuTerms, column: int) -> ArrayOfKernel | None:

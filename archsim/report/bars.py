@@ -9,10 +9,8 @@ from archsim.report.layers import LayerRow
 from archsim.report.markup import TableCell, table, text
 from archsim.report.palette import look
 
-HEAD = ("layer", "time", "", "energy", "")
 
-
-def bars(rows: Sequence[LayerRow], latency: float, energy: float) -> str:
+def bars(rows: Sequence[LayerRow], latency: float, energy: float, what: str = "layer") -> str:
     """A row for each of `rows`, coloured by bound; shares are of `latency` [s] and `energy` [J]; the longest fills the width."""
     longest = max((row.time for row in rows), default=0.0) or 1.0
     hungriest = max((row.energy for row in rows), default=0.0) or 1.0
@@ -21,7 +19,7 @@ def bars(rows: Sequence[LayerRow], latency: float, energy: float) -> str:
          _bar(row.energy_j, hungriest, "J"), _amount(row.energy, energy, "J"))
         for row in rows
     ]  # fmt: skip
-    return table(HEAD, lines, style="bars")
+    return table((what, "time", "", "energy", ""), lines, style="bars")
 
 
 def _bar(parts: Mapping[str, float], most: float, unit: str) -> TableCell:

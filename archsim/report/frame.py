@@ -14,6 +14,7 @@ from archsim.report.markup import bound_styles, text
 
 # The browser refuses to load anything from outside the page.
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
+SCRIPTS = ("tables.js", "tree.js", "page.js")
 BUNDLE = "plotly-basic.min.js.gz"  # in vendor/, with its licence
 
 
@@ -27,7 +28,7 @@ def document(title: str, sections: Iterable[str], library: str = "") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{text(title)}</title>\n<style>\n{asset('page.css')}{bound_styles()}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n{packed}<script>\n{asset('page.js')}</script>\n</body>\n</html>\n"
+        f"<body>\n<main>\n{body}\n</main>\n{packed}<script>\n{''.join(map(asset, SCRIPTS))}</script>\n</body>\n</html>\n"
     )
 
 

@@ -13,6 +13,7 @@ from archsim.report.placement import Label, PlotFrame, decades, diameter, labels
 from archsim.report.roofline import RooflineChart, RooflinePoint, roof
 
 WIDTH, HEIGHT = 900, 500
+NARROW = 540  # of one of two pictures side by side
 LEFT, TOP, RIGHT, BOTTOM = 104, 76, 24, 54
 INK, QUIET, RULE, FAINT = "#1d2530", "#5b6673", "#e3e7ec", "#a3adb8"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
@@ -37,17 +38,17 @@ def svg(estimate: Estimate, spec: Spec) -> str:
     )  # fmt: skip
 
 
-def inline(shown: RooflineChart, title: str) -> str:
+def inline(shown: RooflineChart, title: str, width: int = WIDTH) -> str:
     """The picture inside a page, which has its own heading and ground."""
     up = 48  # the lines that only a file has [px]
     return (
-        f'<svg viewBox="0 {up} {WIDTH} {HEIGHT - up}" width="{WIDTH}" height="{HEIGHT - up}" font-family="{FONT}" role="img">\n'
-        f"<title>Roofline of {label(title, 120)}</title>\n" + "\n".join(_parts(shown)) + "\n</svg>"
+        f'<svg viewBox="0 {up} {width} {HEIGHT - up}" width="{width}" height="{HEIGHT - up}" font-family="{FONT}" role="img">\n'
+        f"<title>Roofline of {label(title, 120)}</title>\n" + "\n".join(_parts(shown, width)) + "\n</svg>"
     )
 
 
-def _parts(shown: RooflineChart) -> list[str]:
-    frame = PlotFrame(width=WIDTH - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
+def _parts(shown: RooflineChart, width: int = WIDTH) -> list[str]:
+    frame = PlotFrame(width=width - LEFT - RIGHT, height=HEIGHT - TOP - BOTTOM, x=shown.x, y=shown.y)
     return [
         _legend(shown), f'<g transform="translate({LEFT} {TOP})">', *_grid(shown, frame), *_ceilings(shown, frame),
         *_discs(shown, frame), *_peak_names(shown, frame), *map(_placed, labels(shown, frame)), "</g>",

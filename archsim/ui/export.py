@@ -4,29 +4,56 @@ from __future__ import annotations
 
 import json
 import shlex
+from base64 import b64encode
 from collections.abc import Mapping
 
+from archsim.report.markup import text
 from archsim.study.whatif import Change
+from archsim.ui.estimates import ABOUT, USUAL
 from archsim.ui.form import knobs
-from archsim.ui.state import TUNED, PageState, plain
+from archsim.ui.state import MODELS, PageState, plain
 
-FLAGS = {"clock": "--clock", "power_limit": "--power-limit", "threads": "--threads"}
+
+def export(state: PageState, c: Change | None = None) -> str:
+    """How to run it elsewhere: commands, and for a change of a network a study file."""
+    commands = [llm_command(state)] if state.view is MODELS else [whatif_command(state)]
+    if state.settings and state.view is not MODELS:
+        commands += [estimate_command(state), sweep_command(state)]
+    parts = [f"<h2>Run it elsewhere</h2>\n<pre>{_lines(commands)}</pre>"]
+    own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
+    if own:
+        said = f"{' and '.join(own)}: your own, which the command looks for in the folder where it runs."
+        parts.append(f'<p class="quiet">{text(said)}</p>')
+    if c is not None and state.settings:
+        study = study_text(state, c)
+        packed = b64encode(study.encode()).decode("ascii")
+        parts.append(f'<details><summary>As a study file</summary><pre>{_lines(study.splitlines())}</pre></details>\n'
+                     f'<p class="data"><a download="study.toml" href="data:text/plain;base64,{packed}">study.toml</a>: '
+                     "archsim study study.toml --out FOLDER</p>")  # fmt: skip
+    return "\n".join(parts)
+
+
+def _lines(listed: list[str]) -> str:
+    """Lines of code: each is escaped on its own, because control characters do not survive."""
+    return "\n".join(map(text, listed))
 
 
 def whatif_command(state: PageState) -> str:
     """The command that prints the same change; the estimate alone where nothing is changed."""
     words = ["archsim", "whatif" if state.settings else "estimate", *_asked(state)]
     for key, value in state.settings.items():
-        words += ["--to", f"{key}={value}"] if key in TUNED else ["--set", f"{key}={value}"]
+        words += ["--to" if key in state.view.tuned else "--set", f"{key}={value}"]
     return shlex.join(words)
 
 
 def estimate_command(state: PageState) -> str:
     """The command that estimates the changed device alone."""
-    words = ["archsim", "estimate", *_asked(state)]
-    for key, value in state.settings.items():
-        words += [FLAGS[key], value] if key in TUNED else ["--set", f"{key}={value}"]
-    return shlex.join(words)
+    return shlex.join(["archsim", "estimate", *_asked(state), *_changed(state)])
+
+
+def llm_command(state: PageState) -> str:
+    """The command that estimates the model on the changed device."""
+    return shlex.join(["archsim", "llm", *_asked(state), *_changed(state)])
 
 
 def sweep_command(state: PageState) -> str:
@@ -40,22 +67,32 @@ def sweep_command(state: PageState) -> str:
 
 
 def _asked(state: PageState) -> list[str]:
-    pairs = {"net": state.net, "hw": state.hw, **state.choices}
-    return [word for name, value in pairs.items() for word in (f"--{name}", value)]
+    choices = {**(USUAL if state.view is MODELS else {}), **state.choices}
+    pairs = [("net", state.title(state.net)), ("hw", state.title(state.hw)),
+             *((name, value) for name, value in choices.items() if name not in (*ABOUT, "bind"))]  # fmt: skip
+    pairs += [("bind", pair.strip()) for pair in state.choices.get("bind", "").split(",") if pair.strip()]
+    return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
+
+
+def _changed(state: PageState) -> list[str]:
+    """Arguments that are changed as options of their own, values of the device by `--set`."""
+    words = []
+    for key, value in state.settings.items():
+        words += [f"--{key.replace('_', '-')}", value] if key in state.view.tuned else ["--set", f"{key}={value}"]
+    return words
 
 
 def study_text(state: PageState, c: Change) -> str:
     """A study of the change, for `archsim study FILE`; the precision is written out, because a study takes fp32 otherwise."""
-    title = f"{state.net} on {state.hw}"
+    net, hw = state.title(state.net), state.title(state.hw)
     asked: dict[str, str | int] = {"batch": c.before.batch, "precision": c.before.precision, "task": c.before.task,
                                    "stack": c.before.stack}  # fmt: skip
     lines = [
-        "schema = 1", f"title = {_quoted(f'What if: {title}')}",
+        "schema = 1", f"title = {_quoted(f'What if: {net} on {hw}')}",
         f"question = {_quoted('What changes with ' + ', '.join(state.words) + '?')}", "", "[[part]]", 'kind = "whatif"',
-        'name = "change"', f"title = {_quoted(title)}", f"net = [{_quoted(state.net)}]", f"hw = [{_quoted(state.hw)}]",
+        'name = "change"', f"title = {_quoted(f'{net} on {hw}')}", f"net = [{_quoted(net)}]", f"hw = [{_quoted(hw)}]",
         *(f"{name} = {_quoted(value) if isinstance(value, str) else value}" for name, value in asked.items()),
-        _table("change", {key: value for key, value in state.settings.items() if key not in TUNED}),
-        _table("to", {key: value for key, value in state.settings.items() if key in TUNED}),
+        _table("change", state.of_device), _table("to", state.tuned),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -16,7 +16,10 @@ from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
 from archsim.report.markup import text
 from archsim.study.knob import ARGUMENTS
-from archsim.ui.state import TUNED, PageState, estimated, known_devices, known_nets, plain
+from archsim.ui.estimates import USUAL, requested, tuned_values
+from archsim.ui.state import MODELS, VIEWS, PageState, known_devices, known_engines, plain
+from archsim.ui.uploads import MOST_BYTES, SPEC
+from archsim.ui.uploads import NETWORKS as NETWORK_FILES
 
 FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.bandwidth", "l2.size", "l3.size", "power_limit")
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
@@ -39,18 +42,9 @@ def knobs(state: PageState) -> list[SliderRange]:
     spec = state.spec
     values = {key: (unit, float(np.ravel(spec.entries[key].number)[0])) for key, unit, _ in keys(spec.kind)
               if unit.unit != TEXT and key in spec.entries and "analytical" in read_by(unit)}  # fmt: skip
-    found = [_slider(key, unit, value) for key, (unit, value) in [*_tuned(state).items(), *values.items()]]
+    tuned = {name: (ARGUMENTS[name], float(value)) for name, value in tuned_values(state).items() if value}
+    found = [_slider(key, unit, value) for key, (unit, value) in [*tuned.items(), *values.items()]]
     return sorted(found, key=lambda one: FIRST.index(one.key) if one.key in FIRST else len(FIRST))
-
-
-def _tuned(state: PageState) -> dict[str, tuple[Unit, float]]:
-    """Clock, power limit and threads as they are before the change; none where the choices cannot be estimated."""
-    try:
-        before = estimated(state, changed=False)
-    except ArchsimError:
-        return {}
-    values = dict(zip(TUNED, (before.clock_hz, before.power_limit_w, before.threads), strict=True))
-    return {name: (ARGUMENTS[name], float(value)) for name, value in values.items() if value}
 
 
 def _slider(key: str, unit: Unit, value: float) -> SliderRange:
@@ -72,17 +66,28 @@ def form(state: PageState, problem: bool = False) -> str:
     listed = {one.key for one in every}
     odd = "".join(_hidden(key, value) for key, value in state.settings.items() if key not in listed)
     return (
-        f'<form id="state" action="/" method="get">\n{_choices(state)}\n'
-        f'<fieldset><legend>Values of the device</legend>\n{"".join(_knob(one, state) for one in first)}</fieldset>\n'
+        f'<form id="state" action="{state.view.path}" method="get">\n{_views(state)}\n{_choices(state)}\n'
+        f'<fieldset><legend>Values of the device</legend>\n{"".join(_knob(one, state) for one in first)}'
         f'<details{shown}><summary>All {len(rest)} other numbers</summary>\n'
-        f'{"".join(_knob(one, state) for one in rest)}</details>\n'
+        f'{"".join(_knob(one, state) for one in rest)}</details></fieldset>\n'
         f'{odd}{"".join(_hidden("pin", pin) for pin in state.pins)}'
-        f'<p><button type="submit">Estimate</button> <a href="/?{text(_reset(state))}">Reset the values</a></p>\n</form>'
+        f'<p><button type="submit">Estimate</button> <a href="{state.view.path}?{text(_reset(state))}">Reset the values</a></p>\n'
+        "</form>"
     )
 
 
 def _reset(state: PageState) -> str:
-    return PageState(net=state.net, hw=state.hw, choices=state.choices, pins=state.pins).query
+    return replace(state, settings={}).query
+
+
+def _views(state: PageState) -> str:
+    """The pages; the device goes along from one to the other."""
+    links = [f'<a href="{one.path}"{_current(one is state.view)}>{one.title}</a>' for one in VIEWS]
+    return f'<nav aria-label="Pages">{" ".join(links)}</nav>'
+
+
+def _current(yes: bool) -> str:
+    return ' aria-current="page"' if yes else ""
 
 
 def _hidden(name: str, value: str) -> str:
@@ -90,19 +95,43 @@ def _hidden(name: str, value: str) -> str:
 
 
 def _choices(state: PageState) -> str:
+    if state.view is MODELS:
+        fields = [_own_select(state, "net", "Model"), _own_select(state, "hw", "Device"), *_of_models(state)]
+    else:
+        fields = [_own_select(state, "net", "Network"), _own_select(state, "hw", "Device"), *_of_networks(state)]
+    return f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(fields)}{_drop()}</fieldset>'
+
+
+def _of_networks(state: PageState) -> list[str]:
+    from archsim.estimation.fidelity import FIDELITIES, FITTED, SIMULATED
     from archsim.trace.training import TASKS
 
-    kind, asked = state.spec.kind, state.choices
     fields = [
-        _select("net", "Network", known_nets(), state.net),
-        _select("hw", "Device", known_devices(), state.hw),
-        _select("stack", "Software stack", ("", *_stacks(kind)), asked.get("stack", "")),
-        _select("precision", "Precision", ("", *PRECISION_BYTES), asked.get("precision", "")),
-        _select("task", "Task", ("", *TASKS), asked.get("task", "")),
-        f'<label>Batch <input type="text" inputmode="numeric" name="batch" value="{text(asked.get("batch", ""))}" '
-        'placeholder="default"></label>',
-    ]
-    return f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(fields)}</fieldset>'
+        _select(state, "stack", "Software stack", ("", *_stacks(state.spec.kind))),
+        _select(state, "precision", "Precision", ("", *PRECISION_BYTES)),
+        _select(state, "task", "Task", ("", *TASKS), draws=True), _text(state, "batch", "Batch"),
+        _select(state, "fidelity", "Model", ("", *(name for name in FIDELITIES if name != FITTED)), draws=True, usual=FITTED),
+    ]  # fmt: skip
+    if state.choices.get("fidelity") == SIMULATED:
+        fields.append(_select(state, "layer", "Layer of the SM", ("", *_layers(state)), usual="the slowest"))
+    if state.net in state.files or "seq_len" in state.choices or _takes_tokens(state):
+        fields.append(_text(state, "seq_len", "Tokens"))
+    if state.net in state.files or "bind" in state.choices:
+        fields.append(_text(state, "bind", "Other sizes", hint="height=224,width=224", numeric=False))
+    return fields
+
+
+def _of_models(state: PageState) -> list[str]:
+    from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES
+
+    return [
+        _text(state, "input", "Prompt tokens", hint=USUAL["input"]),
+        _text(state, "output", "Answer tokens", hint=USUAL["output"]),
+        _text(state, "batch", "Requests", hint="1"), _text(state, "tp", "Devices of a layer", hint="1"),
+        _select(state, "engine", "Engine", ("", *known_engines())),
+        _select(state, "precision", "Activations", ("", "bf16", "fp16")),
+        _select(state, "weights", "Weights", ("", *WEIGHT_BYTES)), _select(state, "kv", "Keys and values", ("", *CACHE_BYTES)),
+    ]  # fmt: skip
 
 
 @cache
@@ -113,13 +142,61 @@ def _stacks(kind: str) -> tuple[str, ...]:
     return tuple(sorted(candidates("", kind)))
 
 
-def _select(name: str, title: str, values: tuple[str, ...], chosen: str) -> str:
+def _layers(state: PageState) -> tuple[str, ...]:
+    """The ops of the network, which the picture of the issue slots may be of."""
+    try:
+        return tuple(dict.fromkeys(op.name for op in requested(state).trace.ops))
+    except ArchsimError:
+        return ()
+
+
+def _takes_tokens(state: PageState) -> bool:
+    """Whether the network is of sequences whose length can be set."""
+    from archsim.trace.dims import SEQUENCE
+
+    try:
+        return SEQUENCE in requested(state).template.free_symbols
+    except ArchsimError:
+        return False
+
+
+def _own_select(state: PageState, name: str, title: str) -> str:
+    """What is shipped, and what the user has dropped."""
+    shipped, chosen = (state.view.nets(), state.net) if name == "net" else (known_devices(), state.hw)
+    own = [one for one in state.files.values() if one.hw == (name == "hw")]
+    options = "".join(_option(one, one, chosen) for one in shipped)
+    if own:
+        files = "".join(_option(one.name, one.title, chosen) for one in own)
+        options = f'<optgroup label="Your files">{files}</optgroup><optgroup label="Shipped">{options}</optgroup>'
+    return f'<label>{title} <select name="{name}" data-draws="form">{options}</select></label>'
+
+
+def _option(value: str, shown: str, chosen: str) -> str:
+    return f'<option value="{text(value)}"{" selected" if value == chosen else ""}>{text(shown)}</option>'
+
+
+def _select(
+    state: PageState, name: str, title: str, values: tuple[str, ...], draws: bool = False, usual: str = "default"
+) -> str:  # fmt: skip
+    """`draws`: the form itself depends on it."""
+    chosen = state.choices.get(name, "")
     listed = values if chosen in values else (*values, chosen)
-    options = "".join(
-        f'<option value="{text(value)}"{" selected" if value == chosen else ""}>{text(value or "default")}</option>'
-        for value in listed
-    )
-    return f'<label>{title} <select name="{name}">{options}</select></label>'
+    options = "".join(_option(value, value or usual, chosen) for value in listed)
+    return f'<label>{title} <select name="{name}"{" data-draws=form" if draws else ""}>{options}</select></label>'
+
+
+def _text(state: PageState, name: str, title: str, hint: str = "default", numeric: bool = True) -> str:
+    mode = ' inputmode="numeric"' if numeric else ""
+    return (f'<label>{title} <input type="text"{mode} name="{name}" value="{text(state.choices.get(name, ""))}" '
+            f'placeholder="{text(hint)}"></label>')  # fmt: skip
+
+
+def _drop() -> str:
+    """Where a file is dropped; the script shows it."""
+    endings = (*NETWORK_FILES, SPEC)
+    said = f"Your own: drop a network or a device here ({', '.join(endings)}), or choose a file."
+    return (f'<label id="drop" class="drop" data-most="{MOST_BYTES}" hidden><span>{text(said)}</span> '
+            f'<input type="file" accept="{",".join(endings)},.gz"></label>')  # fmt: skip
 
 
 def _knob(one: SliderRange, state: PageState) -> str:

@@ -1,37 +1,49 @@
-"""What the page draws of a state: totals, limits, rooflines, layers, other variants, and how to run it elsewhere."""
+"""What the page of networks draws of a state: totals, limits, rooflines, layers, other variants, and how to run it elsewhere."""
 
 from __future__ import annotations
 
-from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import replace
 
 from archsim.base.errors import ArchsimError
 from archsim.base.units import show
+from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
 from archsim.report.bars import bars
+from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large
-from archsim.report.markup import table, text, words
+from archsim.report.markup import text
 from archsim.report.references import references
-from archsim.report.roofline import roof
-from archsim.report.roofline_svg import inline
+from archsim.report.roofline import RooflineChart, roof
+from archsim.report.roofline_svg import NARROW, inline
 from archsim.report.text import limit_line, rate_unit
-from archsim.report.whatif import moves_text, ratio_text
+from archsim.report.whatif import moves_text
 from archsim.report.whatif_page import layer_table
 from archsim.study.whatif import Change
-from archsim.ui.export import estimate_command, study_text, sweep_command, whatif_command
-from archsim.ui.state import MOST_PINS, PageState, change_of, estimated, read_state
+from archsim.ui.estimates import change_of, estimated
+from archsim.ui.export import export
+from archsim.ui.issue import issue_section
+from archsim.ui.state import PageState
+from archsim.ui.variants import Total, cards, heading, pair, variants
 
-CARDS = (("latency_s", "latency"), ("throughput_per_s", "throughput"), ("power_w", "power"), ("energy_j", "energy"))
+UNITS = {"latency": "s", "power": "W", "energy": "J"}
 
 
 def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
+    b, changed = c.before, bool(state.settings)
+    asked = f"{b.task.replace('_', ' ')} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
     sections = [
-        _heading(state, c), "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings), _cards(c), _limits(c),
-        _pins(state), _rooflines(c), _bars(c), f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>',
-        _measured(c.before), _export(state, c),
+        heading(state, b.network, asked, b.hardware_name),
+        "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),
+        cards(totals(b), totals(c.after), changed), _expected(c.after), _limits(c, changed),
+        variants(state, _of_variant), _rooflines(c, changed), _bars(c, changed), _tree(c, changed),
+        issue_section(state) if b.fidelity == SIMULATED else "",
+        f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>', _measured(c.before, changed),
+        export(state, c),
     ]  # fmt: skip
-    return "\n".join(sections)
+    return "\n".join(filter(None, sections))
 
 
 def problem(message: str) -> str:
@@ -39,121 +51,83 @@ def problem(message: str) -> str:
     return f'<p class="warn" role="alert"><b>Not possible:</b> {text(message)}</p>'
 
 
-def _heading(state: PageState, c: Change) -> str:
-    b = c.before
-    asked = f"{b.task.replace('_', ' ')} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
-    changed = ", ".join(state.words) or "nothing is changed: move a slider or write a value with its unit"
-    return (f"<h2>{text(b.network)} on {text(b.hardware_name)}</h2>\n"
-            f'<p class="asked">{text(asked)}</p>\n<p><b>What if:</b> {text(changed)}</p>')  # fmt: skip
-
-
 def interval(e: Estimate, name: str) -> tuple[float, float]:
     """The interval of a total, at the level of the estimate."""
     low, high = e.latency_interval_s
-    if name == "throughput_per_s":
+    if name == "throughput":
         return e.throughput_per_s * e.latency_s / high, e.throughput_per_s * e.latency_s / low
-    return {"latency_s": (low, high), "power_w": e.power_interval_w, "energy_j": e.energy_interval_j}[name]
+    return {"latency": (low, high), "power": e.power_interval_w, "energy": e.energy_interval_j}[name]
 
 
-def _amount(e: Estimate, name: str) -> str:
-    """A total with its interval."""
-    unit = {"latency_s": "s", "power_w": "W", "energy_j": "J"}.get(name)
-    value, (low, high) = getattr(e, name), interval(e, name)
-    if unit:
-        return f"{show(value, unit)} ({show(low, unit, 3)} to {show(high, unit, 3)})"
-    return f"{value:.4g} {rate_unit(e)} ({low:.3g} to {high:.3g})"
+def totals(e: Estimate) -> tuple[Total, ...]:
+    """Latency, throughput, power and energy with their intervals."""
+    values = {"latency": e.latency_s, "throughput": e.throughput_per_s, "power": e.power_w, "energy": e.energy_j}
+    found = []
+    for title, value in values.items():
+        low, high = interval(e, title)
+        unit = UNITS.get(title)
+        shown = show(value, unit) if unit else f"{value:.4g} {rate_unit(e)}"
+        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{low:.3g} to {high:.3g}"
+        found.append(Total(title=title, value=value, shown=shown, span=span))
+    return tuple(found)
 
 
-def _cards(c: Change) -> str:
-    boxes = []
-    for name, title in CARDS:
-        before, after = _amount(c.before, name), _amount(c.after, name)
-        value, _, span = after.partition(" (")
-        boxes.append(f'<div><dt>{title}</dt><dd class="big">{text(value)}</dd>'
-                     f'<dd class="note">{text(span.rstrip(")"))}</dd>'
-                     f'<dd class="note">before: {text(before)}; {text(ratio_text(c.ratios.get(name)))}</dd></div>')  # fmt: skip
-    memory = "" if c.after.fits else '<p class="warn">It does not fit in the memory of the device.</p>'
-    level = f'<p class="quiet">{100 * c.after.interval_level:.0f} % of measured values are expected within the intervals.</p>'
-    return f'<dl class="cards four">\n{"".join(boxes)}\n</dl>\n{memory}{level}'
+def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
+    e = estimated(state)
+    return totals(e), e.limited_by
 
 
-def _limits(c: Change) -> str:
+def _expected(e: Estimate) -> str:
+    memory = "" if e.fits else '<p class="warn">It does not fit in the memory of the device.</p>'
+    level = f"{100 * e.interval_level:.0f} % of measured values are expected within the intervals."
+    return f'{memory}<p class="quiet">{level}</p>'
+
+
+def _limits(c: Change, changed: bool) -> str:
+    if not changed:
+        return f"<h2>What limits it</h2>\n<p>{text(limit_line(c.before))}.</p>"
     moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
     return (f"<h2>What limits it</h2>\n<p>Before: {text(limit_line(c.before))}.<br>After: {text(limit_line(c.after))}.</p>\n"
             f"<ul>{moves}</ul>")  # fmt: skip
 
 
-def _pins(state: PageState) -> str:
-    """This state beside the pinned ones."""
-    rows = []
-    for query in (*state.pins, ""):
-        shown = read_state(query) if query else state
-        name = f"{shown.net} on {shown.hw}" + "".join(f", {one}" for one in (*shown.choices.values(), *shown.words))
+def _rooflines(c: Change, changed: bool) -> str:
+    """Both on the axes that hold both."""
+    charts: list[RooflineChart] = []
+    for e in (c.before, c.after):
         try:
-            e = estimated(shown)
-            values = [*(words(_amount(e, key)) for key, _ in CARDS), words(e.limited_by)]
+            charts.append(roof(e, e.spec))
         except ArchsimError as error:
-            values = [words(str(error)), *(words("") for _ in CARDS)]
-        rows.append([words(name if query else f"{name} (this one)"), *values])
-    body = table(("variant", *(title for _, title in CARDS), "limited by"), rows)
-    return f"<h2>Variants</h2>\n{body}\n<p>{_pin_links(state)}</p>"
+            return f'<h2>Roofline</h2>\n<p class="quiet">{text(str(error))}</p>'
+    x, y = ((min(min(side) for side in sides), max(max(side) for side in sides))
+            for sides in ([one.x for one in charts], [one.y for one in charts]))  # fmt: skip
+    sizes = {"width": NARROW} if changed else {}
+    drawn = [f'<div class="drawing">{inline(replace(one, x=x, y=y), f"{e.network} on {e.hardware_name}{when}", **sizes)}</div>'
+             for one, e, when in zip(charts, (c.before, c.after), (", before", ""), strict=True)]  # fmt: skip
+    note = "Each mark is an op; its area is proportional to its time, its colour says what limits it."
+    return f'<h2>Roofline</h2>\n<p class="quiet">{note}</p>\n{pair(drawn[0], drawn[1], changed)}'
 
 
-def _pin_links(state: PageState) -> str:
-    own = state.alone.query
-    links = []
-    if own not in state.pins and len(state.pins) < MOST_PINS:
-        links.append(f'<a href="/?{text(_with_pins(state, (*state.pins, own)))}">Pin this variant</a>')
-    for i, pin in enumerate(state.pins, 1):
-        others = tuple([one for one in state.pins if one != pin])
-        links.append(f'<a href="/?{text(_with_pins(read_state(pin), state.pins))}">Open variant {i}</a>')
-        links.append(f'<a href="/?{text(_with_pins(state, others))}">Remove variant {i}</a>')
-    return " · ".join(links)
-
-
-def _with_pins(state: PageState, pins: tuple[str, ...]) -> str:
-    return PageState(net=state.net, hw=state.hw, choices=state.choices, settings=state.settings, pins=pins).query
-
-
-def _rooflines(c: Change) -> str:
-    parts = "".join(f"<div><h3>{when}</h3>{_roofline(e, when)}</div>" for when, e in (("Before", c.before), ("After", c.after)))
-    return f'<h2>Roofline</h2>\n<div class="pair drawing">{parts}</div>'
-
-
-def _roofline(e: Estimate, when: str) -> str:
-    try:
-        return inline(roof(e, e.spec), f"{e.network} on {e.hardware_name}, {when.lower()}")
-    except ArchsimError as error:
-        return f'<p class="quiet">{text(str(error))}</p>'
-
-
-def _bars(c: Change) -> str:
+def _bars(c: Change, changed: bool) -> str:
     rows = by_kind if is_large(c.before) else by_op
     what = "kind of layer" if is_large(c.before) else "layer"
-    pair = "".join(f"<div><h3>{when}</h3>{bars(rows(e), e.latency_s, e.energy_j)}</div>"
-                   for when, e in (("Before", c.before), ("After", c.after)))  # fmt: skip
+    drawn = [bars(rows(e), e.latency_s, e.energy_j) for e in (c.before, c.after)]
     head = f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>'
-    return f'{head}\n<div class="pair">{pair}</div>'
+    return f"{head}\n{pair(drawn[0], drawn[1], changed, broad=True)}"
 
 
-def _measured(e: Estimate) -> str:
+def _tree(c: Change, changed: bool) -> str:
+    """The layers folded by block, of a network that has many."""
+    if not is_large(c.before):
+        return ""
+    note = "Width is time or energy after the change; a click or Enter opens a block." if changed else \
+           "Width is time or energy; a click or Enter opens a block."  # fmt: skip
+    return f'<h2>Time and energy by block</h2>\n<p class="quiet">{note}</p>\n{tree_html(c.after)}'
+
+
+def _measured(e: Estimate, changed: bool) -> str:
+    when = ", before the change" if changed else ""
     if not e.references:
-        return "<h2>Measured by others</h2>\n<p>The corpus has no published measurement of the case before the change.</p>"
-    return f"<h2>Measured by others, before the change</h2>\n{references(e)}"
-
-
-def _export(state: PageState, c: Change) -> str:
-    commands = [whatif_command(state), *([estimate_command(state), sweep_command(state)] if state.settings else [])]
-    parts = [f"<h2>Run it elsewhere</h2>\n<pre>{_lines(commands)}</pre>"]
-    if state.settings:
-        study = study_text(state, c)
-        packed = b64encode(study.encode()).decode("ascii")
-        parts.append(f'<details><summary>As a study file</summary><pre>{_lines(study.splitlines())}</pre></details>\n'
-                     f'<p class="data"><a download="study.toml" href="data:text/plain;base64,{packed}">study.toml</a>: '
-                     "archsim study study.toml --out FOLDER</p>")  # fmt: skip
-    return "\n".join(parts)
-
-
-def _lines(listed: list[str]) -> str:
-    """Lines of code: each is escaped on its own, because control characters do not survive."""
-    return "\n".join(map(text, listed))
+        return f"<h2>Measured by others{when}</h2>\n<p>The corpus has no published measurement of this case.</p>"
+    note = "Each prediction is for the conditions of its own row."
+    return f'<h2>Measured by others{when}</h2>\n<p class="quiet">{note}</p>\n{references(e)}'

@@ -1,28 +1,36 @@
-"""The page as a WSGI application, and the server that offers it to this computer alone.
+"""The pages as a WSGI application, and the server that offers them to this computer alone.
 
-The application reads queries and nothing else: no bodies, no files that a query names. A page of another site can neither read
-its answers (hosts other than this computer are refused) nor run anything in them (the content policy admits one script).
+The application reads queries, and files that its own pages send; it opens no file that a query names. A page of another site
+can neither read its answers (hosts other than this computer are refused), nor send it a file (the origin is checked), nor run
+anything in them (the content policy admits one script).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from importlib.resources import files
+from socket import SHUT_WR
 from socketserver import ThreadingMixIn
 from threading import Lock
+from time import monotonic
 from typing import Any
+from urllib.parse import parse_qs, urlencode
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from archsim.base.errors import ArchsimError
 from archsim.report.frame import asset
-from archsim.report.markup import bound_styles
+from archsim.report.markup import bound_styles, text
 from archsim.ui.form import form
+from archsim.ui.generation import model_result
 from archsim.ui.result import problem, result
-from archsim.ui.state import DEFAULT, PageState, read_state
+from archsim.ui.state import MODELS, NETWORKS, PageState, View, read_state
+from archsim.ui.uploads import TooLarge, Uploads
 
 ADDRESS = "127.0.0.1"
 PORT = 8050
 PATIENCE = 20.0  # for a browser that says nothing [s]
+DRAINED = 10.0  # for one that still sends what is refused [s]
 HEADERS = [
     ("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
                                 "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
@@ -36,12 +44,22 @@ Answer = tuple[int, str, str]  # status, type, body
 StartResponse = Callable[[str, list[tuple[str, str]]], object]
 
 
+DRAWN: dict[str, Callable[[PageState], str]] = {NETWORKS.path: result, MODELS.path: model_result}
+PAGES: dict[str, tuple[View, bool]] = {  # path -> the view, and whether the answer is a whole page or what a change draws anew
+    path: (view, whole) for view in (NETWORKS, MODELS)
+    for path, whole in ((view.path, True), (f"{view.path.rstrip('/')}/result", False))
+}  # fmt: skip
+UPLOAD = "/upload"
+
+
 class WhatIfApplication:
-    """The page at `/`, what a change draws at `/result`, a script and a style. `port` is that of the addresses it answers to."""
+    """The pages, what a change draws of them, the files that they are sent, a script and a style. `port` is that of the addresses
+    it answers to."""
 
     def __init__(self, port: int) -> None:
         self.hosts = {f"{name}:{port}" for name in (ADDRESS, "localhost")} | ({ADDRESS, "localhost"} if port == 80 else set())
         self.lock = Lock()  # one estimate at a time
+        self.uploads = Uploads()
 
     def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request."""
@@ -52,61 +70,78 @@ class WhatIfApplication:
 
     def answer(self, environ: dict[str, Any]) -> Answer:
         """Status, type and body for a request."""
-        refused = self._refused(environ)
+        path, query = environ.get("PATH_INFO", ""), environ.get("QUERY_STRING", "")
+        refused = self._refused(environ, path)
         if refused is not None:
             return refused
-        path, query = environ.get("PATH_INFO", ""), environ.get("QUERY_STRING", "")
         if path == "/ui.js":
-            return 200, "text/javascript; charset=utf-8", _asset("ui.js")
+            return 200, "text/javascript; charset=utf-8", "".join((asset("tables.js"), asset("tree.js"), _asset("ui.js")))
         if path == "/ui.css":
             return 200, "text/css; charset=utf-8", asset("page.css") + bound_styles() + _asset("ui.css")
-        if path not in ("/", "/result"):
-            return 404, PLAIN, "There is no such page; the only one is /\n"
-        with self.lock:
-            try:
-                return _page(query) if path == "/" else _fragment(query)
-            except Exception as error:  # the server stays up
-                return 500, PLAIN, f"{type(error).__name__}: {error}\nThis is a defect of archsim; please report it.\n"
+        if path not in (*PAGES, UPLOAD):
+            return 404, PLAIN, f"There is no such page; those that are: {', '.join(view.path for view in (NETWORKS, MODELS))}\n"
+        try:
+            if path == UPLOAD:
+                return self._upload(environ, query)
+            with self.lock:
+                return self._page(path, query)
+        except Exception as error:  # the server stays up
+            return 500, PLAIN, f"{type(error).__name__}: {error}\nThis is a defect of archsim; please report it.\n"
 
-    def _refused(self, environ: dict[str, Any]) -> Answer | None:
-        if environ.get("HTTP_HOST", "") not in self.hosts:
+    def _refused(self, environ: dict[str, Any], path: str) -> Answer | None:
+        host, method = environ.get("HTTP_HOST", ""), environ["REQUEST_METHOD"]
+        if host not in self.hosts:
             return 403, PLAIN, f"This server answers to {' and '.join(sorted(self.hosts))} only\n"
-        if environ.get("HTTP_SEC_FETCH_SITE") == "cross-site" and environ.get("PATH_INFO") != "/":
+        if environ.get("HTTP_SEC_FETCH_SITE") == "cross-site" and path not in (NETWORKS.path, MODELS.path):
             return 403, PLAIN, "Another site asks; open the page itself\n"
-        length = environ.get("CONTENT_LENGTH") or "0"
-        if length != "0" or environ.get("HTTP_TRANSFER_ENCODING"):
-            return 413, PLAIN, "No upload is taken: everything stands in the address\n"
-        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return 405, PLAIN, "Only GET is answered\n"
+        if path == UPLOAD and method == "POST":
+            own = environ.get("HTTP_ORIGIN") == f"http://{host}"
+            return None if own else (403, PLAIN, "Only the page itself sends files\n")
+        if method not in ("GET", "HEAD") or path == UPLOAD:
+            return 405, PLAIN, "Only GET is answered; files are sent by the page\n"
+        if (environ.get("CONTENT_LENGTH") or "0") != "0" or environ.get("HTTP_TRANSFER_ENCODING"):
+            return 413, PLAIN, "Nothing is taken with this request: everything stands in the address\n"
         return None
 
+    def _upload(self, environ: dict[str, Any], query: str) -> Answer:
+        """Keep a file; the answer is what it adds to the address."""
+        length = environ.get("CONTENT_LENGTH") or "0"
+        if environ.get("HTTP_TRANSFER_ENCODING") or not (length.isascii() and length.isdecimal()):
+            return 413, PLAIN, "A file is taken with its length only\n"
+        title = parse_qs(query, errors="replace", max_num_fields=2).get("name", ["file"])[0]
+        try:
+            sent = self.uploads.receive(title, int(length), environ["wsgi.input"])
+            with self.lock:
+                found = self.uploads.keep(sent)
+        except TooLarge as error:
+            return 413, PLAIN, f"{error}\n"
+        except ArchsimError as error:
+            return 400, PLAIN, f"{error}\n"
+        return 200, PLAIN, urlencode({"hw" if found.hw else "net": found.name})
 
-def _page(query: str) -> Answer:
-    status, state, body = _evaluated(query)
-    title = f"What if: {state.net} on {state.hw}"
-    top = (
+    def _page(self, path: str, query: str) -> Answer:
+        view, whole = PAGES[path]
+        files_of_user = self.uploads.files
+        state = read_state(view.default, view)
+        try:
+            state = read_state(query, view, files_of_user)
+            status, body = 200, DRAWN[view.path](state)
+        except ArchsimError as error:
+            status, body = 400, problem(self.uploads.plain(str(error)))
+        return status, HTML, self.uploads.plain(_whole(state, body, status != 200) if whole else body, text)
+
+
+def _whole(state: PageState, body: str, wrong: bool) -> str:
+    title = f"What if: {state.title(state.net)} on {state.title(state.hw)}"
+    return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f'<title>{title}</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="/ui.css">\n</head>\n<body>\n'
-        f'<main>\n<h1>What if</h1>\n<div class="ui">\n{form(state, status != 200)}\n'
+        f'<title>{text(title)}</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="/ui.css">\n</head>\n'
+        "<body>\n"
+        f'<main>\n<h1>What if</h1>\n<div class="ui">\n{form(state, wrong)}\n'
         f'<div><p id="said" role="status" class="quiet"></p>\n<div id="result">\n{body}\n</div></div>\n</div>\n</main>\n'
+        '<script src="/ui.js"></script>\n</body>\n</html>\n'
     )
-    return status, HTML, top + '<script src="/ui.js"></script>\n</body>\n</html>\n'
-
-
-def _fragment(query: str) -> Answer:
-    status, _, body = _evaluated(query)
-    return status, HTML, body
-
-
-def _evaluated(query: str) -> tuple[int, PageState, str]:
-    """Status, state and what is drawn; a query that is none, or that cannot be estimated, gives its message."""
-    state = read_state(DEFAULT)
-    try:
-        state = read_state(query)
-        return 200, state, result(state)
-    except ArchsimError as error:
-        return 400, state, problem(str(error))
 
 
 def _asset(name: str) -> str:
@@ -124,6 +159,23 @@ class _QuietHandler(WSGIRequestHandler):
 
 class _PageServer(ThreadingMixIn, WSGIServer):
     daemon_threads = True
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection; what is still sent of a refused file is read first, for else the browser never sees the answer."""
+        until = monotonic() + DRAINED
+        with suppress(OSError):
+            request.shutdown(SHUT_WR)
+            request.settimeout(1.0)
+            while monotonic() < until and request.recv(1 << 20):
+                pass
+        self.close_request(request)
+
+    def server_close(self) -> None:
+        """End, and delete what was sent."""
+        super().server_close()
+        application = self.get_app()
+        if isinstance(application, WhatIfApplication):
+            application.uploads.close()
 
 
 def server(port: int) -> WSGIServer:

@@ -2,40 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
 from archsim.base.errors import ArgumentError, UnknownName
-from archsim.base.units import COUNT, TEXT
+from archsim.base.units import COUNT, TEXT, show, show_capacity
 from archsim.device.spec import Spec, keys
-from archsim.estimation.result import Estimate
-from archsim.study.whatif import Change, change
+from archsim.ui.uploads import SPEC, UploadedFile
 
-CHOICES = ("task", "stack", "precision", "batch")  # hold before and after; empty is the default
-TUNED = ("clock", "power_limit", "threads")  # arguments of an estimate that are changed as values of a device are
 LONGEST, MOST = 16_000, 300  # characters of an address, and fields in it
 MOST_PINS = 6
-DEFAULT = "net=resnet_50&hw=gtx_1080"
+AGAIN = "a file of yours is known until the server ends; drop it again"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One of the pages: what runs on the device, and what is chosen of it besides the device's values.
+
+    choices: hold before and after; empty is the default
+    tuned: arguments of an estimate that are changed as values of a device are
+    nets: the shipped names
+    """
+
+    path: str
+    title: str
+    choices: tuple[str, ...]
+    tuned: tuple[str, ...]
+    default: str
+    nets: Callable[[], tuple[str, ...]]
+
+
+@cache
+def known_nets() -> tuple[str, ...]:
+    """The networks that the page offers."""
+    from archsim.trace.file import names
+
+    return tuple(names())
+
+
+@cache
+def known_models() -> tuple[str, ...]:
+    """The language models that the page offers."""
+    from archsim.trace.huggingface.catalog import find, names
+
+    return tuple(name for name in names() if find(name).generates)
+
+
+@cache
+def known_devices() -> tuple[str, ...]:
+    """The devices that the page offers."""
+    from archsim.device.catalog import names
+
+    return tuple(names())
+
+
+@cache
+def known_engines() -> tuple[str, ...]:
+    """The engines that serve language models."""
+    from archsim.generation.plan import engines
+
+    return tuple(engines())
+
+
+NETWORKS = View(
+    path="/", title="Networks", choices=("task", "stack", "precision", "batch", "fidelity", "layer", "seq_len", "bind"),
+    tuned=("clock", "power_limit", "threads"), default="net=resnet_50&hw=gtx_1080", nets=known_nets,
+)  # fmt: skip
+MODELS = View(
+    path="/llm", title="Language models", choices=("input", "output", "batch", "tp", "engine", "precision", "weights", "kv"),
+    tuned=("clock", "power_limit"), default="net=llama_3_8b&hw=h100_sxm5_80gb&input=1024&output=256&batch=16",
+    nets=known_models,
+)  # fmt: skip
+VIEWS = (NETWORKS, MODELS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageState:
-    """A network on a device with what is changed of it; `pins` are the states of other variants, as queries."""
+    """What runs on a device with what is changed of it; `pins` are the states of other variants, as queries.
 
+    files: the user's own files, by the names that stand in `net` and `hw`
+    """
+
+    view: View = NETWORKS
     net: str
     hw: str
     choices: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
+    files: Mapping[str, UploadedFile] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def spec(self) -> Spec:
         """The device before the change."""
         from archsim.device.catalog import find
 
-        return find(self.hw)
+        return find(self.place(self.hw))
 
     @property
     def query(self) -> str:
@@ -53,25 +116,27 @@ class PageState:
         """What is changed, one by one."""
         return tuple([f"{key} = {value}" for key, value in self.settings.items()])
 
+    @property
+    def tuned(self) -> dict[str, str]:
+        """The arguments of an estimate among what is changed."""
+        return {key: value for key, value in self.settings.items() if key in self.view.tuned}
 
-@cache
-def known_nets() -> tuple[str, ...]:
-    """The networks that the page offers."""
-    from archsim.trace.file import names
+    @property
+    def of_device(self) -> dict[str, str]:
+        """The values of the device among what is changed."""
+        return {key: value for key, value in self.settings.items() if key not in self.view.tuned}
 
-    return tuple(names())
+    def place(self, name: str) -> str:
+        """What an estimate takes for a network or a device: a shipped name, or the path of an own file."""
+        return str(self.files[name].path) if name in self.files else name
 
-
-@cache
-def known_devices() -> tuple[str, ...]:
-    """The devices that the page offers."""
-    from archsim.device.catalog import names
-
-    return tuple(names())
+    def title(self, name: str) -> str:
+        """What the user calls a network or a device."""
+        return self.files[name].title if name in self.files else name
 
 
-def read_state(query: str) -> PageState:
-    """The state of a query. Names of files are none: only what is shipped can be asked for.
+def read_state(query: str, view: View = NETWORKS, files: Mapping[str, UploadedFile] | None = None) -> PageState:
+    """The state of a query. Paths are none: only what is shipped can be asked for, and what is among `files`.
 
     Raises ArgumentError or UnknownName for anything that is no state.
 
@@ -80,9 +145,10 @@ def read_state(query: str) -> PageState:
     """
     if len(query) > LONGEST:
         raise ArgumentError(f"the address has {len(query)} characters; at most {LONGEST} are read")
+    own = files or {}
     found: dict[str, str] = {}
     pins: list[str] = []
-    for name, value in _pairs(query or DEFAULT):
+    for name, value in _pairs(query or view.default):
         if name == "pin":
             pins.append(value)
         elif name in found:
@@ -92,12 +158,14 @@ def read_state(query: str) -> PageState:
     if len(pins) > MOST_PINS:
         raise ArgumentError(f"{len(pins)} variants are pinned; the page compares at most {MOST_PINS}: remove some")
     for pin in pins:
-        read_state(pin) if "pin=" not in pin else _refuse("a pinned variant has pinned variants of its own")
-    net, hw = (_known(what, found.pop(name, ""), names) for what, name, names in
-               (("network", "net", known_nets()), ("device", "hw", known_devices())))  # fmt: skip
-    choices = {name: found.pop(name) for name in CHOICES if name in found}
-    _check_stack(choices.get("stack"))
-    state = PageState(net=net, hw=hw, choices=choices, settings=found, pins=tuple(dict.fromkeys(pins)))
+        read_state(pin, view, own) if "pin=" not in pin else _refuse("a pinned variant has pinned variants of its own")
+    net = _known("network", found.pop("net", ""), (*view.nets(), *(name for name, one in own.items() if not one.hw)))
+    hw = _known("device", found.pop("hw", ""), (*known_devices(), *(name for name, one in own.items() if one.hw)))
+    choices = {name: found.pop(name) for name in view.choices if name in found}
+    for name, known in (("stack", _known_stacks), ("engine", known_engines)):
+        if name in choices:
+            _known(name, choices[name], known())
+    state = PageState(view=view, net=net, hw=hw, choices=choices, settings=found, pins=tuple(dict.fromkeys(pins)), files=own)
     _check_settings(state)
     return state
 
@@ -117,48 +185,31 @@ def _refuse(why: str) -> None:
 
 def _known(what: str, name: str, names: tuple[str, ...]) -> str:
     if name not in names:
-        raise UnknownName(what, name, names)
+        raise UnknownName(what, name, names, hint=AGAIN if "." in name or name.endswith(SPEC) else "")
     return name
 
 
-def _check_stack(name: str | None) -> None:
+def _known_stacks() -> tuple[str, ...]:
     from archsim.stack.catalog import names
 
-    if name is not None:
-        _known("stack", name, names())
+    return tuple(names())
 
 
 def _check_settings(state: PageState) -> None:
-    """Every value that is changed is a numeric key of the device, or a clock, power limit or thread count."""
+    """Every value that is changed is a numeric key of the device, or an argument of the view."""
     kind = state.spec.kind
     numbers = [key for key, unit, _ in keys(kind) if unit.unit != TEXT]
     for key in state.settings:
-        if key not in numbers and key not in TUNED:
-            raise UnknownName(f"{kind} key", key, [*numbers, *TUNED, *CHOICES])
-
-
-def estimated(state: PageState, changed: bool = True) -> Estimate:
-    """The estimate of a state, or of the device before the change. Raises ArchsimError."""
-    from archsim.api.functions import estimate
-
-    words: dict[str, str] = dict(state.choices)
-    if changed:
-        words |= {key: value for key, value in state.settings.items() if key in TUNED}
-    of_device = {key: value for key, value in state.settings.items() if key not in TUNED} if changed else {}
-    return estimate(state.net, state.hw, set=of_device, **words)  # type: ignore[arg-type]
-
-
-def change_of(state: PageState) -> Change:
-    """Before and after. Raises ArchsimError."""
-    return change(estimated(state, changed=False), estimated(state), state.words)
+        if key not in numbers and key not in state.view.tuned:
+            raise UnknownName(f"{kind} key", key, [*numbers, *state.view.tuned, *state.view.choices])
 
 
 def plain(value: float, unit: str) -> str:
     """A number as `--set` takes it.
 
-    >>> plain(2e9, "1"), plain(5.12e10, "B/s")
-    ('2000000000', '51.2 GB/s')
+    >>> plain(2e9, "1"), plain(5.12e10, "B/s"), plain(2 * 1024 * 1024, "B")
+    ('2000000000', '51.2 GB/s', '2 MiB')
     """
-    from archsim.base.units import show
-
+    if unit == "B" and value >= 1024 and value % 1024 == 0:
+        return show_capacity(value, 8)
     return f"{value:.12g}" if unit == COUNT else show(value, unit, 6)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import tomllib
 from urllib.parse import urlencode
-from wsgiref.util import setup_testing_defaults
 
 import pytest
 from click.testing import CliRunner
@@ -15,24 +14,17 @@ from archsim.cli.main import group
 from archsim.device.catalog import find
 from archsim.device.entry import quantity
 from archsim.study.file import load
+from archsim.ui.estimates import change_of
 from archsim.ui.export import estimate_command, study_text, sweep_command, whatif_command
 from archsim.ui.form import knobs
-from archsim.ui.server import WhatIfApplication, server
-from archsim.ui.state import MOST_PINS, change_of, plain, read_state
+from archsim.ui.server import server
+from archsim.ui.state import MOST_PINS, plain, read_state
 
 from ..each import each
+from .asked import get
 
 ALEXNET = {"net": "alexnet", "hw": "tegra_x1"}
 FASTER = {**ALEXNET, "memory.bandwidth": "51.2 GB/s", "clock": "600 MHz"}
-
-
-def get(path: str = "/", query: str | dict[str, str] = "", **environ: str) -> tuple[int, dict[str, str], str]:
-    told: dict[str, str] = {"PATH_INFO": path, "QUERY_STRING": query if isinstance(query, str) else urlencode(query),
-                            "HTTP_HOST": "127.0.0.1:8050", **environ}  # fmt: skip
-    setup_testing_defaults(told)
-    seen: list[tuple[str, list[tuple[str, str]]]] = []
-    body = b"".join(WhatIfApplication(8050)(told, lambda status, headers: seen.append((status, headers))))
-    return int(seen[0][0][:3]), dict(seen[0][1]), body.decode()
 
 
 def test_the_page_shows_before_and_after_and_holds_its_state() -> None:
@@ -78,7 +70,7 @@ def test_every_slider_starts_at_a_value_that_can_be_set(hw: str) -> None:
     "net=alexnet&hw=tegra_x1&stack=%2Fetc%2Fx.toml",
     "net=%ff%fe&hw=tegra_x1", "net=alexnet&net=alexnet&hw=tegra_x1", "a&b&c", "&".join(f"a{i}=1" for i in range(1000)),
     "x" * 20_000,
-    "net=alexnet&hw=tegra_x1&pin=net%3Dalexnet", "net=alexnet&hw=tegra_x1&pin=pin%3Dx", "net=alexnet&hw=tegra_x1&fidelity=cycle",
+    "net=alexnet&hw=tegra_x1&pin=net%3Dalexnet", "net=alexnet&hw=tegra_x1&pin=pin%3Dx", "net=alexnet&hw=tegra_x1&fidelity=none",
     "net=alexnet&hw=tegra_x1" + "".join(f"&pin={i}" for i in range(MOST_PINS + 1)),
 ))  # fmt: skip
 def test_what_is_no_state_gets_a_message(query: str) -> None:
@@ -104,8 +96,10 @@ def test_other_hosts_paths_methods_and_uploads_are_refused() -> None:
     assert get("/result", FASTER, HTTP_SEC_FETCH_SITE="cross-site")[0] == 403
     assert get("/../../etc/passwd")[0] == 404
     assert get("/ui.py")[0] == 404
-    assert get(REQUEST_METHOD="POST", CONTENT_LENGTH=str(2**30))[0] == 413
-    assert get(REQUEST_METHOD="POST", CONTENT_LENGTH="x")[0] == 413
+    assert get(REQUEST_METHOD="POST", CONTENT_LENGTH=str(2**30))[0] == 405
+    assert get(CONTENT_LENGTH=str(2**30))[0] == 413
+    assert get(CONTENT_LENGTH="x")[0] == 413
+    assert get("/upload")[0] == 405
     assert get(REQUEST_METHOD="DELETE")[0] == 405
     assert get(REQUEST_METHOD="HEAD")[2] == ""
 
@@ -118,7 +112,7 @@ def test_headers_admit_one_script_and_no_frame() -> None:
         assert "frame-ancestors 'none'" in policy
         assert headers["X-Content-Type-Options"] == "nosniff"
     body = get()[2]
-    assert body.count("<script") == 1
+    assert body.count("<script") - body.count('<script type="application/json">') == 1
     assert " onclick" not in body
 
 
@@ -166,7 +160,7 @@ def test_a_defect_is_answered_and_the_server_stays_up(monkeypatch: pytest.Monkey
         raise RuntimeError("<b>broken</b>")
 
     with monkeypatch.context() as patched:
-        patched.setattr("archsim.ui.server.result", broken)
+        patched.setattr("archsim.ui.server.form", broken)
         status, headers, body = get()
     assert status == 500
     assert headers["Content-Type"].startswith("text/plain")

@@ -1,69 +1,43 @@
-"""The what-if page in a browser: a slider redraws the result, the address follows, nothing fails. Needs chromium."""
+"""The what-if page in a browser: sliders, keys, files, reload, hostile names, small and dark windows. Needs chromium.
+
+The check of accessibility needs the extra `browser` (axe-core), too. `tests/bench/ui.py` times loading and drawing.
+"""
 
 from __future__ import annotations
 
-import html
 import json
-import re
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
+from importlib.resources import files
+from importlib.util import find_spec
 from threading import Thread
-from typing import Any
+from urllib.parse import quote
 
 import pytest
 
-from archsim.ui.server import WhatIfApplication, server
+from archsim.base.files import data_folder
+from archsim.ui.server import server
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-# Moves the slider of the SMs ten times as the arrow keys would, each time when the last result has come, and writes what it saw.
-DRIVE = """
-window.failed = [];
-["error", "unhandledrejection", "securitypolicyviolation"].forEach(function (kind) {
-  window.addEventListener(kind, function (event) { failed.push(kind + " " + (event.message || event.violatedDirective)); });
-});
-var box = document.getElementById("k-sm.count"), slider = box.parentNode.querySelector("input[type=range]");
-var moves = 0, seen = [];
-new MutationObserver(function () {
-  if (result.getAttribute("aria-busy") !== "false") { return; }
-  seen.push(result.querySelector(".big").textContent);
-  if (moves < 10) { move(); } else { tell(); }
-}).observe(result, { attributes: true });
-function move() {
-  moves += 1;
-  slider.value = 500 + 20 * moves;
-  slider.dispatchEvent(new Event("input", { bubbles: true }));
-}
-function tell() {
-  var told = document.createElement("pre");
-  told.id = "told";
-  told.textContent = JSON.stringify({ failed: failed, seen: seen, address: location.search, value: box.value,
-    width: document.documentElement.scrollWidth, window: document.documentElement.clientWidth,
-    unnamed: Array.from(form.querySelectorAll("input:not([type=hidden]), select")).filter(function (one) {
-      return !one.labels.length && !one.getAttribute("aria-label"); }).length });
-  document.body.appendChild(told);
-}
-move();
-"""
+from ..chromium import CHROMIUM, Browser
+
+LARGE = "?net=resnet_152&hw=gtx_1080&batch=16"
+CYCLE = "?net=alexnet&hw=gtx_1080&fidelity=cycle&clock=1.2+GHz"
+SERVED = "llm?net=llama_3_8b&hw=h100_sxm5_80gb&memory.bandwidth=4+TB%2Fs"
+PINNED = "?net=alexnet&hw=tegra_x1&memory.bandwidth=50+GB%2Fs&pin=net%3Dalexnet%26hw%3Dtegra_x1"
+PAGES = (LARGE, PINNED, CYCLE, SERVED, "?net=nothing")
+SERIOUS = ("serious", "critical")
+DRAWN = "document.getElementById('result').getAttribute('aria-busy') === 'false'"
+HOSTILE = "<img src=x onerror=window.hit=1>"
+# What the keyboard must reach: every control that is seen.
+CONTROLS = """Array.from(
+  document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex]")
+).filter(function (one) { return one.tabIndex >= 0 && one.getClientRects().length && one.checkVisibility(); })"""
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
 
 
-class DrivenApplication(WhatIfApplication):
-    """The page with a second script of its own server, which the content policy admits."""
-
-    def answer(self, environ: dict[str, Any]) -> tuple[int, str, str]:
-        if environ["PATH_INFO"] == "/drive.js":
-            return 200, "text/javascript", DRIVE
-        status, kind, body = super().answer(environ)
-        return status, kind, body.replace("</body>", '<script src="/drive.js"></script></body>')
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def address() -> Iterator[str]:
     with server(0) as made:
-        made.set_app(DrivenApplication(made.server_port))  # type: ignore[arg-type]
         running = Thread(target=made.serve_forever, daemon=True)
         running.start()
         yield f"http://127.0.0.1:{made.server_port}/"
@@ -71,16 +45,150 @@ def address() -> Iterator[str]:
         running.join()
 
 
-def test_a_slider_redraws_the_result_and_the_address_follows(address: str, tmp_path: Path) -> None:
-    window = ["--virtual-time-budget=20000", "--window-size=1280,900", f"--user-data-dir={tmp_path}"]
-    asked = f"{address}?net=resnet_152&hw=gtx_1080&batch=16"
-    command = [str(CHROMIUM), "--headless", "--no-sandbox", "--disable-gpu", *window, "--dump-dom", asked]
-    dom = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False).stdout
-    (told,) = re.findall(r'<pre id="told">(.+?)</pre>', dom, re.DOTALL)
-    found = json.loads(html.unescape(told))
-    assert found["failed"] == []
-    assert len(found["seen"]) == 10
-    assert len(set(found["seen"])) > 5
-    assert found["address"].endswith(f"sm.count={found['value']}")
-    assert found["width"] <= found["window"]
-    assert found["unnamed"] == 0
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
+
+
+def latency(browser: Browser) -> str:
+    """The number that a reader sees first."""
+    shown: str = browser.run("document.querySelector('#result .big').textContent")
+    return shown
+
+
+def fine(browser: Browser) -> None:
+    """No script has failed, nothing was refused by the content policy, and nothing is wider than the window."""
+    assert browser.log == []
+    assert browser.run("failed") == []
+    assert browser.run("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_a_slider_moved_by_the_arrow_keys_redraws_and_the_state_survives_a_reload(address: str, browser: Browser) -> None:
+    browser.open(address + LARGE)
+    seen = {latency(browser)}
+    browser.run("document.querySelector('[aria-label=\"sm.count slider\"]').focus()")
+    for _ in range(5):
+        browser.run("result.setAttribute('aria-busy', 'true')")
+        browser.press("ArrowRight", times=40)
+        browser.wait(DRAWN)
+        seen.add(latency(browser))
+    assert len(seen) > 4
+    value = browser.run("document.getElementById('k-sm.count').value")
+    assert f"sm.count={value}" in browser.run("location.search")
+    last = latency(browser)
+    browser.open(browser.run("location.href"))
+    assert latency(browser) == last
+    assert browser.run("document.getElementById('k-sm.count').value") == value
+    fine(browser)
+
+
+@pytest.mark.parametrize("page", [LARGE, CYCLE, SERVED])
+def test_the_keyboard_reaches_every_control(page: str, address: str, browser: Browser) -> None:
+    browser.open(address + page)
+    wanted = browser.run(f"{CONTROLS}.map(function (one, i) {{ one.dataset.place = i; return one.outerHTML.slice(0, 80); }})")
+    assert len(wanted) > 20
+    reached: set[int] = set()
+    for _ in range(len(wanted) + 5):
+        browser.press("Tab")
+        place = browser.run("document.activeElement.dataset.place")
+        if place is not None:
+            reached.add(int(place))
+    assert [wanted[i] for i in range(len(wanted)) if i not in reached] == []
+
+
+def test_blocks_open_and_tables_sort_by_the_keyboard(address: str, browser: Browser) -> None:
+    browser.open(address + LARGE)
+    before = browser.run("document.querySelector('.icicle').textContent")
+    browser.run("document.querySelectorAll('.icicle button')[2].focus()")
+    browser.press("Enter")
+    opened = browser.run("document.querySelector('.icicle').textContent")
+    assert opened != before
+    browser.run("result.setAttribute('aria-busy', 'true')")
+    browser.run("document.querySelector('[aria-label=\"sm.count slider\"]').focus()")
+    browser.press("ArrowRight", times=20)
+    browser.wait(DRAWN)
+    assert browser.run("document.querySelector('.icicle .cell').textContent") == opened[: len(browser.run(
+        "document.querySelector('.icicle .cell').textContent"))]  # fmt: skip
+    head = "document.querySelector('.scroll th.num button')"
+    browser.run(f"{head}.focus()")
+    browser.press("Enter")
+    assert browser.run(f"{head}.parentNode.getAttribute('aria-sort')") == "descending"
+    fine(browser)
+
+
+def drop(browser: Browser, name: str, content: str) -> None:
+    """A file is dropped on the page."""
+    browser.run(f"""(function () {{
+      var held = new DataTransfer();
+      held.items.add(new File([{json.dumps(content)}], {json.dumps(name)}));
+      document.body.dispatchEvent(new DragEvent("drop", {{ bubbles: true, cancelable: true, dataTransfer: held }}));
+    }})()""")
+
+
+def test_a_dropped_network_is_drawn_and_its_hostile_names_are_text(address: str, browser: Browser) -> None:
+    net = data_folder("traces/nets").joinpath("alexnet.jsonl").read_text("utf-8")
+    lines = net.replace('"name": "alexnet"', f'"name": "{HOSTILE}"', 1).replace('"conv2"', f'"{HOSTILE}"')
+    browser.open(address + LARGE)
+    drop(browser, f"{HOSTILE}.jsonl", lines)
+    browser.wait("location.search.indexOf('.jsonl') > 0 && document.readyState === 'complete' && window.result")
+    assert HOSTILE in browser.run("document.querySelector('#result .scroll').textContent")
+    assert f"{HOSTILE}.jsonl" in browser.run("document.querySelector('select[name=net]').selectedOptions[0].textContent")
+    assert browser.run("document.querySelectorAll('img').length") == 0
+    assert browser.run("window.hit === undefined")
+    fine(browser)
+
+
+def test_hostile_words_in_the_address_are_text(address: str, browser: Browser) -> None:
+    for key in ("net", "hw", "batch", "stack", "sm.count", HOSTILE):
+        browser.open(f"{address}?net=alexnet&hw=tegra_x1".replace(f"{key}=", f"x{key}=") + f"&{quote(key)}={quote(HOSTILE)}")
+        assert browser.run("document.querySelector('#result [role=alert]').textContent").startswith("Not possible:")
+        assert browser.run("document.querySelectorAll('img').length") == 0
+        assert browser.run("window.hit === undefined")
+
+
+def test_a_file_that_is_refused_is_told_and_the_page_stays(address: str, browser: Browser) -> None:
+    browser.open(address + LARGE)
+    drop(browser, "net.onnx", "nothing")
+    browser.wait("said.textContent.indexOf('Not taken') === 0")
+    assert "net.onnx" in browser.run("said.textContent")
+    drop(browser, "run.py", "print(1)")
+    browser.wait("said.textContent.indexOf('run.py') > 0")
+    assert latency(browser)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_is_wider_than_a_phone(page: str, address: str, browser: Browser) -> None:
+    browser.resize(390)
+    browser.open(address + page)
+    if page == PAGES[-1]:
+        browser.log.clear()  # which says that the answer is none
+    fine(browser)
+    browser.resize(1280)
+
+
+@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("page", PAGES)
+def test_axe_finds_nothing_serious(page: str, dark: bool, address: str, browser: Browser) -> None:
+    browser.colours(dark)
+    browser.open(address + page)
+    browser.run("document.querySelectorAll('details').forEach(function (one) { one.open = true; })")
+    assert serious(browser) == []
+    browser.colours(False)
+
+
+@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
+def test_axe_finds_words_that_cannot_be_read(address: str, browser: Browser) -> None:
+    browser.open(address)
+    browser.run("document.documentElement.style.setProperty('--quiet', '#c0c0c0')")
+    assert "color-contrast" in [found[1] for found in serious(browser)]
+
+
+def serious(browser: Browser) -> list[list[str]]:
+    """What axe holds for serious: impact, rule, element."""
+    browser.run(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+    found: list[list[str]] = browser.run(
+        'axe.run(document, { resultTypes: ["violations"] }).then(function (found) { return found.violations.map('
+        "function (one) { return [one.impact, one.id, one.nodes[0].html.slice(0, 200)]; }); })")
+    return [one for one in found if one[0] in SERIOUS]

@@ -1,0 +1,84 @@
+"""What both pages show of a change: headings, totals before and after, and the pinned variants side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from archsim.base.errors import ArchsimError
+from archsim.report.markup import TableCell, table, text, words
+from archsim.report.whatif import ratio_text
+from archsim.ui.state import MOST_PINS, PageState, read_state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """A number of an estimate: as text with its unit, and what measured values are expected between."""
+
+    title: str
+    value: float
+    shown: str
+    span: str = ""
+
+
+def heading(state: PageState, title: str, asked: str, hardware: str) -> str:
+    """What runs where, and what is changed."""
+    changed = ", ".join(state.words) or "nothing is changed: move a slider or write a value with its unit"
+    return (f"<h2>{text(title)} on {text(hardware)}</h2>\n<p class=\"asked\">{text(asked)}</p>\n"
+            f"<p><b>What if:</b> {text(changed)}</p>")  # fmt: skip
+
+
+def cards(before: Sequence[Total], after: Sequence[Total], changed: bool) -> str:
+    """Each total after the change, with its interval, the value before and the ratio."""
+    boxes = []
+    for old, new in zip(before, after, strict=True):
+        ratio = f'<span class="ratio">{text(ratio_text(new.value / old.value if old.value else None))}</span>'
+        was = f'<dd class="note">was {text(old.shown)}: {ratio}</dd>' if changed else ""
+        span = f'<dd class="note">{text(new.span)}</dd>' if new.span else ""
+        boxes.append(f'<div><dt>{text(new.title)}</dt><dd class="big">{text(new.shown)}</dd>{span}{was}</div>')
+    return f'<dl class="cards four">\n{"".join(boxes)}\n</dl>'
+
+
+def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Total], str]]) -> str:
+    """This state beside the pinned ones. `totals` gives the numbers of a state, and what limits it."""
+    rows: list[list[TableCell]] = []
+    titles: tuple[str, ...] = ()
+    for query in (*state.pins, ""):
+        shown = read_state(query, state.view, state.files) if query else state
+        name = f"{shown.title(shown.net)} on {shown.title(shown.hw)}" + "".join(
+            f", {one}" for one in (*(f"{key} {value}" for key, value in shown.choices.items()), *shown.words))  # fmt: skip
+        try:
+            found, limit = totals(shown)
+            titles = tuple(one.title for one in found)
+            values = [*(words(f"{one.shown} ({one.span})" if one.span else one.shown) for one in found), words(limit)]
+        except ArchsimError as error:
+            values = [words(str(error))]
+        rows.append([words(name if query else f"{name} (this one)"), *values])
+    filled = [[*row, *(words("") for _ in range(len(titles) + 2 - len(row)))] for row in rows]
+    return f'<h2>Variants</h2>\n{table(("variant", *titles, "limited by"), filled, style="variants")}\n<p>{_links(state)}</p>'
+
+
+def _links(state: PageState) -> str:
+    own = state.alone.query
+    links = []
+    if own not in state.pins and len(state.pins) < MOST_PINS:
+        links.append(_link(replace(state, pins=(*state.pins, own)), "Pin this variant"))
+    for i, pin in enumerate(state.pins, 1):
+        others = tuple([one for one in state.pins if one != pin])
+        opened = read_state(pin, state.view, state.files)
+        links += [_link(replace(opened, pins=state.pins), f"Open variant {i}"),
+                  _link(replace(state, pins=others), f"Remove variant {i}")]  # fmt: skip
+    return " · ".join(links)
+
+
+def _link(state: PageState, shown: str) -> str:
+    return f'<a href="{state.view.path}?{text(state.query)}">{shown}</a>'
+
+
+def pair(before: str, after: str, changed: bool, broad: bool = False) -> str:
+    """Two pictures side by side, `broad` ones where there is much room; one where nothing is changed."""
+    if not changed:
+        return f"<div>{after}</div>"
+    parts = "".join(f"<div><h3>{when}</h3>{body}</div>" for when, body in (("Before", before), ("After", after)))
+    style = "pair broad" if broad else "pair"
+    return f'<div class="{style}">{parts}</div>'

@@ -1,0 +1,51 @@
+"""Time of the what-if page in a headless browser: loading, and drawing what a slider moves: `python -m tests.bench.ui`.
+
+Limits are 2 s and, at the median for ResNet-152, 200 ms from the move to the drawn result.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from statistics import median
+from threading import Thread
+
+from archsim.ui.server import server
+
+from ..chromium import Browser
+
+STATES = {
+    "resnet_152 on gtx_1080": "?net=resnet_152&hw=gtx_1080&batch=16", "resnet_50 on i7_6700k": "?net=resnet_50&hw=i7_6700k",
+    "llama_3_8b on h100": "llm?net=llama_3_8b&hw=h100_sxm5_80gb",
+    "alexnet on gtx_1080, cycle model": "?net=alexnet&hw=gtx_1080&fidelity=cycle",
+}  # fmt: skip
+MOVES = 15
+# Moves the slider of the memory's bandwidth, and waits until what comes back is laid out and painted.
+MOVE = """new Promise(function (done) {
+  var slider = document.querySelector('[aria-label="memory.bandwidth slider"]'), begun = performance.now();
+  var seen = new MutationObserver(function () {
+    if (result.getAttribute("aria-busy") !== "false") { return; }
+    seen.disconnect();
+    requestAnimationFrame(function () { setTimeout(function () { done(performance.now() - begun); }); });
+  });
+  seen.observe(result, { attributes: true });
+  slider.value = %d;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
+
+
+def main() -> None:
+    """One line for each page."""
+    with server(0) as made, tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
+        Thread(target=made.serve_forever, daemon=True).start()
+        for name, state in STATES.items():
+            address = f"http://127.0.0.1:{made.server_port}/{state}"
+            first, again = browser.open(address), browser.open(address)
+            drawn = [float(browser.run(MOVE % (400 + 17 * i))) for i in range(MOVES)]
+            print(f"{name}: loads in {first:.2f} s, again in {again:.2f} s; a slider redraws in {median(drawn):.0f} ms "
+                  f"({min(drawn):.0f} to {max(drawn):.0f})")  # fmt: skip
+        made.shutdown()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""Requests to the page, in this process."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from urllib.parse import urlencode
+from wsgiref.util import setup_testing_defaults
+
+from archsim.ui.server import WhatIfApplication
+
+HOST = "127.0.0.1:8050"
+Seen = tuple[int, dict[str, str], str]  # status, headers, body
+
+
+def get(path: str = "/", query: str | dict[str, str] = "", app: WhatIfApplication | None = None, **environ: str) -> Seen:
+    """What the page answers."""
+    return _asked(app or WhatIfApplication(8050), {
+        "PATH_INFO": path, "QUERY_STRING": query if isinstance(query, str) else urlencode(query), "HTTP_HOST": HOST, **environ})
+
+
+def send(app: WhatIfApplication, name: str, content: bytes, **environ: str) -> Seen:
+    """A file is dropped."""
+    told = {"PATH_INFO": "/upload", "QUERY_STRING": urlencode({"name": name}), "REQUEST_METHOD": "POST", "HTTP_HOST": HOST,
+            "HTTP_ORIGIN": f"http://{HOST}", "CONTENT_LENGTH": str(len(content)), **environ}  # fmt: skip
+    return _asked(app, {key: value for key, value in told.items() if value != ""}, content)
+
+
+def _asked(app: WhatIfApplication, told: dict[str, str], content: bytes = b"") -> Seen:
+    environ: dict[str, object] = {**told, "wsgi.input": BytesIO(content)}
+    setup_testing_defaults(environ)
+    seen: list[tuple[str, list[tuple[str, str]]]] = []
+    body = b"".join(app(environ, lambda status, headers: seen.append((status, headers))))
+    return int(seen[0][0][:3]), dict(seen[0][1]), body.decode()
