@@ -30,7 +30,7 @@ OTHERS = tuple(name for name in SETTINGS if name not in SHARED)
               help="Devices over which experts are spread, with all-to-alls; as many as --tp.")  # fmt: skip
 @click.option("--engine", type=Known("engine"), default=None, help="The engine: vllm, sglang, tensorrt-llm, or with a version.")
 @click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16.")
-@click.option("--weights", default=None, metavar="FORMAT", help="How weights are stored: bf16, fp16, fp8, int8, int4, nvfp4.")
+@click.option("--weights", default=None, metavar="FORMAT", help="Weights in bf16, fp16, fp8, int8, int4, nvfp4, q8_0 or q4_0.")
 @click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8.")
 @click.option("--node", type=Known("node"), default=None,
               help="The node that joins several devices; if not given, one that is sold with them.")  # fmt: skip

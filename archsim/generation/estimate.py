@@ -13,7 +13,7 @@ from archsim.calibration.constants import Spread
 from archsim.calibration.nearness import Platform
 from archsim.generation.memory import ServingMemory, largest_batch, largest_context, memory_of, room
 from archsim.generation.phases import PrefillCost
-from archsim.generation.plan import ServingPlan, serving_plan
+from archsim.generation.plan import WIDENED, ServingPlan, serving_plan
 from archsim.generation.step import NOTHING, StepCost
 from archsim.generation.waves import answered
 
@@ -203,7 +203,13 @@ def command(plan: ServingPlan) -> str:
     """The engine's own command that measures the same; empty where none is known."""
     words = {"model": plan.model.repository, "file": plan.model.name, "input": plan.input, "output": plan.output,
              "batch": plan.batch, "tp": plan.tensor}  # fmt: skip
-    return plan.stack.serving.benchmark.format(**words) if plan.stack.serving.benchmark else ""
+    engine = plan.stack.serving
+    if not engine.benchmark:
+        return ""
+    more = {"cache": plan.cache != plan.precision, "weights": plan.weights == "fp8", "stages": plan.stages > 1,
+            "experts": plan.experts > 1, "eager": engine.graph_sequences > 0 and not plan.graph}  # fmt: skip
+    options = [engine.options[what] for what, wanted in more.items() if wanted and engine.options.get(what)]
+    return " ".join((engine.benchmark, *options)).format(**words, kv=plan.cache, pp=plan.stages, ep=plan.experts)
 
 
 def _phase(cost: StepCost) -> PhaseEstimate:
@@ -216,7 +222,7 @@ def _warnings(plan: ServingPlan, memory: ServingMemory, most: int, waves: int) -
     found = []
     if waves > 1:
         found.append(f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves")
-    if plan.weights not in (plan.precision, "fp8", "int8", "int4", "nvfp4"):
+    if plan.weights not in (plan.precision, *WIDENED, "fp8"):
         found.append(f"weights {plan.weights} are widened as they are loaded")
     if plan.batch > plan.stack.serving.graph_sequences > 0 and plan.graph:
         found.append(f"steps of more than {plan.stack.serving.graph_sequences} sequences are not replayed as graphs")
@@ -228,7 +234,7 @@ def _assumptions(plan: ServingPlan, first: PrefillCost) -> tuple[str, ...]:
     engine = plan.stack.serving
     said = [*plan.notes, f"prompts are read in {first.steps} steps before tokens are generated"]
     said.append("decode steps are replayed as CUDA graphs" if plan.graph else "decode steps are launched kernel by kernel")
-    if plan.weights in ("int4", "int8", "nvfp4") or (plan.weights == "fp8" and not plan.both_narrow):
+    if plan.weights in WIDENED or (plan.weights == "fp8" and not plan.both_narrow):
         said.append(f"weights {plan.weights} are widened in the kernel in no time of their own; tables and last projection stay "
                     f"{plan.precision}")  # fmt: skip
     if plan.model.experts is not None:

@@ -26,10 +26,14 @@ from archsim.trace.huggingface.model import TransformerModel
 
 ENGINE = "vllm"  # without another one
 USUAL = "bf16"
-# What a stored value takes [B]. int4: half a byte, and a scale and a zero for 128 values; nvfp4: a scale of one byte for 16.
-WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1.0 / 16}
+# What a stored value takes [B]. int4: half a byte, and a scale and a zero for 128 values; nvfp4: a scale of one byte for 16;
+# q8_0, q4_0: those of llama.cpp, a scale of two bytes for 32 (ggml-quants).
+WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1.0 / 16,
+                "q8_0": 1.0 + 2.0 / 32, "q4_0": 0.5 + 2.0 / 32}  # fmt: skip
+ALSO = {"awq": "int4", "gptq": "int4", "w4a16": "int4", "w8a16": "int8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}  # other names
 CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 BOTH_NARROW = ("fp8",)  # weights whose products take activations of the same format, where the chip multiplies it
+WIDENED = ("int8", "int4", "nvfp4", "q8_0", "q4_0")  # weights that a kernel widens to activations
 MOST_TOKENS = 1 << 24
 
 
@@ -173,6 +177,7 @@ def _formats(precision: str | None, weights: str | None, kv: str | None, device:
     found = precision or (weights if weights in ("bf16", "fp16") else None) or (USUAL if device.has_tensor("bf16") else "fp16")
     if found not in ("bf16", "fp16"):
         raise ArgumentError(f"precision {found!r}: activations are bf16 or fp16; --weights and --kv set how others are stored")
+    weights, kv = (ALSO.get(value, value) if value else None for value in (weights, kv))
     for what, value, table in (("weights", weights, WEIGHT_BYTES), ("kv", kv, CACHE_BYTES)):
         if value is not None and value not in table:
             raise ArgumentError(f"{what} {value!r} is not one of {', '.join(table)}")
@@ -194,7 +199,7 @@ def _check_shares(model: TransformerModel, tp: int, pp: int, ep: int) -> None:
 
 
 def _node(name: str | None, spec: Spec, devices: int, stack: Stack) -> Node | None:
-    """The node that joins the devices: the one named, else the smallest that is sold with so many of them."""
+    """The node that joins the devices: the one named, else the smallest that is sold with so many or has slots for them."""
     if name is not None:
         found = find_node(name).node
         if devices > found.devices:
@@ -204,7 +209,7 @@ def _node(name: str | None, spec: Spec, devices: int, stack: Stack) -> Node | No
         return None
     nodes = [find_node(each).node for each in node_names()]
     own = spec.identity.id
-    able = sorted((node for node in nodes if _form(node.holds) == _form(own) and node.devices >= devices),
+    able = sorted((node for node in nodes if (_form(node.holds) == _form(own) or own in node.takes) and node.devices >= devices),
                   key=lambda node: (node.holds != spec.identity.id, node.devices))  # fmt: skip
     if not able:
         known = ", ".join(node.id for node in nodes)

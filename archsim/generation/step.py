@@ -262,12 +262,14 @@ def reduced_s(plan: ServingPlan, node: Node, size: float) -> float:
 
     t = start + min((n - 1) size, 2 (n - 1) / n x size + ...) / bandwidth
 
-    The engine's own reads the buffers of all others at once, whole where they are small, in parts otherwise.
+    The engine's own reads the buffers of all others at once, whole where they are small, in parts otherwise; of more than two
+    devices only where no processor lies between them (vLLM's custom_all_reduce.py).
     """
     engine, count = plan.stack.serving, plan.tensor
     phases = all_reduce(node, count, size)
     library = unloaded_time_s(phases, node)
-    if not engine.all_reduce_start or size > engine.all_reduce_most:
+    joined = count == 2 or not any("cpu" in hop for hop in node.path("gpu0", f"gpu{count - 1}"))
+    if not engine.all_reduce_start or size > engine.all_reduce_most or not joined:
         return library
     return min(library, engine.all_reduce_start + unloaded_time_s(phases[1:], node))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from archsim.lower.context import Context, element_wise, quantised, single
 from archsim.lower.gemm import narrowed, product
 from archsim.lower.kernel import Kernel, Plan
@@ -20,6 +22,8 @@ def experts(op: BoundOp, context: Context) -> Plan:
         gate   an element-wise kernel over the rows
         down   m = features           n = rows / active      k = hidden      count = active
         sum    rows read, tokens written
+
+    Where operands have one byte, tokens are rounded before they are chosen, and each row again before `down`.
 
     rows: tokens times experts of each; active: experts that any token chose, whose weights are read
     """
@@ -41,5 +45,6 @@ def experts(op: BoundOp, context: Context) -> Plan:
         return narrowed(made, context)
 
     up, down = grouped(wide, features), grouped(features, kind.hidden)
-    narrow, again = quantised(context, each * active * features), quantised(context, rows * kind.hidden)
+    rounding = "quantise_experts"
+    narrow, again = quantised(context, float(prod(tokens)), rounding), quantised(context, rows * kind.hidden, rounding)
     return single("grouped", op, context, chosen, *narrow, up, gated, *again, down, summed)

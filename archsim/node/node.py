@@ -72,6 +72,7 @@ class Node:
     host_cpu, disk, input, collective: the tables of the file, numbers in base units
     cores: physical cores of all sockets of the host CPU, from its spec
     holds: id of the device that the node is sold with, empty where it is sold with none
+    takes: ids of the cards that are plugged into its slots, where it is sold with none
     """
 
     id: str
@@ -84,6 +85,7 @@ class Node:
     collective: CollectiveLatency
     cores: float
     holds: str = ""
+    takes: tuple[str, ...] = ()
 
     @property
     def gpus(self) -> list[str]:

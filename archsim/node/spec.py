@@ -35,6 +35,7 @@ class NodeHeaderForm(Form):
     devices: Annotated[int, Field(ge=1, le=64)]
     boxes: Annotated[int, Field(ge=1, le=64)] = 1
     holds: Word | None = None
+    takes: list[Word] = []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +137,7 @@ def _node(header: NodeHeaderForm, entries: Mapping[str, Entry], graph: dict[str,
     core = host_cpu(parts["host_cpu"].id).core
     cores = parts["host_cpu"].sockets * float(core.count / core.sockets)
     return Node(id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), cores=cores,
-                holds=header.holds or "", **parts)  # fmt: skip
+                holds=header.holds or "", takes=tuple(header.takes), **parts)  # fmt: skip
 
 
 def _values(part: type, table: str, entries: Mapping[str, Entry]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """How an engine serves language models: what a step holds, what the host does for it, how memory is shared out."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archsim.stack.key import key
@@ -34,3 +35,7 @@ class ServingEngine:
     basis: str = key("the measured runs from which the host's clocks of a step follow", default="")
     benchmark: str = key("the engine's command that measures the same, with {model}, {file}, {input}, {output}, {batch}, {tp}",
                          default="")  # fmt: skip
+    options: Mapping[str, str] = key(
+        "what the command takes besides: cache, weights (in fp8), stages, experts or eager = its option, with {kv}, {pp}, {ep}",
+        default={},
+    )  # fmt: skip

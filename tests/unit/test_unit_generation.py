@@ -159,6 +159,42 @@ def test_a_cache_in_fp8_is_widened_value_by_value():
     assert now["fp8"].time_s < now["fp16"].time_s  # whose kernels pack heads and take the instruction
 
 
+def test_experts_in_fp8_read_prompts_no_slower():
+    """Tokens are rounded once, before each goes to its experts."""
+    many = {"input": 1024, "output": 8, "batch": 16, "tp": 2}
+    wide, narrow = (llm("mixtral_8x7b", HW, **many, weights=weights) for weights in ("bf16", "fp8"))
+    assert narrow.ttft_s < 0.9 * wide.ttft_s
+
+
+def test_cards_in_slots_add_up_through_their_processors():
+    base = {"input": 512, "output": 64, "batch": 8}
+    two, four = (serving_plan("llama_3_8b", "l40s", tp=tp, **base) for tp in (2, 4))
+    assert two.node is not None
+    assert two.node.id == "server_8gpu_pcie4"
+    own, library = (step_cost(plan, 8, 1, 512, decode=True).bound_s[LINKS] for plan in (two, four))
+    assert library > 2 * own  # the engine's own all-reduce takes no more than two of them
+    assert serving_plan("llama_3_8b", "mi300x", tp=8, **base).node.id == "mi300x_8gpu"  # type: ignore[union-attr]
+
+
+def test_names_of_quantisations_stand_for_their_formats():
+    assert asked(weights="awq").memory_bytes == asked(weights="int4").memory_bytes
+    bits = [asked(weights=weights).memory_bytes["weights"] for weights in ("int4", "q4_0", "int8", "q8_0")]
+    assert bits == sorted(bits)
+    with pytest.raises(ArgumentError, match="weights 'q3_k' is not one of"):
+        asked(weights="q3_k")
+
+
+@each(("engine", "words", "ends"), [
+    ("vllm", {"kv": "fp8", "weights": "fp8", "graph": False}, "--kv-cache-dtype fp8 --quantization fp8 --enforce-eager"),
+    ("sglang", {"tp": 2, "pp": 2}, "--tp 2 --pp-size 2"),
+    ("vllm", {}, "--batch-size 4 --tensor-parallel-size 1"),
+    ("vllm-0.5-server", {"kv": "fp8"}, "--max-concurrency 4"),
+    ("llama.cpp-cuda", {"batch": 1, "kv": "int8"}, "-ctk q8_0 -ctv q8_0"),
+])  # fmt: skip
+def test_the_engines_command_has_what_was_asked(engine: str, words: dict[str, object], ends: str):
+    assert asked(engine=engine, **words).benchmark.endswith(ends)
+
+
 def test_graphs_save_the_gaps_between_kernels():
     assert asked(batch=1, graph=True).tpot_s < asked(batch=1, graph=False).tpot_s
 
