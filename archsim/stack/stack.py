@@ -317,10 +317,7 @@ class Stack:
     serial_rows: tuple[str, ...] = key(
         "GPU: op kinds whose kernel gives each row along the last axis to one thread, where others share it", default=()
     )
-    linear_rows: int = key(
-        "rows of a full connection that each pass over its weights serves; 0: as many as a product of the library does", low=0,
-        default=0,
-    )  # fmt: skip
+    linear_rows: int = key("rows of a full connection for each pass over its weights; 0: as a product", low=0, default=0)
     default_threads: str = key(
         "CPU: threads where nobody sets them, one per core, one per hardware thread, or as many as there are cores of the rarer "
         "of two kinds", choices=("cores", "hardware", "rarer"), default="cores",
@@ -394,11 +391,10 @@ class Stack:
     waits: bool = False
     operand_sets: int = 0
     digest: str = ""
-
     def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
         return hardware if self.default_threads == "hardware" else cores
 
     def threads_of_kinds(self, cores: int, faster: int) -> int:
-        """Threads on a CPU some of whose cores are faster than the others, when nobody sets them."""
+        """Threads on a CPU of two kinds of core, when nobody sets them."""
         return min(faster, cores - faster) if self.default_threads == "rarer" else cores
