@@ -11,7 +11,8 @@ MOST_ASSUMED = 6  # without those that only the cycle fidelity reads
 # Known gaps, each with its count: a value that gets a source, or loses one, is noticed here.
 MANY_ASSUMED = {
     # boards, phones and modules: the maker states neither the power of the cores nor the timing of caches and memory
-    "agx_orin_cpu": 10, "agx_xavier_cpu": 17, "allwinner_h616": 9, "amlogic_a311d2": 9, "amlogic_a311d2_a73": 7, "amlogic_s922x": 8, "amlogic_s922x_a73": 7, "carmel_agx_xavier": 17,
+    "agx_orin_cpu": 10, "agx_xavier_cpu": 17, "allwinner_h616": 9, "amlogic_a311d2": 9,
+    "amlogic_a311d2_a73": 7, "amlogic_s922x": 8, "amlogic_s922x_a73": 7, "carmel_agx_xavier": 17,
     "cortex_a78ae_orin_nano": 11, "qrb2210": 8, "raspberry_pi_5": 7, "rdk_x3": 8, "rk3228h": 9, "rk3328": 8, "rk3399": 10,
     "rk3399_a53": 8, "rk3399_a72": 8, "rk3588": 8, "rk3588_a55": 8, "rk3588_a76": 9, "snapdragon_855": 8, "tegra_x2": 7,
     # servers of Arm, whose owners publish no data sheet
