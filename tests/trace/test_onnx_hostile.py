@@ -226,6 +226,15 @@ def test_functions_that_grow_without_end_are_refused_before_they_are_written_out
         load(written(with_functions(3, "f0"), tmp_path))
 
 
+def test_values_without_number_are_refused_while_the_file_is_scanned(tmp_path: Path):
+    for field, count, words in (("input", 30_001, "30000 inputs, or outputs"), ("value_info", 60_001, "60000 described values")):
+        model = onnx_model([("Relu", "x", "y", {})], {"x": [1, 4]}, ["y"])
+        for i in range(count):
+            getattr(model.graph, field).add().name = f"v{i}"
+        with pytest.raises(InputError, match=words):
+            load(written(model, tmp_path))
+
+
 def test_chains_of_nodes_that_change_nothing_are_taken_out(tmp_path: Path):
     nodes = [("Identity", f"x{i}", f"x{i + 1}", {}) for i in range(50)]
     trace = load(written(onnx_model([*nodes, ("Relu", "x50", "y")], {"x0": [1, 4]}, ["y"]), tmp_path))

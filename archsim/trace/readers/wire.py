@@ -17,6 +17,7 @@ from archsim.base.limits import LIMITS
 KEPT = 1 << 9  # bytes of values of a tensor that are kept: shapes, axes, scales
 LIMIT = LIMITS["onnx"]
 MOST_FIELDS = 20 * LIMIT.entries  # of all messages together
+MOST_VALUES = {11: LIMIT.entries, 12: LIMIT.entries, 13: 2 * LIMIT.entries}  # inputs, outputs, descriptions of other values
 MOST_LEFT = 64 << 20  # bytes of what is kept
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
 LONGEST_VARINT = 10  # bytes
@@ -63,6 +64,7 @@ class WireScan:
     def __init__(self, data: mmap.mmap | bytes, path: str) -> None:
         self.data, self.path = data, path
         self.fields = self.nodes = self.left = 0
+        self.values = dict.fromkeys(MOST_VALUES, 0)
 
     def model(self) -> bytes:
         """The whole message."""
@@ -76,6 +78,11 @@ class WireScan:
         for field, wire, at, begin, stop in self._fields(start, end):
             if field in dropped or (kind == "tensor" and field in VALUES and stop - begin > KEPT):
                 continue
+            if kind == "graph" and field in MOST_VALUES:
+                self.values[field] += 1
+                if self.values[field] > MOST_VALUES[field]:
+                    what = "inputs, or outputs" if field in (11, 12) else "described values"
+                    raise InputError(self.path, f"has more than {MOST_VALUES[field]} {what}; refused")
             if wire == BYTES and field in within:
                 if within[field] == "node":
                     self.nodes += 1
