@@ -43,6 +43,7 @@ class CommonWords(DeviceWords, total=False):
     streams: int | str
     host_cpu: Name
     graph: bool
+    fusion: str
 
 
 class WallWords(TypedDict, total=False):
@@ -299,6 +300,7 @@ READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "bind": sizes, "strict": yes_or_no,
     "threads": whole, "devices": whole, "streams": whole, "precision": text,
     "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
+    "fusion": text,
     "boundary": text, "system": text,
     "graph": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

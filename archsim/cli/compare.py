@@ -19,7 +19,7 @@ from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HWS, boundary_options, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
-    from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
 
 
 class CriterionOption(click.Option):
@@ -38,8 +38,10 @@ class CriterionOption(click.Option):
 @click.option("--net", type=Known("network", many=True), default="alexnet", show_default=True,
               help="Networks or trace files, separated by commas.")  # fmt: skip
 @HWS
-@click.option("--stack", type=Known("stack", many=True), default=None,
-              help="Software stacks, separated by commas; each device's default if not given.")  # fmt: skip
+@click.option("--stack", type=Known("stack", many=True), multiple=True,
+              help="Software stacks, separated by commas or named again; each device's default if not given. Of two and more on "
+                   "one device each is set against the first one, layer by layer.")  # fmt: skip
+@click.option("--layers", is_flag=True, help="Of two stacks on one device print every layer.")
 @BATCHES
 @some_options("batch", "stack", "inputs")
 @click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")
@@ -53,8 +55,8 @@ class CriterionOption(click.Option):
 @csv_option("Print one CSV row per network, device, stack and batch.")
 @html_option()
 def command(
-    net: str, hw: str, stack: str | None, batch_text: str | None, by: str, correlation: float | None, copies: bool | None,
-    as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
+    net: str, hw: str, stack: tuple[str, ...], layers: bool, batch_text: str | None, by: str, correlation: float | None,
+    copies: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -70,6 +72,7 @@ def command(
       archsim compare --net resnet_50 --hw h100,rtx_4090 --price h100=2.5USD/h --electricity 0.25USD/kWh --duty 0.5 --by cost
       archsim compare --net resnet_50 --hw gpu --task training_step --batch 32 --samples 1281167 --epochs 90
       archsim compare --net alexnet --hw i7_6700k,gtx_1080 --batch 1:256:x2
+      archsim compare --net resnet_50 --hw a100_sxm4_40gb --stack pytorch-2 --stack pytorch-2-inductor --batch 64
     """
     from archsim.cli.progress import Progress
     from archsim.detect.selection import selected
@@ -84,7 +87,7 @@ def command(
             raise click.UsageError(problem)
     batches = batches_of(batch_text) if batch_text is not None else []
     bought = buying_from(given, devices)
-    field = ComparedDevices(devices, names(stack or ""), choices(**given), *bought, by)
+    field = ComparedDevices(devices, names(",".join(stack)), choices(**given), *bought, by)
     with Progress() as tell:
         if len(batches) < 2:
             found = [field.at(name, batches[0] if batches else None, bool(copies), correlation, tell) for name in nets]
@@ -93,8 +96,25 @@ def command(
             curves = [field.over(name, batches, moved, correlation, tell) for name in nets]
     if len(batches) < 2:
         _show(found, as_json, as_csv, html)
+        if not as_json and not as_csv:
+            _show_stacks(field, nets, batches[0] if batches else None, layers)
     else:
         _show_curves(field, curves, as_json, as_csv, html)
+
+
+def _show_stacks(field: ComparedDevices, nets: Sequence[str], batch: int | None, layers: bool) -> None:
+    """Where one device has several stacks, each of them against the first."""
+    named = [entrant for entrant in field.entrants if entrant.stack is not None]
+    if len(named) < 2 or len({entrant.name for entrant in named}) > 1:
+        return
+    from archsim.report.stack_change import stack_change_text
+    from archsim.study.stack_change import stack_change
+
+    first = named[0]
+    for net in nets:
+        for other in named[1:]:
+            change = stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **field.arguments)
+            say("\n" + stack_change_text(change, layers))
 
 
 def _check_criterion(by: str) -> None:

@@ -21,16 +21,16 @@ Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, colu
 
 
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "fidelities", "ops",
-                                            "keys"]))  # fmt: skip
+@click.argument("what", type=click.Choice(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "releases",
+                                            "fidelities", "ops", "keys"]))  # fmt: skip
 @json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
 @csv_option("Print one CSV row for each.")
 @click.option("--like", metavar="TEXT", help="Of hw: the devices that a text describes by name, architecture, memory and year.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"With --like: at most N devices.  [default: {NEAREST}]")
 def command(what: str, as_json: bool, as_csv: bool, like: str | None, limit: int | None) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
-    (networks), models (transformers by their config.json), stacks, the parts that stacks are composed of, fidelities, op kinds,
-    or keys: of specs, with what each of them moves.
+    (networks), models (transformers by their config.json), stacks, the parts that stacks are composed of, releases of libraries
+    and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of them moves.
 
     \b
     Examples:
@@ -44,7 +44,7 @@ def command(what: str, as_json: bool, as_csv: bool, like: str | None, limit: int
         raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
     lists: dict[str, Callable[[], Listing]] = {
         "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
-        "parts": _parts,
+        "parts": _parts, "releases": _releases,
         "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
     one_form(as_json, as_csv)
@@ -176,6 +176,14 @@ def _parts() -> Listing:
             used = [name for name, parts in composed.items() if parts.get(axis, "").partition(" ")[0] == part]
             rows.append((axis, part, ", ".join(part_versions(axis, part)), ", ".join(used)))
     return ("axis", "part", "versions", "stacks that have it"), rows, 4
+
+
+def _releases() -> Listing:
+    from archsim.report.text import clean
+    from archsim.stack.releases import releases
+
+    rows = [(r.part, r.version, r.date or "-", r.effect, clean(r.changed), clean(r.source)) for r in releases()]
+    return ("part", "release", "date", "key", "what changed", "source"), rows, 6
 
 
 def _fidelities() -> Listing:

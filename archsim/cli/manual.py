@@ -24,6 +24,7 @@ PAGES = {
     "search": "the best device within conditions; what a target takes; area and cost",
     "tune": "the best clocks, power limit and batch of a device that you have; a budget of energy",
     "llm": "language models that an engine serves: time to first token, per token, joules, memory",
+    "stacks": "software stacks: what is composed of what, which ops share a kernel, two stacks layer by layer, release notes",
     "tpu": "tensor processing units: systolic arrays, what is modelled, what was compared",
     "simulate": "serving requests, training on several devices, all-reduce",
     "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",

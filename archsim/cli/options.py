@@ -79,6 +79,10 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "task": click.option("--task", type=Known("task"), default="inference", show_default=True, help=", ".join(TASKS) + "."),
     "stack": click.option("--stack", type=Known("stack"), default=None,
                           help="Software stack (`archsim list stacks`); the device's default if not given."),
+    "fusion": click.option("--fusion", type=click.Choice(["none", "pointwise", "attention", "aggressive"]), default=None,
+                           help="Which ops share a kernel, in place of the stack's own rule: none; pointwise: chains of "
+                                "element-wise ops with a sum over rows; attention: these, and attention as one kernel; "
+                                "aggressive: these, and what follows a product in its kernel."),
     "threads": click.option("--threads", type=int, default=None,
                             help="CPU threads; the stack's default if not given."),
     "devices": click.option("--devices", type=int, default=1, show_default=True,
@@ -116,7 +120,7 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
-    unset = ("batch", "clock", "memory_clock", "power_limit")  # left out where nobody gives them
+    unset = ("batch", "clock", "memory_clock", "power_limit", "fusion")  # left out where nobody gives them
     given = {name: value for name, value in given.items() if value is not None or name not in unset}
     if not given.get("strict", True):
         del given["strict"]

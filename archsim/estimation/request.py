@@ -49,7 +49,6 @@ from archsim.trace.training import TASK_ALIASES, TASKS
 LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 MOST_THREADS = 1 << 16  # of a stack on one computer
-MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +141,8 @@ def make_request(
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
     traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
-    boundary: str | None = None, system: str | None = None, strict: bool = False,
+    boundary: str | None = None, system: str | None = None, strict: bool = False, fusion: str | None = None,
+    composed: Stack | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -164,6 +164,8 @@ def make_request(
     bind: sizes of the network's symbols, by the names that its file has for them
     boundary: `wall` for power and energy at the plug of a `system` of hwspecs/systems, NAME or NAME:DEVICES; else the device's
     strict: operators of the network's file that are known by their memory traffic only are an error
+    fusion: a rule of fusion in place of the stack's own
+    composed: a stack between two that are compared, in place of the named one
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
@@ -174,7 +176,7 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
         "inputs": inputs, "memory_clock": memory_clock,
     }  # fmt: skip
-    asked |= ({"bind": bind} if bind else {}) | ({"strict": True} if strict else {})
+    asked |= ({"bind": bind} if bind else {}) | ({"strict": True} if strict else {}) | ({"fusion": fusion} if fusion else {})
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
         asked |= {"boundary": boundary, "system": system}
@@ -186,11 +188,12 @@ def make_request(
     asked |= {"net": net, "precision": precision, "task": task, "stack": wanted}
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
-    chosen = stacks.find(wanted or spec.identity.default_stack, spec.identity.kernels_of)
+    chosen = composed or stack_choice.fused(wanted or spec.identity.default_stack, spec.identity.kernels_of, fusion)
     if inputs is not None:
         chosen = stack_choice.fed(chosen, inputs, spec.identity.id, spec.kind)
     variant = chosen.variants.get(net, net)
     notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
+    notes += stack_choice.of_today(chosen, fusion)
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     threads = threads or threads_of(spec, chosen) or None
@@ -228,11 +231,16 @@ def make_request(
     memory = memory_clock_share(spec, memory_clock)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
     notes += said + precision_notes(device, precision, chosen) + _architecture_notes(spec)
+    graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
-        _check_graph(device, chosen, fidelity)
+        from archsim.estimation.replay import check_graph
+
+        check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     if streams != 1:
-        _check_streams(device, chosen, fidelity, streams)
+        from archsim.estimation.replay import check_streams
+
+        check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if traffic != CLOSED:
         traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
@@ -347,27 +355,6 @@ def _check(batch: int, threads: int | None, devices: int, clock: float | None) -
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
     if clock is not None:
         check_clock("clock", clock)
-
-
-def _check_graph(device: Device, stack: Stack, fidelity: str) -> None:
-    if not isinstance(device, Gpu):
-        raise ArgumentError(f"graph: graphs are launched on a GPU; a {device.kind.upper()} has none")
-    if not stack.graphs:
-        able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
-        raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
-    if not find_fidelity(fidelity).overheads:
-        raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
-
-
-def _check_streams(device: Device, stack: Stack, fidelity: str, streams: int) -> None:
-    if not 1 <= streams <= MOST_STREAMS:
-        raise ArgumentError(f"streams {streams} is not between 1 and {MOST_STREAMS}")
-    if not isinstance(device, Gpu):
-        raise ArgumentError(f"streams belong to a GPU; a {device.kind.upper()} works on one op at a time")
-    if not find_fidelity(fidelity).events:
-        raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
-    if stack.waits:
-        raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
 
 
 def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace) -> tuple[str, frozenset[str] | None, list[str]]:

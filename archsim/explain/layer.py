@@ -148,8 +148,17 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
         "roofline_bound": max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
         "time_s": float(timeline.op_time_s[0, index]), "device_s": float(result.cost.time_s[0, plan]) if plan >= 0 else 0.0,
         "wait_s": float(timeline.wait_s[0, index]), "input_s": _input(result) if index == 0 else {},
-        "latency_s": float(result.latency_s[0]), "notes": request.notes,
+        "latency_s": float(result.latency_s[0]), "notes": (*request.notes, *_shared(request, result, op.name)),
     }  # fmt: skip
+
+
+def _shared(request: Request, result: Run, name: str) -> list[str]:
+    """Which ops share a kernel with this one, by the rule of the stack."""
+    into = result.lowered.into
+    rule = request.stack.fusion.rule if request.stack.fusion.rule != "own" else f"that of {request.stack.id}"
+    others = [fused for fused, anchor in into.items() if anchor == name and fused != name]
+    said = [f"fusion: its kernel also computes {', '.join(others)}; rule {rule}"] if others else []
+    return [f"fusion: part of the kernel of {into[name]}; rule {rule}", *said] if into.get(name, name) != name else said
 
 
 def _input(result: Run) -> dict[str, float]:

@@ -30,10 +30,13 @@ USUAL = "bf16"
 # q8_0, q4_0: those of llama.cpp, a scale of two bytes for 32 (ggml-quants).
 WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1.0 / 16,
                 "q8_0": 1.0 + 2.0 / 32, "q4_0": 0.5 + 2.0 / 32}  # fmt: skip
+# Blocks of 256 values of llama.cpp, bytes / values (ggml/src/ggml-common.h: sizes of block_q2_K to block_q6_K).
+K_QUANTS = {"q2_k": 84 / 256, "q3_k": 110 / 256, "q4_k": 144 / 256, "q5_k": 176 / 256, "q6_k": 210 / 256}
+WEIGHT_BYTES |= K_QUANTS
 ALSO = {"awq": "int4", "gptq": "int4", "w4a16": "int4", "w8a16": "int8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}  # other names
 CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
 BOTH_NARROW = ("fp8",)  # weights whose products take activations of the same format, where the chip multiplies it
-WIDENED = ("int8", "int4", "nvfp4", "q8_0", "q4_0")  # weights that a kernel widens to activations
+WIDENED = ("int8", "int4", "nvfp4", "q8_0", "q4_0", *K_QUANTS)  # weights that a kernel widens to activations
 MOST_TOKENS = 1 << 24
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from archsim.lower.kernel import Kernel, Plan
 from archsim.stack.stack import Stack
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
@@ -28,6 +29,36 @@ class Fusion:
 
 
 NONE = Fusion()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joined:
+    """What fused ops add to the kernel of their anchor: bytes moved, less what stays in registers, and arithmetic [FLOP]."""
+
+    reads: float = 0.0
+    writes: float = 0.0
+    flop: float = 0.0
+
+    def added_to(self, plan: Plan) -> Plan:
+        """The plan whose last kernel also does what joins it."""
+        options = tuple([replace(o, kernels=(*o.kernels[:-1], self._widened(o.kernels[-1]))) for o in plan.options])
+        return replace(plan, options=options, read_bytes=max(0.0, plan.read_bytes + self.reads),
+                       write_bytes=max(0.0, plan.write_bytes + self.writes))  # fmt: skip
+
+    def _widened(self, kernel: Kernel) -> Kernel:
+        reads, writes, flop = (part / kernel.repeat for part in (self.reads, self.writes, self.flop))
+        if kernel.menu:  # a product moves all of that as it stores its result
+            return replace(kernel, c_bytes=max(0.0, kernel.c_bytes + reads + writes), flop=kernel.flop + flop)
+        return replace(kernel, b_bytes=max(0.0, kernel.b_bytes + reads), c_bytes=max(0.0, kernel.c_bytes + writes),
+                       flop=kernel.flop + flop)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fused:
+    """The chains of a network. into: op = the op whose kernel computes it too; joined: what such a kernel does besides."""
+
+    into: Mapping[str, str] = field(default_factory=dict)
+    joined: Mapping[str, Joined] = field(default_factory=dict)
 
 
 def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:

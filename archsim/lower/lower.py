@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
 from math import prod
@@ -15,7 +15,7 @@ from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import Context
-from archsim.lower.fusion import fusion_of
+from archsim.lower.fusion import Fused, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
@@ -24,6 +24,7 @@ from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
 PACKED = {"cpu": pack_cpu, "tpu": pack_tpu}  # devices whose kernels have no menus of tiles
+UNFUSED = ("own", "none")  # rules without chains
 # What a CPU does with each sum of int32 behind a product of int8: made a float, scaled, a bias added, the activation, scaled,
 # rounded, narrowed twice (ncnn, src/layer/arm/convolution_arm.cpp; gemmlowp's output stages take as many). Counted, recalled.
 REQUANTISED = 8.0
@@ -78,6 +79,7 @@ class Lowered:
     ops: tuple[BoundOp, ...]
     kernels: Kernels
     plan_of: Index
+    into: Mapping[str, str] = field(default_factory=dict)  # fused op = the op whose kernel computes it too
 
 
 def lower(
@@ -126,34 +128,60 @@ def _lowered(
     plans: list[Plan] = []
     seen: dict[object, int] = {}
     plan_of, planned = [], []
-    found = ((fusion_of(each, stack, training), _sole_gradients(each, stack), each) for each in networks)
-    for op, fusion, sole in ((op, fusion, op.name in sole) for fusion, sole, each in found for op in each):
-        if op.name in fusion.into:
-            plan_of.append(-1)
-            continue
-        rewritten = fusion.rewritten.get(op.name, 0.0)
-        if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
-            rewritten += REQUANTISED * prod(op.shape)
-        kind = (op.signature, rewritten, sole)
-        if kind not in seen:
-            own = replace(context, sole=sole) if sole else context
-            if element == 1 and stack.wide_values and op.kind.op != "conv2d":
-                own = replace(own, element=stack.wide_values)
-            plan = _plan(_Work(op=op, context=own)) if narrowed is None or op.kind.op in narrowed else None
-            if narrowed is not None:  # a library that may narrow products need not
-                wide = _wide(_plan(_Work(op=op, context=replace(own, tensor=False))))
-                plan = wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
-            seen[kind] = len(plans) if plan is not None else -1
-            plans += [] if plan is None else [rewriting(plan, rewritten)]
-            planned += [] if plan is None else [op]
-        plan_of.append(seen[kind])
+    into: dict[str, str] = {}
+    for each in networks:
+        sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
+        own: dict[object, Plan | None] = {}  # equal ops share one
+        for op in each:
+            if op.name not in fusion.into and (of := (op.signature, op.name in sole)) not in own:
+                own[of] = _own_plan(op, context, narrowed, op.name in sole)
+        fused = _fused(each, context, {op.name: own.get((op.signature, op.name in sole)) for op in each})
+        into |= {**fusion.into, **fused.into}
+        for op in each:
+            if op.name in fusion.into or op.name in fused.into:
+                plan_of.append(-1)
+                continue
+            rewritten, joined = fusion.rewritten.get(op.name, 0.0), fused.joined.get(op.name)
+            if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
+                rewritten += REQUANTISED * prod(op.shape)
+            kind = (op.signature, rewritten, joined, op.name in sole)
+            if kind not in seen:
+                plan = own[op.signature, op.name in sole]
+                seen[kind] = len(plans) if plan is not None else -1
+                if plan is not None:
+                    plan = rewriting(plan, rewritten)
+                    plans.append(plan if joined is None else joined.added_to(plan))
+                    planned.append(op)
+            plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
     kernels = replace(PACKED[device_kind](plans) if device_kind in PACKED else _tiled(plans, stack), ops=tuple(planned))
     if stack.operand_sets:
         touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
         kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])
-    return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp))
+    return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp), into=into)
+
+
+def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, sole: bool) -> Plan | None:
+    """The plan of an op that has its kernels for itself. A library that may narrow products need not."""
+    own = replace(context, sole=sole) if sole else context
+    if own.element == 1 and own.stack.wide_values and op.kind.op != "conv2d":
+        own = replace(own, element=own.stack.wide_values)
+    if narrowed is None:
+        return _plan(_Work(op=op, context=own))
+    plan = _plan(_Work(op=op, context=own)) if op.kind.op in narrowed else None
+    wide = _wide(_plan(_Work(op=op, context=replace(own, tensor=False))))
+    return wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
+
+
+def _fused(ops: Sequence[BoundOp], context: Context, plans: Mapping[str, Plan | None]) -> Fused:
+    """What the stack's rule fuses."""
+    if context.stack.fusion.rule in UNFUSED:
+        return Fused()
+    from archsim.lower.chains import fuse
+
+    running = {name: plan for name, plan in plans.items() if plan is not None}
+    return fuse(ops, context.stack.fusion, context.training, running, context.element)
 
 
 def _sole_gradients(ops: Sequence[BoundOp], stack: Stack) -> frozenset[str]:

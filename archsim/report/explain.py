@@ -18,6 +18,7 @@ from archsim.explain.reader import CONSTANT, SPEC
 from archsim.report.text import clean, table
 
 NOTHING = "It launches nothing in this stack, so it takes no time."
+PART = "fusion: part of the kernel"  # how a note of an op begins that has none of its own
 NOISE = 1e-9  # a shorter wait, relative to the op, is a rounding error of the schedule
 NOTE = 58  # column at which the meaning of an equation begins, where the equation is short enough
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
@@ -44,7 +45,8 @@ def explanation_text(e: Explanation, every: bool = False) -> str:
     """The whole explanation; equations of the longest kernel only, unless those of `every` kernel are asked for."""
     parts = [heading(e), layer_lines(e, bool(e.kernels))]
     if not e.kernels:
-        return "\n\n".join([*parts, NOTHING])
+        fused = [note for note in e.notes if note.startswith(PART)]
+        return "\n\n".join([*parts, f"It takes no time of its own: {clean(fused[0])}." if fused else NOTHING])
     parts.append(_algorithms(e.algorithms))
     longest = max(e.kernels, key=lambda kernel: kernel.time_s)
     parts.append(_kernels(e))

@@ -343,8 +343,9 @@ def stack() -> Schema:
     from archsim.report.stack import SCHEMA
 
     value = table({"value": ANY, "component": TEXT, "source": TEXT})
-    return table({"schema": _named(SCHEMA), "id": TEXT, "parts": by_name(TEXT), "digest": TEXT, "values": by_name(value),
-                  "keys": by_name(by_name(ANY))})  # fmt: skip
+    release = table(dict.fromkeys(("part", "axis", "name", "version", "changed", "effect", "source", "date", "block"), TEXT))
+    return table({"schema": _named(SCHEMA), "id": TEXT, "parts": by_name(TEXT), "digest": TEXT, "fuses": TEXT,
+                  "releases": listed(release), "values": by_name(value), "keys": by_name(by_name(ANY))})  # fmt: skip
 
 
 def sweep() -> Schema:

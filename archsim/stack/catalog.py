@@ -10,7 +10,7 @@ from typing import Any
 
 from archsim.base.errors import InputError, nearest
 from archsim.base.naming import resolve
-from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, compose, document, folder
+from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, compose, document, folder, fusing
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
 
@@ -28,9 +28,14 @@ def names() -> tuple[str, ...]:
 
 
 @cache
-def find(name_or_path: str, architecture: str = "") -> Stack:
-    """The stack of a shipped name or of a file, as it runs on an architecture; UnknownName or InputError."""
+def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
+    """The stack of a shipped name or of a file, as it runs on an architecture; UnknownName or InputError.
+
+    fusion: a rule of `fusing.LEVELS` in place of what the stack fuses by itself
+    """
     composed = composition(name_or_path, architecture)
+    if fusion:
+        composed = fusing(RECORD, composed, fusion)
     stack, problems = read(RECORD, composed.table(), id=composed.id, digest=composed.digest())
     if stack is None or (problems := _lacking(stack)):
         raise InputError(_place(name_or_path), problems)

@@ -14,8 +14,9 @@ from typing import Any
 
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.naming import AmbiguousName, plain
-from archsim.stack.catalog import by_name_only, canonical, composition, is_path, names
+from archsim.stack.catalog import by_name_only, canonical, composition, find, is_path, names
 from archsim.stack.compose import part_aliases, part_versions
+from archsim.stack.fusing import LEVELS
 from archsim.stack.key import declared
 from archsim.stack.read import read
 from archsim.stack.reader import SampleReader
@@ -122,6 +123,24 @@ def _units(name: str) -> set[str]:
     """What a name names: its words without fillers, each with the version behind it."""
     text = " ".join(word for word in re.split(r"[\s+/,&_-]+", name.lower()) if word not in _FILLERS)
     return {f"{word}{version}" for word, version in _UNIT.findall(text)}
+
+
+def fused(name: str, architecture: str, rule: str | None) -> Stack:
+    """The stack on an architecture, with a rule of fusion in place of its own. Raises UnknownName for another rule."""
+    if rule is None:
+        return find(name, architecture)
+    if rule not in LEVELS:
+        raise UnknownName("fusion", rule, LEVELS, hint=f"one of {', '.join(LEVELS)}")
+    own = find(name, architecture)
+    return own if own.fusion.rule == rule else find(name, architecture, rule)
+
+
+def of_today(stack: Stack, rule: str | None) -> list[str]:
+    """What an answer says of a rule of fusion that was asked for, and of a stack that nobody measured."""
+    said = [] if rule is None else [f"fusion {rule}: in place of what {stack.id} does; `archsim show stack {stack.id}`"]
+    if stack.basis == "neighbours":
+        said.append(f"stack {stack.id}: no measurement of it; constants of its nearest neighbours, and wider intervals")
+    return said
 
 
 def fed(stack: Stack, inputs: str, device: str, kind: str) -> Stack:

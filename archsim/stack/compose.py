@@ -22,10 +22,12 @@ from archsim.stack.read import Path, leaves, split
 
 FOLDER = "traces/stacks"
 # What a stack is composed of, in the order of precedence, and the folder of its files. The first three may not disagree.
-AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines"}
+AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines", "fusion": "fusion"}
 EQUALS = ("framework", "library", "blas")
+ABOVE = ("engine", "fusion")  # what stands over them
 KINDS = ("gpu", "cpu")
 RESERVED = ("sources", "since", "version", "first", "aliases", *KINDS)  # of a component's tables, beside the keys of the record
+VIEWS = ("slice", "reshape")  # ops that launch nothing whatever is fused
 REST = "*"  # the source of every value of a component that has no source of its own
 
 
@@ -110,10 +112,23 @@ def compose(record: type, identity: str, parts: Mapping[str, str], own: list[Com
     tables = [*(component.table for component in own), *(_part(axis, parts[axis].partition(" ")[0]) for axis in named)]
     kind = next((table["kind"] for table in tables if "kind" in table), "")
     values = {axis: _stacked([c.assigned(record) for c in components(axis, parts[axis], kind)]) for axis in named}
-    last = _stacked([values.get("engine", {}), *(component.assigned(record) for component in own)])
+    last = _stacked([*(values.get(axis, {}) for axis in ABOVE), *(component.assigned(record) for component in own)])
     if disagreed := _disagreed([values[axis] for axis in EQUALS if axis in values], last):
         raise ValueError("\n".join(disagreed))
     return Composition(id=identity, parts=parts, assigned=_stacked([_base().assigned(record), *values.values(), last]))
+
+
+def fusing(record: type, composed: Composition, rule: str) -> Composition:
+    """The stack with another rule of fusion, which takes the place of all that it fuses by itself."""
+    values = _stacked([c.assigned(record) for c in components("fusion", rule, "")])
+    kept = {path: one for path, one in composed.assigned.items() if not _fuses(path, one.value)}
+    return Composition(id=composed.id, parts={**composed.parts, "fusion": rule}, assigned=_stacked([kept, values]))
+
+
+def _fuses(path: Path, value: Any) -> bool:
+    """Whether a value says what is fused: a rule, or the row of an op that is part of another kernel."""
+    row = path[0] == "passes" and path[-1] == "forward" and isinstance(value, dict) and value.get("launches") == 0
+    return path[0] in ("fusion", "fused", "second_pass") or (row and path[1] not in VIEWS)
 
 
 def _disagreed(equals: Sequence[Mapping[Path, Assigned]], last: Mapping[Path, Assigned]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
+from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import key
 from archsim.stack.reader import SampleReader
 from archsim.stack.serving import ServingEngine
@@ -189,30 +190,6 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AttentionChoice:
-    """How the stack attends: in one kernel, or by two products around a softmax that keep the scores in memory."""
-
-    fused: bool = key("one kernel for attention; else two products around a softmax, with the scores in memory", default=False)
-    cache_kernels_prefill: int = key("kernels that store keys and values before attention over a prompt", low=0, default=0)
-    cache_kernels_decode: int = key("kernels that store keys and values before one query reads the cache", low=0, default=0)
-    packed_heads: str = key(
-        "heads that share keys are rows of one product: always, or only over cached keys",
-        choices=("always", "cached"), default="always",
-    )  # fmt: skip
-    window_slots: int = key(
-        "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
-        "begins at the window", low=0, default=0,
-    )  # fmt: skip
-    packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
-    packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
-    widen_slots: int = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
-    emulated_slots: int = key(
-        "slots beside these where the GPU has no instruction that widens fp8, whose bits are moved one by one", low=0, default=0
-    )
-    max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
     """A framework on its libraries. Words called constants are keys of the calibration file.
 
@@ -242,6 +219,9 @@ class Stack:
     )
     fp32_passes: int = key("TPU: 1 where factors of fp32 are rounded to bf16 and multiplied once; 0: as such", low=0, default=0)
     graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
+    replays: bool = key("whether a run is replayed as a CUDA graph without `--graph`", default=False)
+    basis: str = key("neighbours: nobody measured the stack; constants of the nearest ones, wider intervals", default="measured",
+                     choices=("measured", "neighbours"))  # fmt: skip
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
     host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")
     host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})
@@ -301,6 +281,7 @@ class Stack:
         "inference: op kind = kinds of op whose kernel computes it too, where nothing else reads their result; for add also "
         "those that read the sum. Elsewhere its `passes` count", default={},
     )  # fmt: skip
+    fusion: FusionRule = key("which chains of ops are one kernel", default=FusionRule())
     second_pass: tuple[str, ...] = key(
         "CPU: fused op kinds that the kernel computes in a second loop, over rows that it has just written", default=()
     )

@@ -68,7 +68,8 @@ STRUCTURE = {
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
     "estimation/clock.py": {"MOST_POWER": "limit of an argument", "CLOCKS": "limits of one", "ROUNDED": "accuracy of a clock"},
     "estimation/budget.py": {"MOST_BUDGET": "limit of an argument", "CLOCKS": "steps of a search", "ROUNDS": "steps of one"},
-    "estimation/request.py": {"LARGEST_BATCH": "samples", "MOST_STREAMS": "streams", "MOST_THREADS": "threads"},
+    "estimation/request.py": {"LARGEST_BATCH": "samples", "MOST_THREADS": "threads"},
+    "estimation/replay.py": {"MOST_STREAMS": "streams"},
 }  # fmt: skip
 
 

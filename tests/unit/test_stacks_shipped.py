@@ -38,7 +38,8 @@ PROMISED = [
     "ncnn-cpu", "tflite-cpu", "tflite-ruy-cpu", "armnn-cpu", "paddle-lite-cpu",
     "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
     "onnxruntime-cpu", "onnxruntime-im2col", "numpy-openblas", "numpy-openblas-avx2",
-    "tensorflow-tpu-v1", "jax-xla-tpu",
+    "tensorflow-tpu-v1", "jax-xla-tpu", "pytorch-2-eager", "pytorch-2-cuda12", "pytorch-2-compile", "pytorch-2-compile-graphs",
+    "pytorch-2-compile-autotune", "jax-xla", "onnxruntime-cuda", "tensorrt-10", "openvino", "llama.cpp-cpu",
 ]  # fmt: skip
 NETWORKS = ("alexnet", "resnet_50", "lstm_32")
 DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2", "tpu": "tpu_v3"}

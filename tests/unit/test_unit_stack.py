@@ -105,7 +105,8 @@ def test_parts_that_disagree_are_refused_unless_the_stack_decides() -> None:
 def test_the_order_of_framework_library_and_blas_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ordered = {name: catalog.composition(name).assigned for name in catalog.names()}
     catalog.composition.cache_clear()
-    monkeypatch.setattr(compose, "AXES", {axis: compose.AXES[axis] for axis in ("blas", "library", "framework", "engine")})
+    turned_axes = ("blas", "library", "framework", "engine", "fusion")
+    monkeypatch.setattr(compose, "AXES", {axis: compose.AXES[axis] for axis in turned_axes})
     turned = {name: catalog.composition(name).assigned for name in catalog.names()}
     catalog.composition.cache_clear()
     differing = {name: [path for path in one if one[path].value != turned[name][path].value] for name, one in ordered.items()}
