@@ -29,6 +29,7 @@ PAGES = {
     "simulate": "serving requests, training on several devices, all-reduce",
     "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",
     "validation": "accuracy, intervals, your own measurements, fitting constants",
+    "predictors": "score another tool or rule on the shipped rows; how to send a row or a predictor",
     "cells": "published tables cell by cell, and why some are missed",
     "power": "what the watts consist of; power from a profiler's utilisations; power limits",
     "measure": "describe this computer and measure networks on it",

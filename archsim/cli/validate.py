@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,11 @@ from archsim.cli.options import FIDELITY, names
 from archsim.cli.output import output_file, write
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import say
+from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
+    from archsim.evidence.case import Case, Skip
     from archsim.validation.evaluation import ValidationSettings
 
 @click.command("validate")
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
               help="Use these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
+@PREDICTOR
+@CASES_OPTION
 @json_option("Print one JSON object with every row.")
 @csv_option("Print one CSV line per row.")
 @html_option()
@@ -50,7 +54,8 @@ if TYPE_CHECKING:
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: OutputFile | None,
-    freeze: str | None, folds: str | None, **chosen: str | None,
+    freeze: str | None, folds: str | None, predictors: tuple[str, ...],
+    cases: OutputFile | None, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
 
@@ -71,6 +76,9 @@ def command(
       archsim validate --fidelity cycle --measurements loops.json
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
       archsim validate --add mine.csv
+      archsim validate --predictor published --html scoreboard.html
+      archsim validate --source jcjohnson --cases cases.jsonl
+      archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     one_form(as_json, as_csv)
     if freeze is not None:
@@ -84,29 +92,35 @@ def command(
 
         say(check_file(add))
         return
+    refuse_beside(predictors, cases, fold, without)
     from archsim.calibration.constants import load
-    from archsim.evidence.readers import data_hash, read_files
+    from archsim.evidence.readers import data_hash
+    from archsim.evidence.shipped import shipped_files
     from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
     from archsim.validation.evaluation import validate
-    from archsim.validation.loop_cases import is_loop_file, loop_cases
-    from archsim.validation.selection import Filters, device_files, selected_rows, settings_of
+    from archsim.validation.selection import Filters, selected_rows, settings_of
 
     filters = Filters(hw=names(hw or ""), **{name: names(text or "") for name, text in chosen.items()})
+    told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
-        tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
-        cases, skips = ([], []) if loops and not tables else read_files(tables, device_files(filters.hw, tables))
-        for path in loops:
-            found, left = loop_cases(path, filters.hw)
-            cases, skips = [*cases, *found], [*skips, *left]
-        if loops and not tables and click.get_current_context().get_parameter_source("by") is ParameterSource.DEFAULT:
-            by = "group" if any("group" in case.fields for case in cases) else by
-        settings = settings_of(cases, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without),
+        every, skips = _read(measurements, filters.hw, identified=bool(predictors or cases))
+        if not told:
+            by = "quantity" if predictors else "group" if _is_grouped(every) else by
+        settings = settings_of(every, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without),
                                calibration=load(calibration) if calibration else None)  # fmt: skip
-        cases, skips = selected_rows(cases, skips, filters)
+        rows, skips = selected_rows(every, skips, filters)
+        rows = rows[:limit]
+        if cases is not None:
+            write_cases(rows, cases)
+            return
+        if predictors:
+            data = data_hash(measurements or shipped_files(with_peers=True))
+            print_scoreboard(predictors, every, rows, skips, settings, data, as_json, as_csv, html, tell)
+            return
         if fold is not None:
             settings = _held_out(settings, fold, tell)
-        result = validate(cases[:limit], skips, settings, tell)
+        result = validate(rows, skips, settings, tell)
     provenance = provenance_of(result, data_hash(measurements))
     if html is not None:
         from archsim.report.validation_page import validation_page
@@ -118,6 +132,31 @@ def command(
         click.echo(validation_csv(result), nl=False)
     else:
         say(validation_text(result, provenance))
+
+
+def _is_grouped(cases: Sequence[Case]) -> bool:
+    """Whether all are loops of a core, in groups that their file names."""
+    from archsim.evidence.pattern import LoopPattern
+
+    loops = bool(cases) and all(isinstance(case.pattern, LoopPattern) for case in cases)
+    return loops and any("group" in case.fields for case in cases)
+
+
+def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -> tuple[list[Case], list[Skip]]:
+    """The rows of tables and of loops; `identified`: with ids, and with the shipped rows that only other tools predict."""
+    from archsim.evidence.identity import with_ids
+    from archsim.evidence.readers import read_files
+    from archsim.evidence.shipped import shipped_files
+    from archsim.validation.loop_cases import is_loop_file, loop_cases
+    from archsim.validation.selection import device_files
+
+    tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
+    files = shipped_files(with_peers=True) if identified and not measurements else tables
+    cases, skips = ([], []) if loops and not tables else read_files(files, device_files(hw, tables))
+    for path in loops:
+        found, left = loop_cases(path, hw)
+        cases, skips = [*cases, *found], [*skips, *left]
+    return (with_ids(cases) if identified else cases), skips
 
 
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:

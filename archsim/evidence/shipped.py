@@ -1,4 +1,4 @@
-"""The files of the shipped corpus: every CSV in `reports/published`."""
+"""The files of the shipped corpus: every CSV in `reports/published`, and the rows that other tools have predicted."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from importlib.resources.abc import Traversable
 from archsim.base.files import data_folder
 
 FOLDER = "reports/published"
+PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
+PEER_ROWS = "transformers.csv"
 
 
-def shipped_files() -> list[Traversable]:
-    """The measurement files, by name."""
+def shipped_files(*, with_peers: bool = False) -> list[Traversable]:
+    """The measurement files, by name; the rows of other tools' predictions come last."""
     files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith((".csv", ".csv.gz"))]
+    return sorted(files, key=lambda f: f.name) + ([data_folder(PEERS).joinpath(PEER_ROWS)] if with_peers else [])
+
+
+def peer_files() -> list[Traversable]:
+    """The files of other tools' predictions, by name: one a tool, by the ids of the rows."""
+    files = [f for f in data_folder(PEERS).iterdir() if f.name.endswith(".csv") and f.name != PEER_ROWS]
     return sorted(files, key=lambda f: f.name)

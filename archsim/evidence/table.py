@@ -49,8 +49,12 @@ def read_table(place: str | Path | Traversable, limit: InputLimit = LIMITS["meas
     Raises MissingFile, or InputError with up to 20 problems, each with its line.
     """
     place = Path(place) if isinstance(place, str) else place
-    path = str(place)
-    text = _decoded(read_bytes(place, limit.size), path)
+    return table_of(read_bytes(place, limit.size), str(place), limit)
+
+
+def table_of(data: bytes, path: str, limit: InputLimit = LIMITS["measurements"]) -> Table:
+    """The same from what a file, or the output of a command, holds; errors name it `path`."""
+    text = _decoded(data, path)
     lines = ["\n" if line.startswith(REMARK) else line for line in io.StringIO(text, newline="")]
     reader = csv.reader(lines, strict=True)
     problems: list[str] = []

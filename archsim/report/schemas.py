@@ -244,11 +244,7 @@ def validate() -> Schema:
     from archsim.evidence.columns import OWN
     from archsim.report.validation import SCHEMA
 
-    figures = {"n": WHOLE, "mape": NUMBER, "mape_interval": listed(NUMBER), "median_ape": NUMBER, "p90_ape": NUMBER,
-               "bias": NUMBER}  # fmt: skip
-    group = table({"by": by_name(TEXT), **figures, "coverage": MAYBE, "kendall_tau": MAYBE, "kendall_tau_least": MAYBE,
-                   "kendall_tau_groups": WHOLE, "stack_pairs": WHOLE, "stack_pairs_in_order": WHOLE,
-                   "baselines": by_name(table(figures))})  # fmt: skip
+    group = _group_score()
     numbers: dict[str, Schema] = {"measured": NUMBER, "predicted": NUMBER, "error": NUMBER, "lo": MAYBE, "hi": MAYBE}
     own = {name: WHOLE if name in ("line", "batch") else TEXT for name in OWN}
     row = {**table({**own, **numbers, "inside": or_null(YES), "reason": TEXT}),
@@ -259,6 +255,30 @@ def validate() -> Schema:
         "provenance": by_name(TEXT), "groups": listed(group), "overall": listed(group), "rows": listed(row),
         "skipped": listed(skip), "skipped_by_reason": by_name(WHOLE),
     })  # fmt: skip
+
+
+def _group_score() -> Schema:
+    """The score of a group of rows."""
+    figures = {"n": WHOLE, "mape": NUMBER, "mape_interval": listed(NUMBER), "median_ape": NUMBER, "p90_ape": NUMBER,
+               "bias": NUMBER}  # fmt: skip
+    return table({"by": by_name(TEXT), **figures, "coverage": MAYBE, "kendall_tau": MAYBE, "kendall_tau_least": MAYBE,
+                  "kendall_tau_groups": WHOLE, "stack_pairs": WHOLE, "stack_pairs_in_order": WHOLE,
+                  "baselines": by_name(table(figures))})  # fmt: skip
+
+
+def scoreboard() -> Schema:
+    """`archsim validate --predictor ... --json`."""
+    from archsim.evidence.columns import OWN
+    from archsim.report.scoreboard import SCHEMA
+
+    group = listed(_group_score())
+    one = table({"name": TEXT, "about": TEXT, "seconds": MAYBE, "answered": WHOLE, "overall": group, "groups": group,
+                 "common": group})  # fmt: skip
+    own = {name: WHOLE if name in ("line", "batch") else TEXT for name in OWN}
+    value = table({"id": TEXT, **own, "measured": NUMBER, "predictor": TEXT, "predicted": NUMBER, "error": NUMBER, "lo": MAYBE,
+                   "hi": MAYBE})  # fmt: skip
+    return table({"schema": _named(SCHEMA), "fidelity": TEXT, "provenance": by_name(TEXT), "asked": WHOLE, "rows": WHOLE,
+                  "skipped": WHOLE, "predictors": listed(one), "predictions": listed(value)})  # fmt: skip
 
 
 def _entry() -> Schema:
@@ -357,7 +377,7 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
     function.__name__: function
     for function in (estimate, power, llm, compare, curves, whatif, sensitivity, search, target, tune, serve, serve_llm,
                      profile, train, allreduce, cache,
-                     explain, simulated, slowest, validate, hw, node, net, stack, calibration, names, sm, core, sweep)
+                     explain, simulated, slowest, validate, scoreboard, hw, node, net, stack, calibration, names, sm, core, sweep)
 }  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from archsim.report.cells import cells_text, inside, plain_errors, reasons_text
 from archsim.report.data import rows_as_csv
 from archsim.report.text import clean, table
 from archsim.validation.baseline import PLAIN
-from archsim.validation.evaluation import GroupScore, Validation
+from archsim.validation.evaluation import GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score
 
 SCHEMA = "archsim-validation/1"
@@ -121,7 +121,12 @@ def _provenance(provenance: dict[str, str]) -> str:
 
 def provenance_of(v: Validation, data: str) -> dict[str, str]:
     """The versions and hashes of a validation; `data` is that of the measurement files."""
-    c = v.settings.calibration
+    return provenance_of_settings(v.settings, data)
+
+
+def provenance_of_settings(settings: ValidationSettings, data: str) -> dict[str, str]:
+    """The versions and hashes of whatever is compared by these settings."""
+    c = settings.calibration
     return {"version": __version__, "calibration": f"{c.version}+{c.digest}", "data": data}
 
 
@@ -134,8 +139,8 @@ def record(v: Validation, provenance: dict[str, str]) -> dict[str, Any]:
         "without": sorted(r.without),
         "cross_validated": r.fold,
         "provenance": provenance,
-        "groups": [_group(group) for group in v.groups],
-        "overall": [_group(group) for group in v.overall],
+        "groups": [group_record(group) for group in v.groups],
+        "overall": [group_record(group) for group in v.overall],
         "rows": [*rows(v)],
         "skipped": [
             {
@@ -156,7 +161,8 @@ def skipped_source(skip: Skip) -> str:
     return skip.fields.get("source") or skip.fields.get("source_id", "")
 
 
-def _group(group: GroupScore) -> dict[str, Any]:
+def group_record(group: GroupScore) -> dict[str, Any]:
+    """The score of a group as plain values."""
     order = group.order
     return {
         "by": dict(group.by),

@@ -109,12 +109,12 @@ def validate(
         tell("the words of each row")
         baselines[PLAIN], conditions = plain_values(left, settings.calibration, settings.fidelity)
     low, high = intervals(left, predicted, settings.calibration, trusted=_is_calibrated(settings))
-    measured, is_rate = _measured(left)
+    measured, is_rate = measured_values(left)
     error = errors(measured, predicted, is_rate)
     off = {name: errors(measured, values, is_rate) for name, values in baselines.items()}
 
     def scored(by: Sequence[str]) -> tuple[GroupScore, ...]:
-        return _scored(left, by, error, off, predicted, low, high)
+        return group_scores(left, by, error, off, predicted, low, high)
 
     return Validation(
         settings=settings, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
@@ -205,7 +205,8 @@ def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
     return [ordered[:middle], ordered[middle:]]
 
 
-def _measured(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
+def measured_values(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
+    """The measured value of each case, and whether it is a rate."""
     is_rate = np.array([case.metric in ("throughput_per_s", "bandwidth_bps", "tokens_per_s") for case in cases], dtype=bool)
     return np.array([case.measured for case in cases]), is_rate
 
@@ -241,14 +242,14 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
     return low, high
 
 
-def _scored(
+def group_scores(
     cases: Sequence[Case], by: Sequence[str], error: Array, off: Mapping[str, Array], predicted: Array, low: Array, high: Array
 ) -> tuple[GroupScore, ...]:
     """One score for each combination of values in the columns `by`, the largest group first."""
     rows: dict[tuple[str, ...], list[int]] = {}
     for i, names in enumerate(zip(*(column(cases, name) for name in by), strict=True)):
         rows.setdefault(names, []).append(i)
-    measured, _ = _measured(cases)
+    measured, _ = measured_values(cases)
     inside = (low <= measured) & (measured <= high)
     found = []
     for names, own in sorted(rows.items(), key=lambda item: (-len(item[1]), item[0])):

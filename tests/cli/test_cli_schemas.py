@@ -50,6 +50,7 @@ OUTPUTS: dict[str, list[tuple[str, ...]]] = {
                   ("explain", "--net", "resnet_20", "--hw", "gtx_1080", "--fidelity", "cycle", "--layer", "fc")],
     "slowest": [("explain", *ONE)],
     "validate": [("validate", "--hw", "gtx_1080", "--limit", "60"), ("validate", "--metric", "power_w", "--limit", "40")],
+    "scoreboard": [("validate", "--predictor", "published", "--source", "neusight", "--net", "opt_1_3b")],
     "hw": [("show", "hw", "gtx_1080"), ("show", "hw", "i7_6700k")],
     "node": [("show", "node", "dgx_1_v100")],
     "net": [("show", "net", "alexnet"), ("show", "net", "gpt2_small")],

@@ -1,0 +1,120 @@
+"""A scoreboard of predictors as a self-contained HTML page without scripts of a chart library."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from archsim.evidence.columns import quantity
+from archsim.report.drawing import drawing
+from archsim.report.frame import document
+from archsim.report.markup import TableCell, table, text, words
+from archsim.report.scoreboard import HEAD, MODELS, all_answer, coverage_text, each_text, score_words
+from archsim.report.scoreboard_svg import Place, scoreboard_svg
+from archsim.validation.evaluation import GroupScore
+from archsim.validation.score import score
+from archsim.validation.scoreboard import Entrant, Scoreboard
+
+TERMS = (
+    "An error is predicted / measured - 1 of a time, power or energy; a rate counts as the time that it stands for. MAPE, median "
+    "and p90 are of its absolute value on the rows that a predictor answers, the bias is its signed median. The columns archsim "
+    "and roofline are their median errors on these same rows, which makes predictors of different rows comparable."
+)
+
+
+def scoreboard_page(b: Scoreboard, provenance: Mapping[str, str]) -> str:
+    """The whole page."""
+    asked = f"{len(b.entrants)} predictors · {len(b.cases):,} of {b.asked:,} measured values · {b.settings.fidelity} model"
+    sections = [
+        f'<h1>Predictors on the same measurements</h1>\n<p class="asked">{text(asked)}</p>',
+        *(_quantity(b, kind) for kind in dict.fromkeys(map(quantity, b.cases))),
+        _coverage(b), _common(b),
+        _cut(b, "Kind", lambda i: _kind(b, i)), _cut(b, "Device", lambda i: b.cases[i].hardware),
+        _cut(b, "Network", lambda i: b.cases[i].label), _origin(b, provenance),
+    ]  # fmt: skip
+    return document("Predictors on the same measurements", sections)
+
+
+def _quantity(b: Scoreboard, kind: str) -> str:
+    """The picture and the table of one quantity."""
+    scored = [(e, group) for e in b.entrants for group in e.overall if group.by["quantity"] == kind]
+    places = [Place(e.predictions.name, e.predictions.seconds, group.score.median_ape, group.score.n) for e, group in scored]
+    rows = [(p.name, p.seconds if p.seconds is not None else "", p.error, p.rows) for p in places]
+    picture = drawing(scoreboard_svg(places), f"{kind} error against time",
+                      ("predictor", "seconds", "median_error", "rows"), rows)  # fmt: skip
+    head = ("predictor", *HEAD, *(f"{name}, median" for name in MODELS), "each")
+    lines = [[words(e.predictions.name), *_cells(group), *_beside(group), _each(e)] for e, group in scored]
+    return (f'<h2>Error of {text(kind)} against the time of a prediction</h2>\n<p class="quiet">{text(TERMS)}</p>\n{picture}\n'
+            f'<div class="scroll">\n{table(head, lines)}\n</div>')  # fmt: skip
+
+
+def _cells(group: GroupScore) -> list[TableCell]:
+    s = group.score
+    order = -2.0 if group.order is None else group.order.mean
+    keys = (s.n, s.mape, s.mape_interval[1] - s.mape_interval[0], s.median_ape, s.p90_ape, s.bias, order, s.coverage or -1.0)
+    return [TableCell(body=text(word), value=float(key), style="num") for word, key in zip(score_words(group), keys, strict=True)]
+
+
+def _beside(group: GroupScore) -> list[TableCell]:
+    return [_share(group.baselines[name].median_ape if name in group.baselines else None) for name in MODELS]
+
+
+def _share(value: float | None) -> TableCell:
+    shown = "-" if value is None else f"{100 * value:.1f} %"
+    return TableCell(body=shown, value=-1.0 if value is None else value, style="num")
+
+
+def _each(e: Entrant) -> TableCell:
+    return TableCell(body=text(each_text(e)), value=e.predictions.seconds or -1.0, style="num")
+
+
+def _coverage(b: Scoreboard) -> str:
+    lines = "".join(f"<li>{text(line)}</li>" for line in coverage_text(b).splitlines())
+    return f"<h2>What each answers</h2>\n<ul>{lines}</ul>" if lines else ""
+
+
+def _common(b: Scoreboard) -> str:
+    if all_answer(b):
+        return ""
+    if not b.common:
+        return "<h2>The rows that all answer</h2>\n<p>There are none.</p>"
+    rows = [
+        [words(e.predictions.name), words(group.by["quantity"]), *_cells(group)]
+        for e, groups in zip(b.entrants, b.common, strict=True) for group in groups
+    ]  # fmt: skip
+    return f"<h2>The rows that all answer</h2>\n{table(('predictor', 'quantity', *HEAD), rows)}"
+
+
+def _kind(b: Scoreboard, i: int) -> str:
+    """What was timed: a whole network, one op, or a power."""
+    case = b.cases[i]
+    what = "one kernel or layer" if case.work is None else (case.fields.get("task") or case.task).replace("_", " ")
+    return f"{case.spec.kind}, {what}, {quantity(case)}"
+
+
+def _cut(b: Scoreboard, title: str, of: Callable[[int], str]) -> str:
+    """Median errors side by side: a row for each value, a column for each predictor, with the share of rows that it answers."""
+    rows: dict[str, list[int]] = {}
+    for i in range(len(b.cases)):
+        rows.setdefault(of(i), []).append(i)
+    lines = [
+        [words(name), TableCell(body=str(len(own)), value=len(own), style="num"), *(_median(e, own) for e in b.entrants)]
+        for name, own in sorted(rows.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]  # fmt: skip
+    head = (title.lower(), "rows", *(e.predictions.name for e in b.entrants))
+    return f'<h2>By {text(title.lower())}</h2>\n<div class="scroll">\n{table(head, lines)}\n</div>'
+
+
+def _median(e: Entrant, own: Sequence[int]) -> TableCell:
+    found = e.error[list(own)]
+    left = found[found == found]
+    if not left.size:
+        return TableCell(body="-", value=-1.0, style="num")
+    median = score(left).median_ape
+    part = "" if left.size == len(own) else f" of {100 * left.size / len(own):.0f} %"
+    return TableCell(body=f"{100 * median:.1f} %{part}", value=median, style="num")
+
+
+def _origin(b: Scoreboard, provenance: Mapping[str, str]) -> str:
+    rows = [(words(e.predictions.name), words(e.predictions.about or "given on the command line")) for e in b.entrants]
+    rows += [(words(name), TableCell(body=f"<code>{text(value)}</code>")) for name, value in provenance.items()]
+    return f"<h2>Provenance</h2>\n{table(('what', 'where it is from'), rows, style='pairs')}"
