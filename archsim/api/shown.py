@@ -126,6 +126,12 @@ def _sweep_record(s: Sweep) -> Any:
     return {"schema": "archsim-sweep/1", "units": dict(s.units), "rows": [*s.rows()]}
 
 
+def _sweep_page(s: Sweep) -> str:
+    from archsim.report.sweep_page import sweep_page, sweep_points
+
+    return sweep_page(sweep_points(s.space, s.requests, s.rows(), s.points))
+
+
 def _power_table(p: PowerEstimate) -> str:
     from archsim.report.power import power_table
 
@@ -202,5 +208,5 @@ FORMS = {
     "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
     "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
     "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
-    "Sweep": Presentation(table=_sweep_table, record=_sweep_record),
+    "Sweep": Presentation(table=_sweep_table, record=_sweep_record, page=_sweep_page),
 }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from archsim.api.arguments import Names, key_values, texts, vary_texts, whole
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
 from archsim.detect.selection import selected
-from archsim.study.space import space_of
+from archsim.estimation.request import Request
+from archsim.study.space import Space, space_of
 from archsim.study.sweep import in_this_process, rows
 from archsim.study.sweep import names as columns_of
 
@@ -22,10 +23,14 @@ class Sweep(Answer, Mapping[str, Sequence[Any]]):
     """A table of points: `sweep["latency_s"]` is a column, `sweep.rows()` are dictionaries; `units` by column.
 
     An output that a point does not have is None, and its `problem` says why.
+
+    space, requests: what was asked for, and the request of each network on each device
     """
 
     columns: Mapping[str, tuple[Any, ...]]
     units: Mapping[str, str]
+    space: Space = field(repr=False)
+    requests: tuple[Request, ...] = field(repr=False)
 
     def __getitem__(self, name: str) -> tuple[Any, ...]:
         return self.columns[name]
@@ -62,7 +67,8 @@ def swept(
         raise ArgumentError(f"vary: {space.count:,} points are more than {MANY:,}; sample takes some, `archsim sweep --out` all")
     units = columns_of(space, requests[0].spec.kind)
     listed = [row for chunk in in_this_process(space, range(space.parts)) for row in rows(chunk, space)]
-    return Sweep(columns=dict(zip(units, zip(*listed, strict=True), strict=True)), units=units)
+    columns = dict(zip(units, zip(*listed, strict=True), strict=True))
+    return Sweep(columns=columns, units=units, space=space, requests=tuple(requests))
 
 
 def _positive(name: str, value: object) -> int:

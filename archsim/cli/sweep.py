@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.errors import InputError
-from archsim.base.writer import SWEEP, OutputFile
+from archsim.base.writer import PAGE, SWEEP, OutputFile
 from archsim.cli.completed import VARIED, Keyed
 from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
-from archsim.cli.output import FORCE, output
+from archsim.cli.output import FORCE, output, write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HWS, NETS, csv_option, json_option, one_form
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from archsim.study.sweep import Chunk
 
 MANY = 5_000_000  # points from which on --yes is required
+PAGED = 100_000  # points that a page is made of
 
 
 @click.command("sweep")
@@ -42,6 +43,7 @@ MANY = 5_000_000  # points from which on --yes is required
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file; CSV on standard output if not given.", prints=True)
 @json_option("Print one JSON object with a row for each point.")
 @csv_option("Print one CSV row for each point, as without --out.")
+@output("--html", PAGE, "Also write a page: time against energy, each point opens its machine beside the base.")
 @FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
@@ -49,7 +51,8 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, as_json: bool, as_csv: bool, **given: Any,
+    resume: bool, workers: int, scheduler: str | None, yes: bool, as_json: bool, as_csv: bool, html: OutputFile | None,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
@@ -63,6 +66,8 @@ def command(
       archsim sweep --net alexnet,vgg_16 --hw gtx_1080 --vary sm.count=8:160:8 --link l2.bandwidth=sm.count --out study.sqlite
       archsim sweep --net resnet_50 --hw titan_x_pascal --vary memory.bandwidth=100GB/s:2TB/s:log --vary sm.count=8:160
           --sample 1000 --seed 1 --batch 16 --workers 2 --out study.csv
+      archsim sweep --net alexnet --hw gtx_1080 --vary sm.count=8:40:4 --vary clock=1GHz:2GHz:6lin --out study.csv
+          --html study.html
     """
     from archsim.detect.selection import selected
     from archsim.study.space import space_of
@@ -82,9 +87,12 @@ def command(
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
     if out is None:
-        (_json_to_stdout if as_json else _to_stdout)(space, requests, workers, scheduler)
+        kept: list[tuple[Any, ...]] | None = None if html is None else []
+        (_json_to_stdout if as_json else _to_stdout)(space, requests, workers, scheduler, kept)
+        if html is not None:
+            _page(html, space, requests, kept or [])
     else:
-        _to_file(out, space, requests, workers, scheduler, resume)
+        _to_file(out, html, space, requests, workers, scheduler, resume)
 
 
 @contextmanager
@@ -104,7 +112,28 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Cal
         yield lambda numbers: in_this_process(space, numbers)
 
 
-def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: str | None) -> None:
+def _page(file: OutputFile, space: Space, requests: list[Request], rows: Iterable[tuple[Any, ...]]) -> None:
+    """Write the page of rows that have the columns of the sweep."""
+    from archsim.report.sweep_page import sweep_page, sweep_points
+    from archsim.study.sweep import names as column_names
+
+    columns = column_names(space, requests[0].spec.kind)
+    named = (dict(zip(columns, row, strict=True)) for row in rows)
+    write(file, sweep_page(sweep_points(space, requests, named, space.count)))
+
+
+def _noted(rows: Iterable[tuple[Any, ...]], kept: list[tuple[Any, ...]] | None, count: int) -> Iterator[tuple[Any, ...]]:
+    """The rows, of which `kept` takes at most PAGED, evenly picked."""
+    step = -(-count // PAGED)
+    for row in rows:
+        if kept is not None and row[0] % step == 0:
+            kept.append(row)
+        yield row
+
+
+def _to_stdout(
+    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None
+) -> None:
     from archsim.report.data import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
@@ -112,11 +141,13 @@ def _to_stdout(space: Space, requests: list[Request], workers: int, scheduler: s
     head: list[tuple[str, ...]] = [tuple(column_names(space, requests[0].spec.kind))]
     with _executor(space, workers, scheduler) as parts:
         for chunk in parts(range(space.parts)):
-            click.echo(csv_lines([*head, *rows(chunk, space)]), nl=False)  # the head only with the first rows
-            head = []
+            click.echo(csv_lines([*head, *_noted(rows(chunk, space), kept, space.count)]), nl=False)
+            head = []  # it stands above the first rows alone
 
 
-def _json_to_stdout(space: Space, requests: list[Request], workers: int, scheduler: str | None) -> None:
+def _json_to_stdout(
+    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None
+) -> None:
     """One object, whose rows are printed as they are computed."""
     import json
 
@@ -128,13 +159,17 @@ def _json_to_stdout(space: Space, requests: list[Request], workers: int, schedul
     before = "\n"
     with _executor(space, workers, scheduler) as parts:
         for chunk in parts(range(space.parts)):
-            lines = [json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in rows(chunk, space)]
+            lines = [json.dumps(dict(zip(units, row, strict=True)), allow_nan=False)
+                     for row in _noted(rows(chunk, space), kept, space.count)]
             click.echo(before + ",\n".join(lines), nl=False)
             before = ",\n"
     click.echo("\n]}")
 
 
-def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: int, scheduler: str | None, resume: bool) -> None:
+def _to_file(
+    out: OutputFile, html: OutputFile | None, space: Space, requests: list[Request], workers: int, scheduler: str | None,
+    resume: bool,
+) -> None:  # fmt: skip
     from archsim.cli.progress import Progress
     from archsim.report.sweep import FORMATS, export, summary
     from archsim.study.store import open_store
@@ -161,6 +196,8 @@ def _to_file(out: OutputFile, space: Space, requests: list[Request], workers: in
                 click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
                 raise
         text = summary(store)
+        if html is not None:
+            _page(html, space, requests, store.read(rest=f"WHERE point % {-(-space.count // PAGED)} = 0 ORDER BY point"))
     if path.suffix in FORMATS:
         kept.unlink()
     elif kept != path:

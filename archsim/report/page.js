@@ -20,6 +20,39 @@ function download(name, lines) {
   return line;
 }
 
+// One point of a sweep: its values and outputs beside those of the device as it is.
+function openMachine(machine, number) {
+  var told = JSON.parse(machine.querySelector("script").textContent);
+  var row = told.rows[number], base = told.bases[row[1]] || [], data = machine.querySelector("script");
+  machine.textContent = "";
+  machine.append(element("h3", "", "Machine " + row[0] + ": " + row[2]));
+  var table = element("table", ""), head = table.createTHead().insertRow();
+  ["", "this machine", "as it is", "ratio"].forEach(function (title) {
+    var cell = document.createElement(title ? "th" : "td");
+    cell.textContent = title;
+    if (title) { cell.scope = "col"; }
+    head.appendChild(cell);
+  });
+  var body = table.createTBody();
+  told.names.forEach(function (name, i) {
+    var line = body.insertRow();
+    [name, row[3][i], base[i] || "-", row[4][i]].forEach(function (words) { line.insertCell().textContent = words; });
+    line.className = i < told.knobs ? "varied" : "";
+  });
+  var wide = element("div", "wide");
+  wide.appendChild(table);
+  machine.append(wide, data);
+}
+
+document.querySelectorAll(".machine").forEach(function (machine) { machine.setAttribute("aria-live", "polite"); });
+document.querySelectorAll("button.opens").forEach(function (button) {
+  button.addEventListener("click", function () {
+    var machine = document.querySelector('.machine[data-chart="' + button.dataset.chart + '"]');
+    openMachine(machine, +button.dataset.row);
+    machine.scrollIntoView({ block: "nearest" });
+  });
+});
+
 // Charts. Their colours are those of a light page; a dark one has another for each.
 var DARK = { "#ffffff": "#14181d", "#1d2530": "#e6eaee", "#5b6673": "#a9b3be", "#e3e7ec": "#2c343d", "#b8c0ca": "#5c6875",
   "#c9d0d8": "#46505b", "#a3adb8": "#7b8692", "#eef3f7": "#1f262e", "#9cc5dd": "#2f6583", "#0072b2": "#3a9fdc", "#8c510a": "#c98a4b",
@@ -53,8 +86,16 @@ function fitted(figure, width) {
 
 function draw(chart, isDark, room) {
   var figure = fitted(figureOf(chart, isDark), Math.max(LEAST, Math.min(room || chart.clientWidth, +chart.dataset.width)));
+  var plot = chart.querySelector(".plot");
   chart.style.height = "auto";
-  return Plotly.newPlot(chart.querySelector(".plot"), figure.data, figure.layout, { displayModeBar: false });
+  return Plotly.newPlot(plot, figure.data, figure.layout, { displayModeBar: false }).then(function () {
+    var machine = document.querySelector('.machine[data-chart="' + chart.id + '"]');
+    if (!machine) { return; }
+    plot.removeAllListeners("plotly_click");
+    plot.on("plotly_click", function (event) {
+      if (event.points[0].customdata >= 0) { openMachine(machine, event.points[0].customdata); }
+    });
+  });
 }
 
 function rowsOf(figure) {

@@ -15,7 +15,7 @@ from archsim.report.text import clean, table
 from archsim.report.validation import group_record
 from archsim.validation import scoreboard
 from archsim.validation.evaluation import GroupScore
-from archsim.validation.scoreboard import Entrant, Scoreboard
+from archsim.validation.scoreboard import ScoredPredictor, Scoreboard
 
 SCHEMA = "archsim-scoreboard/1"
 MODELS = (scoreboard.OWN, scoreboard.ROOFLINE)
@@ -64,7 +64,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def each_text(e: Entrant) -> str:
+def each_text(e: ScoredPredictor) -> str:
     """What one prediction takes."""
     return "-" if e.predictions.seconds is None else show(e.predictions.seconds, "s", 2)
 

@@ -12,7 +12,7 @@ from archsim.report.scoreboard import HEAD, MODELS, all_answer, coverage_text, e
 from archsim.report.scoreboard_svg import Place, scoreboard_svg
 from archsim.validation.evaluation import GroupScore
 from archsim.validation.score import score
-from archsim.validation.scoreboard import Entrant, Scoreboard
+from archsim.validation.scoreboard import ScoredPredictor, Scoreboard
 
 TERMS = (
     "An error is predicted / measured - 1 of a time, power or energy; a rate counts as the time that it stands for. MAPE, median "
@@ -63,7 +63,7 @@ def _share(value: float | None) -> TableCell:
     return TableCell(body=shown, value=-1.0 if value is None else value, style="num")
 
 
-def _each(e: Entrant) -> TableCell:
+def _each(e: ScoredPredictor) -> TableCell:
     return TableCell(body=text(each_text(e)), value=e.predictions.seconds or -1.0, style="num")
 
 
@@ -104,7 +104,7 @@ def _cut(b: Scoreboard, title: str, of: Callable[[int], str]) -> str:
     return f'<h2>By {text(title.lower())}</h2>\n<div class="scroll">\n{table(head, lines)}\n</div>'
 
 
-def _median(e: Entrant, own: Sequence[int]) -> TableCell:
+def _median(e: ScoredPredictor, own: Sequence[int]) -> TableCell:
     found = e.error[list(own)]
     left = found[found == found]
     if not left.size:

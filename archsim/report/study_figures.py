@@ -22,7 +22,7 @@ LINEAR_UP_TO = 8.0  # ratio of largest to smallest value above which an axis is 
 class PlotAxis:
     """An axis: title and unit ("" for plain numbers); `log` or None to decide by the range of its values.
 
-    zooms: a linear one from its least to its largest value, of which readers may enlarge a part
+    zooms: from its least to its largest value, of which readers may enlarge a part; linear, unless `log` says otherwise
     """
 
     title: str
@@ -33,7 +33,10 @@ class PlotAxis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
-    """A named line or scatter; `hollow` marks single points, `notes` are shown on hover; `listed` if the legend has it."""
+    """A named line or scatter; `hollow` marks single points, `notes` are shown on hover; `listed` if the legend has it.
+
+    keys: what a script of the page knows each point by; sign: the form of its marks
+    """
 
     name: str
     x: Sequence[float]
@@ -43,6 +46,8 @@ class Series:
     mode: str = "lines+markers"
     faint: bool = False
     listed: bool = True
+    keys: Sequence[int] = ()
+    sign: str = "circle"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +93,12 @@ def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460)
         figure.add_trace(go.Scatter(
             mode=s.mode, name=label(s.name), showlegend=s.listed, x=list(s.x), y=list(s.y), hoverinfo="text", hovertext=notes,
             line={"color": colour, "width": 1.8},
-            marker={"color": colour, "size": 5 if s.faint else 8, "symbol": ["circle-open" if h else "circle" for h in hollow]},
+            marker={"color": colour, "size": 5 if s.faint else 8 if s.sign == "circle" else 14,
+                    "symbol": [f"{s.sign}-open" if h else s.sign for h in hollow]},
+            **({"customdata": list(s.keys)} if s.keys else {}),
         ))  # fmt: skip
+    if x.zooms and y.zooms:
+        figure.update_layout(dragmode="zoom")
     return figure
 
 
@@ -163,6 +172,10 @@ def _axis(values: Sequence[float], axis: PlotAxis) -> dict[str, Any]:
         "gridcolor": RULE, "zeroline": not log, "zerolinecolor": LINE, "fixedrange": True, "tickfont": {"color": QUIET},
         "showline": True, "linecolor": LINE, "title": {"text": label(axis.title, 80), "font": {"size": 13, "color": INK}},
     }  # fmt: skip
+    if axis.zooms and axis.log:
+        title = {"text": label(f"{axis.title} [{axis.unit}]", 80), "font": {"size": 13, "color": INK}}
+        return common | {"type": "log", "range": [math.log10(low / 1.15), math.log10(high * 1.15)], "fixedrange": False,
+                         "tickformat": ".3~s", "title": title}  # fmt: skip
     if axis.zooms:
         room = 0.04 * (high - low or abs(high) or 1.0)
         return common | {"range": [low - room, high + room], "fixedrange": False, "zeroline": False, "tickformat": ".4~s",

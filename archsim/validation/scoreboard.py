@@ -20,7 +20,7 @@ OWN, ROOFLINE = "archsim", "roofline"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entrant:
+class ScoredPredictor:
     """One predictor on the rows of a scoreboard. Arrays run along all its cases, NaN where the predictor has no answer.
 
     overall: one score for each quantity; groups: for the columns that were asked for. Both are of the rows that it answers, and
@@ -53,7 +53,7 @@ class Scoreboard:
     asked: int
     cases: tuple[Case, ...]
     skips: tuple[Skip, ...]
-    entrants: tuple[Entrant, ...]
+    entrants: tuple[ScoredPredictor, ...]
     common: tuple[tuple[GroupScore, ...], ...]
 
 
@@ -97,10 +97,10 @@ def _own(
     )  # fmt: skip
 
 
-def _entrant(one: Predictions, cases: Sequence[Case], off: dict[str, Array], by: Sequence[str]) -> Entrant:
+def _entrant(one: Predictions, cases: Sequence[Case], off: dict[str, Array], by: Sequence[str]) -> ScoredPredictor:
     low, high = one.intervals_of(cases)
     beside = {name: values for name, values in off.items() if name in (OWN, ROOFLINE) and name != one.name}
-    return Entrant(
+    return ScoredPredictor(
         predictions=one, predicted=one.of(cases), error=off[one.name], low=low, high=high,
         overall=_scores(one, cases, beside, ("quantity",)), groups=_scores(one, cases, beside, by),
     )  # fmt: skip
