@@ -15,7 +15,7 @@ from archsim.report.text import clean, table
 from archsim.report.validation import group_record
 from archsim.validation import scoreboard
 from archsim.validation.evaluation import GroupScore
-from archsim.validation.scoreboard import ScoredPredictor, Scoreboard
+from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
 
 SCHEMA = "archsim-scoreboard/1"
 MODELS = (scoreboard.OWN, scoreboard.ROOFLINE)

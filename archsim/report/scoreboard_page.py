@@ -12,7 +12,7 @@ from archsim.report.scoreboard import HEAD, MODELS, all_answer, coverage_text, e
 from archsim.report.scoreboard_svg import Place, scoreboard_svg
 from archsim.validation.evaluation import GroupScore
 from archsim.validation.score import score
-from archsim.validation.scoreboard import ScoredPredictor, Scoreboard
+from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
 
 TERMS = (
     "An error is predicted / measured - 1 of a time, power or energy; a rate counts as the time that it stands for. MAPE, median "

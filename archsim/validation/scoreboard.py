@@ -1,4 +1,4 @@
-"""Several predictors on the same measured rows: archsim, the bare roofline, and whoever else says values for them."""
+"""Several predictors on the same measured rows: archsim, the bare roofline, and others whose values are given."""
 
 from __future__ import annotations
 
