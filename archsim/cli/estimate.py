@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,8 +10,11 @@ from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, energy_budget_option, holds, setting_options
 from archsim.cli.output import chakra_option, timeline_option, write, write_execution_trace, write_timeline
-from archsim.cli.terminal import say
+from archsim.cli.terminal import Screen, draw, pictured, say
 from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_option, json_option, one_form
+
+if TYPE_CHECKING:
+    from archsim.estimation.result import Estimate
 
 
 @click.command("estimate")
@@ -72,9 +75,21 @@ def command(
         from archsim.report.text import estimate_text
 
         say(estimate_text(result, all_layers=bool(layers), layers=layers is not False))
+        if layers is not False and (on := pictured()) is not None:
+            _draw_roofline(result, on)
     if fail_if is not None and missed:
         click.echo(f"archsim: {fail_if} is true", err=True)
         raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _draw_roofline(result: Estimate, on: Screen) -> None:
+    from archsim.report.roofline import roof
+    from archsim.report.text_pictures import roofline_text
+
+    picture = roofline_text(roof(result, result.spec), on.width or 0, on.blocks)
+    if picture is not None:
+        click.echo()
+        draw(picture, on)
 
 
 def _write_page(file: OutputFile, result: Any, hw: str, arguments: dict[str, Any], seen: Any) -> None:

@@ -15,7 +15,7 @@ from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output, write
-from archsim.cli.terminal import say
+from archsim.cli.terminal import pictured, say
 from archsim.cli.vocabulary import HWS, NETS, csv_option, json_option, one_form
 
 if TYPE_CHECKING:
@@ -196,6 +196,10 @@ def _to_file(
                 click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
                 raise
         text = summary(store)
+        if (on := pictured()) is not None:
+            from archsim.report.text_pictures import sweep_sparklines
+
+            text += f"\n\n{sweep_sparklines(store, on.blocks)}"
         if html is not None:
             _page(html, space, requests, store.read(rest=f"WHERE point % {-(-space.count // PAGED)} = 0 ORDER BY point"))
     if path.suffix in FORMATS:

@@ -20,9 +20,13 @@ import click
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from archsim.report.text_pictures import TextPicture
+
 MODES = ("auto", "always", "never")
 CHOSEN = "archsim.color"  # where click keeps the value of --color
 BAR, NARROWEST = 10, 24  # width of a bar; least width of a cell whose text is folded
+BARRED = ("share", "latency")  # heads of columns beside which bars stand; the first that a table has
+TIMES = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9, "ps": 1e-12}
 COLORS = {  # what limits, and what energy goes to -> style
     "dram": "blue", "compute": "green", "l2": "cyan", "latency": "magenta", "launch": "yellow", "host": "red", "host CPU": "red",
     "input": "red",    "power": "bright_red", "cache": "cyan", "clock": "yellow", "base": "bright_black", "none": "bright_black",
@@ -90,6 +94,24 @@ def say(text: str, plain: bool = False) -> None:
         click.echo(laid_out(text, on), color=on.color)
 
 
+def pictured() -> Screen | None:
+    """The screen, if small pictures belong on it: a terminal that shows colours. None for a pipe, NO_COLOR and --color never."""
+    on = screen()
+    return on if on.width is not None and on.color else None
+
+
+def draw(picture: TextPicture, on: Screen) -> None:
+    """Print a picture, its marks in the colours of their bounds."""
+    from rich.text import Text
+
+    for row, line in enumerate(picture.lines):
+        found = Text(line)
+        for (at, column), bound in picture.bounds.items():
+            if at == row and bound in COLORS:
+                found.stylize(f"bold {COLORS[bound]}", column, column + 1)
+        click.echo(_escaped(found), color=on.color)
+
+
 def laid_out(text: str, on: Screen) -> str:
     """The text as a screen shows it: tables cut and lines folded to its width, with colours and bars."""
     lines, shown, i = text.split("\n"), list[str](), 0
@@ -119,8 +141,9 @@ def _table(lines: Sequence[str], on: Screen) -> list[str]:
     rows = [line for i, line in enumerate(lines) if i != 1]
     columns = [_column([row[a:b] if b < len(rule) else row[a:] for row in rows]) for a, b in spans]
     heads = [column.cells[0] for column in columns]
-    if "share" in heads and (on.width is None or not sum(c.width + 2 for c in columns) - 2 <= on.width < len(rule) + BAR + 2):
-        columns.insert(heads.index("share") + 1, _bars(columns[heads.index("share")], on))
+    barred = next((name for name in BARRED if name in heads), None)
+    if barred and (on.width is None or not sum(c.width + 2 for c in columns) - 2 <= on.width < len(rule) + BAR + 2):
+        columns.insert(heads.index(barred) + 1, _bars(columns[heads.index(barred)], on))
         heads = [column.cells[0] for column in columns]
     bound = next((heads.index(name) for name in ("bound", "limited by") if name in heads), None)
     shown: list[str] = []
@@ -147,8 +170,9 @@ def _bars(shares: ScreenColumn, on: Screen) -> ScreenColumn:
 
 
 def _number(cell: str) -> float | None:
-    found = re.match(r"(\d+(?:\.\d+)?) %", cell)
-    return None if found is None else float(found[1])
+    """A share, or a time in seconds."""
+    found = re.match(r"(\d+(?:\.\d+)?) (%|[munp]?s\b)", cell)
+    return None if found is None else float(found[1]) * TIMES.get(found[2], 1.0)
 
 
 def _parts(columns: Sequence[ScreenColumn], width: int | None) -> list[list[ScreenColumn]]:
