@@ -8,9 +8,7 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
-import sys
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -18,13 +16,21 @@ from typing import Any
 
 import pytest
 
-from archsim.device import catalog
-from archsim.estimation.estimate import estimate
-from archsim.report.page import page
+from tests.report.pictures import (
+    CHROMIUM,
+    DARK,
+    NAMES,
+    STORED,
+    TOLERANCE,
+    VIEWS,
+    difference,
+    made,
+    read_png,
+    smaller,
+    taken,
+)
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WIDE, NARROW = 1280, 390  # of a window [px]
-DARK = "--blink-settings=preferredColorScheme=0"
 SERIOUS = ("serious", "critical")
 # Collects errors of scripts from the start, and at the end writes what a test reads into the page.
 FIRST = "<script>window.failed=[];addEventListener('error',function(e){failed.push(e.message)});\
@@ -51,21 +57,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("pages")
-    asked = {
-        "compare": ["compare", "--net", "alexnet", "--hw", "tegra_x1,gtx_1080,rtx_4090", "--batch", "128"],
-        "serve": ["simulate", "serve", "--net", "alexnet", "--hw", "gtx_1080", "--rate", "100/s", "--requests", "500"],
-        "tune": ["tune", "--net", "alexnet", "--hw", "titan_x_maxwell", "--batch", "8", "--minimise", "energy"],
-        "sensitivity": ["sensitivity", "--net", "alexnet", "--hw", "tegra_x1"],
-        "validation": ["validate", "--source", "nvidia_tx1_wp"],
-    }
-    for name, words in asked.items():
-        made = [sys.executable, "-m", "archsim", *words, "--html", str(folder / f"{name}.html")]
-        subprocess.run(made, check=True, capture_output=True, timeout=300)
-    written = {name: (folder / f"{name}.html").read_text("utf-8") for name in asked}
-    large = estimate("resnet_152", "h100_sxm5_80gb", batch=8, precision="fp16")
-    small = estimate("alexnet", "tegra_x1")
-    return {**written, "large": page(large, catalog.find("h100_sxm5_80gb")), "small": page(small, catalog.find("tegra_x1"))}
+    return made(tmp_path_factory.mktemp("pages"))
 
 
 def seen(body: str, folder: Path, *, width: int = WIDE, dark: bool = False, axe: bool = False) -> dict[str, Any]:
@@ -94,7 +86,7 @@ def _axe() -> str:
     return files("axe_core_python").joinpath("axe.min.js").read_text("utf-8").replace("</script", "<\\/script")
 
 
-@pytest.mark.parametrize("name", ["compare", "serve", "tune", "sensitivity", "validation", "large", "small"])
+@pytest.mark.parametrize("name", NAMES)
 def test_a_page_runs_offline_draws_all_and_sorts_by_keyboard(pages: dict[str, str], name: str, tmp_path: Path) -> None:
     found = seen(pages[name], tmp_path)
     assert found["failed"] == []
@@ -103,12 +95,35 @@ def test_a_page_runs_offline_draws_all_and_sorts_by_keyboard(pages: dict[str, st
     assert found["buttons"] == found["heads"]
 
 
-@pytest.mark.parametrize("name", ["compare", "serve", "large", "small"])
+@pytest.mark.parametrize("name", NAMES)
 def test_no_page_is_wider_than_a_phone(pages: dict[str, str], name: str, tmp_path: Path) -> None:
     found = seen(pages[name], tmp_path, width=NARROW)
     assert found["failed"] == []
     assert found["window"] <= NARROW
     assert found["width"] <= found["window"]
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_looks_as_it_is_stored(pages: dict[str, str], name: str, view: str, tmp_path: Path) -> None:
+    found = smaller(taken(pages[name], tmp_path, *VIEWS[view]))
+    assert difference(found, read_png(STORED / f"{name}-{view}.png")) < TOLERANCE, "look, then python -m tests.report.pictures"
+
+
+def test_a_lost_chart_and_a_lost_style_are_seen(pages: dict[str, str], tmp_path: Path) -> None:
+    stored = read_png(STORED / "sweep-wide.png")
+    body = pages["sweep"]
+    for broken in (body.replace('id="library"', 'id="lost"'), re.sub("<style>.*?</style>", "", body, flags=re.DOTALL)):
+        assert difference(smaller(taken(broken, tmp_path, *VIEWS["wide"])), stored) > TOLERANCE
+
+
+def test_a_point_of_a_sweep_opens_its_machine_by_keyboard(pages: dict[str, str], tmp_path: Path) -> None:
+    press = """<script>setTimeout(function () {
+      var button = document.querySelector("button.opens"); button.focus(); button.click();
+      window.failed.push(document.querySelector(".machine h3").textContent + " " + (document.activeElement === button));
+    }, 1500)</script></body>"""
+    (said,) = seen(pages["sweep"].replace("</body>", press), tmp_path)["failed"]
+    assert re.fullmatch(r"Machine \d+: .* true", said)
 
 
 def test_a_large_network_has_a_flame_graph_and_a_search_box(pages: dict[str, str], tmp_path: Path) -> None:
@@ -119,7 +134,7 @@ def test_a_large_network_has_a_flame_graph_and_a_search_box(pages: dict[str, str
 
 @pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["compare", "serve", "tune", "sensitivity", "validation", "large", "small"])
+@pytest.mark.parametrize("name", NAMES)
 def test_axe_finds_nothing_serious(pages: dict[str, str], name: str, dark: bool, tmp_path: Path) -> None:
     found = seen(pages[name], tmp_path, dark=dark, axe=True)
     assert [violation for violation in found["violations"] if violation[0] in SERIOUS] == []

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from archsim.api import sweep
-from archsim.api.sweep import Sweep
+from archsim import sweep
 from archsim.report.sweep_page import MOST_POINTS
+
+if TYPE_CHECKING:
+    from archsim.api.sweep import Sweep
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,7 @@ def test_each_point_opens_its_machine_beside_the_base(small: Sweep) -> None:
     told = machines(small.to_page())
     assert len(told["rows"]) == 6
     assert told["names"][:2] == ["sm.count", "memory.bandwidth"]
-    assert told["bases"]["gtx_1080"][:2] == ["20", "320 GB/s"] or told["bases"]["gtx_1080"][0] == "20"
+    assert told["bases"]["gtx_1080"][0] == "20"
     row = next(row for row in told["rows"] if row[3][:2] == ["40", "160 GB/s"])
     assert row[4][0] == "x 2"
     assert row[4][told["names"].index("latency")].startswith("x ")
