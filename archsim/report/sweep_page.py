@@ -57,7 +57,8 @@ def sweep_page(s: SweepPoints) -> str:
     """The whole page."""
     networks = list(dict.fromkeys(str(row["network"]) for row in s.rows))
     sound = [row for row in s.rows if row["problem"] is None]
-    asked = " · ".join([s.asked, f"{s.count:,} points", "varied: " + ", ".join(s.knobs)])
+    varied = [f"varied: {', '.join(s.knobs)}"] if s.knobs else []
+    asked = " · ".join([s.asked, f"{s.count:,} points", *varied])
     sections = [f'<h1>Sweep of {text(", ".join(networks))}</h1>\n<p class="asked">{text(asked)}</p>', _thinned(s), _problems(s)]
     for place, network in enumerate(networks):
         sections += _network(s, network, [row for row in sound if row["network"] == network], place, MOST_POINTS // len(networks))

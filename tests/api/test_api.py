@@ -178,6 +178,10 @@ def test_powers_by_unit_have_the_words_of_the_command_and_no_page():
         found.to_page()
 
 
-def test_a_sweep_says_that_it_has_no_page():
-    with pytest.raises(TypeError, match="no page of a Sweep"):
-        archsim.sweep("alexnet", "gtx_1080").to_page()
+def test_a_power_says_that_it_has_no_page():
+    with pytest.raises(TypeError, match="no page of a PowerEstimate"):
+        archsim.power("titan_xp", {"fp32": 0.8}).to_page()
+
+
+def test_a_sweep_of_nothing_but_devices_has_a_page():
+    assert "2 points" in archsim.sweep("alexnet", "gtx_1080,tegra_x1").to_page()
