@@ -12,7 +12,8 @@ import click
 def command(port: int, no_browser: bool) -> None:
     """What if as a page in a browser: sliders for the values of a device, before and after, variants side by side.
 
-    Only this computer can open it. Its address holds all that it shows. Ctrl-C ends it.
+    Networks and served language models; your own files by dropping them on the page. Only this computer can open it. Its address
+    holds all that it shows. Ctrl-C ends it.
 
     \b
     Examples:

@@ -10,10 +10,15 @@ from archsim.report.markup import TableCell, table, text
 from archsim.report.palette import look
 
 
-def bars(rows: Sequence[LayerRow], latency: float, energy: float, what: str = "layer") -> str:
-    """A row for each of `rows`, coloured by bound; shares are of `latency` [s] and `energy` [J]; the longest fills the width."""
-    longest = max((row.time for row in rows), default=0.0) or 1.0
-    hungriest = max((row.energy for row in rows), default=0.0) or 1.0
+def bars(
+    rows: Sequence[LayerRow], latency: float, energy: float, what: str = "layer", beside: Sequence[LayerRow] = ()
+) -> str:  # fmt: skip
+    """A row for each of `rows`, coloured by bound; shares are of `latency` [s] and `energy` [J].
+
+    The longest fills the width, or a longer one of the rows that another table `beside` it has: both then have one scale.
+    """
+    longest = max((row.time for row in (*rows, *beside)), default=0.0) or 1.0
+    hungriest = max((row.energy for row in (*rows, *beside)), default=0.0) or 1.0
     lines = [
         (TableCell(body=text(row.name)), _bar(row.time_s, longest, "s"), _amount(row.time, latency, "s"),
          _bar(row.energy_j, hungriest, "J"), _amount(row.energy, energy, "J"))

@@ -46,7 +46,7 @@ def page(estimate: Estimate, spec: Spec, recording: Recording | None = None) -> 
     sections = [
         _heading(estimate, spec), _warnings(estimate), _totals(estimate), _measured(estimate), _breakdown(estimate),
         _bars(estimate), _components(estimate), _power(estimate), _timeline(recording), _roofline(estimate, spec),
-        _layers(estimate), _assumptions(estimate, spec), _provenance(estimate),
+        layers_section(estimate), _assumptions(estimate, spec), _provenance(estimate),
     ]  # fmt: skip
     library = "" if recording is None else figures.library()
     return document(f"{estimate.network} on {device_name(estimate, spec)}", sections, library)
@@ -215,7 +215,8 @@ def _roofline(e: Estimate, spec: Spec) -> str:
     return f'<h2>Roofline</h2>\n<p class="quiet">{text(note)}</p>\n{picture}'
 
 
-def _layers(e: Estimate) -> str:
+def layers_section(e: Estimate) -> str:
+    """Every layer in a table."""
     head = ("name", "kind", "phase", "time", "share", "bound", "algorithm", "FLOP", "DRAM", "energy")
     rows = [_layer(op, e.latency_s) for op in e.ops]
     note = "Click a column head to sort; hover over an algorithm for its kernels."

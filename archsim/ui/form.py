@@ -113,7 +113,7 @@ def _of_networks(state: PageState) -> list[str]:
         _select(state, "fidelity", "Model", ("", *(name for name in FIDELITIES if name != FITTED)), draws=True, usual=FITTED),
     ]  # fmt: skip
     if state.choices.get("fidelity") == SIMULATED:
-        fields.append(_select(state, "layer", "Layer of the SM", ("", *_layers(state)), usual="the slowest"))
+        fields.append(_select(state, "layer", "Layer shown", ("", *_layers(state)), usual="the slowest"))
     if state.net in state.files or "seq_len" in state.choices or _takes_tokens(state):
         fields.append(_text(state, "seq_len", "Tokens"))
     if state.net in state.files or "bind" in state.choices:

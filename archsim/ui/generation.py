@@ -14,9 +14,11 @@ from archsim.report.markup import bound_cell, number, percent, table, text, word
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
+from archsim.ui.variants import Total, cards, counted, heading, pair, variants
 
 SHOWN = 0.005  # of the time of a phase: less is not listed
+NOT_MEASURED = ("<h2>Measured by others</h2>\n<p>The shipped corpus has no measurement of a served model; "
+                "<code>archsim validate --measurements FILE</code> scores those of your own.</p>")  # fmt: skip
 
 
 def model_result(state: PageState) -> str:
@@ -28,7 +30,7 @@ def model_result(state: PageState) -> str:
         heading(state, before.network, asked_line(before).partition(" with ")[2], before.hardware_name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in after.warnings),
         cards(totals(before), totals(after), changed), f'<p class="quiet">{text(level)}</p>', _limits(before, after, changed),
-        variants(state, _of_variant), _phases(before, after, changed), _memory(after), _basis(after),
+        variants(state, _of_variant), _phases(before, after, changed), _memory(after), NOT_MEASURED, _basis(after),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)
@@ -43,7 +45,8 @@ def totals(e: GenerationEstimate) -> tuple[Total, ...]:
     return (
         *(Total(title=title, value=value, shown=show(value, "s"), span=f"{show(ends[0], 's', 3)} to {show(ends[1], 's', 3)}")
           for title, value, ends in timed),
-        Total(title="tokens per second", value=e.tokens_per_s, shown=f"{e.tokens_per_s:,.4g}", span=f"{low:,.3g} to {high:,.3g}"),
+        Total(title="tokens per second", value=e.tokens_per_s, shown=counted(e.tokens_per_s),
+              span=f"{counted(low, 3)} to {counted(high, 3)}"),
         Total(title="energy per token", value=e.energy_per_token_j, shown=show(e.energy_per_token_j, "J"),
               span=f"{show(least, 'J', 3)} to {show(most, 'J', 3)}"),
         Total(title="most requests at once", value=e.max_batch, shown=f"{e.max_batch}"),
@@ -67,14 +70,16 @@ def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool
 def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
     note = ("All prompts are read, then all tokens are made. Colours say what limits each part of the time: engine is the host's "
             "work between steps, links are collectives.")  # fmt: skip
-    pictures = pair(_bars(before), _bars(after), changed, broad=True)
+    rows = [_rows(e) for e in (before, after)]
+    drawn = [bars(own, e.e2e_s, e.energy_j, what="phase", beside=other)
+             for own, e, other in ((rows[0], before, rows[1]), (rows[1], after, rows[0]))]  # fmt: skip
+    pictures = pair(drawn[0], drawn[1], changed, broad=True)
     return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{pictures}\n{_parts(before, after, changed)}'
 
 
-def _bars(e: GenerationEstimate) -> str:
-    rows = [LayerRow(name=name, time_s=dict(one.breakdown_s), energy_j={one.limited_by: one.energy_j}, component_j={})
+def _rows(e: GenerationEstimate) -> list[LayerRow]:
+    return [LayerRow(name=name, time_s=dict(one.breakdown_s), energy_j={one.limited_by: one.energy_j}, component_j={})
             for name, one in e.phases.items() if one.time_s > 0]  # fmt: skip
-    return bars(rows, e.e2e_s, e.energy_j, what="phase")
 
 
 def _parts(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:

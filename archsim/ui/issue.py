@@ -43,14 +43,13 @@ def _said(one: IssueSlots) -> str:
 
 
 def _waits(before: IssueSlots, after: IssueSlots) -> str:
-    names = list(dict.fromkeys([*after.waits, *before.waits]))
-    both = after is not before
-    titles = ("stall", "meaning") if before.occupancy is not None else ("bound", "meaning")
-    shares = ("before", "after") if both else ("share of the clocks",)
+    """Where the clocks of the warps go; of a core what an iteration of its loop takes at least, over what it takes."""
+    of_warps, both = before.occupancy is not None, after is not before
+    what = ("stall", "meaning") if of_warps else ("bound of an iteration",)
     rows: list[Sequence[TableCell]] = [
-        (words(name), words(MEANINGS.get(name, "least time of an iteration, over its clocks")),
-         *([_share(before, name)] if both else []), _share(after, name)) for name in names]  # fmt: skip
-    return table((*titles, *shares), rows)
+        (words(name), *([words(MEANINGS[name])] if of_warps else []), *([_share(before, name)] if both else []), _share(after, name))
+        for name in dict.fromkeys([*after.waits, *before.waits])]  # fmt: skip
+    return table((*what, *(("before", "after") if both else ("share of the clocks",))), rows)
 
 
 def _share(one: IssueSlots, name: str) -> TableCell:
@@ -59,9 +58,8 @@ def _share(one: IssueSlots, name: str) -> TableCell:
 
 def issue_svg(one: IssueSlots) -> str:
     """The slots as static SVG: clocks from left to right, a row for each lane, and one for each warp of it."""
-    kinds = [kind for kind in PIPES if any(slot.kind == kind for slot in one.slots)]
-    kinds += sorted({slot.kind for slot in one.slots} - set(kinds))
-    colours = {kind: SERIES[(PIPES.index(kind) if kind in PIPES else i) % len(SERIES)] for i, kind in enumerate(kinds)}
+    kinds = PIPES if one.occupancy is not None else sorted({slot.kind for slot in one.slots})
+    colours = {kind: SERIES[i % len(SERIES)] for i, kind in enumerate(kinds) if any(slot.kind == kind for slot in one.slots)}
     step = (WIDTH - LEFT - RIGHT) / (one.end - one.begin)
     rows = {lane: sorted({slot.thread for slot in one.slots if slot.lane == lane and slot.thread is not None})
             for lane in range(len(one.lanes))}  # fmt: skip
@@ -75,11 +73,15 @@ def issue_svg(one: IssueSlots) -> str:
                     f"{label(name)}</text>")  # fmt: skip
         body.append(f'<rect x="{LEFT}" y="{tops[lane]:.1f}" width="{WIDTH - LEFT - RIGHT}" height="{LANE}" fill="{RULE}" '
                     f'fill-opacity="0.5"/>')  # fmt: skip
+    taken: set[tuple[int, float]] = set()
     for slot in one.slots:
         x, top, colour = LEFT + step * (slot.clock - one.begin), tops[slot.lane], colours[slot.kind]
+        half = LANE // 2 if (slot.lane, slot.clock) in taken else 0  # the second of a pair
+        taken.add((slot.lane, slot.clock))
         wide = f'width="{max(1.0, step - 0.6):.1f}"'
         tip = f"{label(slot.name or slot.kind, 60)}, clock {slot.clock:.0f}"
-        body.append(f'<rect x="{x:.1f}" y="{top:.1f}" {wide} height="{LANE}" fill="{colour}"><title>{tip}</title></rect>')
+        body.append(f'<rect x="{x:.1f}" y="{top + half:.1f}" {wide} height="{LANE - half}" fill="{colour}">'
+                    f"<title>{tip}</title></rect>")  # fmt: skip
         if slot.thread is not None:
             below = top + LANE + 1 + THREAD * rows[slot.lane].index(slot.thread)
             body.append(f'<rect x="{x:.1f}" y="{below:.1f}" {wide} height="{THREAD - 1}" fill="{colour}"/>')

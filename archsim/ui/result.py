@@ -13,6 +13,7 @@ from archsim.report.bars import bars
 from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large
 from archsim.report.markup import text
+from archsim.report.page import layers_section
 from archsim.report.references import references
 from archsim.report.roofline import RooflineChart, roof
 from archsim.report.roofline_svg import NARROW, inline
@@ -24,7 +25,7 @@ from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
+from archsim.ui.variants import Total, cards, counted, heading, pair, variants
 
 UNITS = {"latency": "s", "power": "W", "energy": "J"}
 
@@ -40,7 +41,7 @@ def result(state: PageState) -> str:
         cards(totals(b), totals(c.after), changed), _expected(c.after), _limits(c, changed),
         variants(state, _of_variant), _rooflines(c, changed), _bars(c, changed), _tree(c, changed),
         issue_section(state) if b.fidelity == SIMULATED else "",
-        f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>', _measured(c.before, changed),
+        _layers(c, changed), _measured(c.before, changed),
         export(state, c),
     ]  # fmt: skip
     return "\n".join(filter(None, sections))
@@ -66,8 +67,8 @@ def totals(e: Estimate) -> tuple[Total, ...]:
     for title, value in values.items():
         low, high = interval(e, title)
         unit = UNITS.get(title)
-        shown = show(value, unit) if unit else f"{value:.4g} {rate_unit(e)}"
-        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{low:.3g} to {high:.3g}"
+        shown = show(value, unit) if unit else f"{counted(value)} {rate_unit(e)}"
+        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{counted(low, 3)} to {counted(high, 3)}"
         found.append(Total(title=title, value=value, shown=shown, span=span))
     return tuple(found)
 
@@ -109,9 +110,11 @@ def _rooflines(c: Change, changed: bool) -> str:
 
 
 def _bars(c: Change, changed: bool) -> str:
-    rows = by_kind if is_large(c.before) else by_op
+    rows_of = by_kind if is_large(c.before) else by_op
     what = "kind of layer" if is_large(c.before) else "layer"
-    drawn = [bars(rows(e), e.latency_s, e.energy_j) for e in (c.before, c.after)]
+    before, after = rows_of(c.before), rows_of(c.after)
+    drawn = [bars(rows, e.latency_s, e.energy_j, beside=other)
+             for rows, e, other in ((before, c.before, after), (after, c.after, before))]  # fmt: skip
     head = f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>'
     return f"{head}\n{pair(drawn[0], drawn[1], changed, broad=True)}"
 
@@ -123,6 +126,12 @@ def _tree(c: Change, changed: bool) -> str:
     note = "Width is time or energy after the change; a click or Enter opens a block." if changed else \
            "Width is time or energy; a click or Enter opens a block."  # fmt: skip
     return f'<h2>Time and energy by block</h2>\n<p class="quiet">{note}</p>\n{tree_html(c.after)}'
+
+
+def _layers(c: Change, changed: bool) -> str:
+    if not changed:
+        return layers_section(c.before)
+    return f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>'
 
 
 def _measured(e: Estimate, changed: bool) -> str:
