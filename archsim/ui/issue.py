@@ -47,8 +47,8 @@ def _waits(before: IssueSlots, after: IssueSlots) -> str:
     of_warps, both = before.occupancy is not None, after is not before
     what = ("stall", "meaning") if of_warps else ("bound of an iteration",)
     rows: list[Sequence[TableCell]] = [
-        (words(name), *([words(MEANINGS[name])] if of_warps else []), *([_share(before, name)] if both else []), _share(after, name))
-        for name in dict.fromkeys([*after.waits, *before.waits])]  # fmt: skip
+        (words(name), *([words(MEANINGS[name])] if of_warps else []), *([_share(before, name)] if both else []),
+         _share(after, name)) for name in dict.fromkeys([*after.waits, *before.waits])]  # fmt: skip
     return table((*what, *(("before", "after") if both else ("share of the clocks",))), rows)
 
 
