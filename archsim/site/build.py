@@ -23,7 +23,7 @@ SECTIONS = {  # captions of the menu and their pages of the manual, in order
     "How to": ("estimate", "what-if", "ui", "compare", "search", "tune", "sweep", "studies", "llm", "own-model", "profile",
                "own-files", "measure", "simulate", "cache", "power", "python"),
     "Labs": ("lab-roofline", "lab-caches", "lab-batch", "lab-precision", "lab-stalls"),
-    "Understand": ("model", "tpu", "validation", "predictors", "cells"),
+    "Understand": ("model", "tpu", "stacks", "validation", "predictors", "cells"),
     "Look up": ("devices", "formats"),
 }  # fmt: skip
 MADE = {"Understand": ("accuracy", "terms/index"), "Look up": ("commands/index", "keys/index", "schemas/index")}
