@@ -1,4 +1,4 @@
-"""Answers in a notebook: short tables without charts."""
+"""Answers in a notebook: short tables with small pictures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.units import show, show_capacity
 from archsim.estimation.result import Estimate
 from archsim.report.markup import text
+from archsim.report.notebook_pictures import bar, scatter, stripe
+from archsim.report.study_figures import PlotAxis
 from archsim.report.text import METRIC_NAMES, METRIC_UNITS, clock_words, limit_line, rate_unit, time_line
 from archsim.study.whatif import TOTALS
 
@@ -30,6 +32,7 @@ def notebook_table(estimate: Estimate) -> str:
         f'<tr><th style="text-align:left">{text(name)}</th><td style="text-align:left">{text(value)}</td></tr>\n'
         for name, value in lines
     )
+    rows += f'<tr><th></th><td style="text-align:left">{stripe(estimate.breakdown_s)}</td></tr>\n'
     caption = f"<b>{text(estimate.network)} on {text(estimate.hardware_name)}</b><br>{text(asked)}"
     return f'<table>\n<caption style="text-align:left">{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>'
 
@@ -68,7 +71,8 @@ def comparison_table(c: Comparison) -> str:
     rows += [(one.hardware, one.stack or "", f"cannot run: {one.reason}", "", "", "", "", "") for one in c.excluded]
     first = c.all[0].estimate
     caption = f"<b>{text(c.network)}</b>: {text(first.task.replace('_', ' '))}, batch {first.batch}"
-    return _table(caption, ("device", "stack", "latency", "throughput", "power", "energy", "limited by", "fits"), rows)
+    head = ("device", "stack", "latency", "throughput", "power", "energy", "limited by", "fits")
+    return _table(caption, head, rows, barred=2, values=[x.latency_s for x in c.all])
 
 
 def curves_table(c: CurveComparison) -> str:
@@ -100,7 +104,8 @@ def validation_table(v: Validation) -> str:
         for group in (*v.groups, *v.overall)
     ]  # fmt: skip
     caption = f"<b>{len(v.cases):,} measured values</b>, {len(v.skips):,} rows skipped"
-    return _table(caption, (", ".join(v.settings.by), "rows", "median error", "p90", "bias"), rows)
+    values = [group.score.median_ape for group in (*v.groups, *v.overall)]
+    return _table(caption, (", ".join(v.settings.by), "rows", "median error", "p90", "bias"), rows, barred=2, values=values)
 
 
 def columns_table(columns: Mapping[str, Sequence[Any]], units: Mapping[str, str], most: int = 10) -> str:
@@ -110,7 +115,17 @@ def columns_table(columns: Mapping[str, Sequence[Any]], units: Mapping[str, str]
     rows = [tuple(f"{cell:.5g}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row)
             for row in listed[:most]]  # fmt: skip
     shown = "" if len(listed) <= most else f"; the first {most} are shown"
-    return _table(f"<b>{len(listed):,} points</b>{shown}", heads, rows)
+    return _front(columns) + _table(f"<b>{len(listed):,} points</b>{shown}", heads, rows)
+
+
+def _front(columns: Mapping[str, Sequence[Any]]) -> str:
+    """Time against energy for each sample, of the points that fit, if there are several."""
+    rates = zip(*(columns[name] for name in ("throughput_per_s", "throughput_per_w", "fits")), strict=True)
+    points = [(1.0 / rate, 1.0 / frugal) for rate, frugal, fits in rates if fits]
+    if len({*points}) < 2 or len({*columns["network"]}) > 1:
+        return ""
+    across, up = zip(*points, strict=True)
+    return scatter(across, up, PlotAxis(title="time per sample", unit="s"), PlotAxis(title="energy per sample", unit="J")) + "\n"
 
 
 def settings_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -118,9 +133,19 @@ def settings_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[st
     return _table(caption, head, rows)
 
 
-def _table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table of texts; `caption` is markup."""
+def _table(
+    caption: str, head: Sequence[str], rows: Iterable[Sequence[str]], barred: int = -1, values: Sequence[float] = ()
+) -> str:
+    """A table of texts; `caption` is markup. Column `barred` has bars as long as the `values` of the first rows."""
+    most = max(values, default=0.0)
+
+    def cell(row: int, column: int, said: str) -> str:
+        drawn = bar(values[row], most) if column == barred and row < len(values) else ""
+        return f'<td style="text-align:left">{drawn}{text(said)}</td>'
+
     heads = "".join(f'<th style="text-align:left">{text(name)}</th>' for name in head)
-    body = "".join("<tr>" + "".join(f'<td style="text-align:left">{text(cell)}</td>' for cell in row) + "</tr>\n" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(cell(i, k, said) for k, said in enumerate(row)) + "</tr>\n" for i, row in enumerate(rows)
+    )
     return (f'<table>\n<caption style="text-align:left">{caption}</caption>\n<thead><tr>{heads}</tr></thead>\n'
             f"<tbody>\n{body}</tbody>\n</table>")  # fmt: skip

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from xml.etree import ElementTree
 
+import pytest
+
+import archsim
 from archsim.base.units import show
 from archsim.estimation.result import Estimate
 from archsim.report.notebook import notebook_table
+from archsim.report.notebook_pictures import LONGEST, STRIPE
 
 
 def test_the_totals_are_there(alexnet: Estimate) -> None:
@@ -38,10 +43,28 @@ def test_an_estimate_shows_itself(alexnet: Estimate) -> None:
 def test_nothing_from_a_file_becomes_a_tag(nasty: Estimate) -> None:
     body = notebook_table(nasty)
     tags = {element.tag for element in ElementTree.fromstring(body.replace("<br>", "<br/>")).iter()}
-    assert tags == {"table", "caption", "b", "br", "tbody", "tr", "th", "td"}
+    assert tags == {"table", "caption", "b", "br", "tbody", "tr", "th", "td", "span"}
     assert "&lt;script&gt;" in body
     assert "<script" not in body
 
 
 def test_it_is_short_even_for_a_large_network(training: Estimate) -> None:
     assert len(notebook_table(training)) < 4000
+
+
+def test_the_stripe_has_the_shares_of_the_bounds(alexnet: Estimate) -> None:
+    widths = [float(width) for width in re.findall(r"width:([0-9.]+)px;background", notebook_table(alexnet))]
+    assert sum(widths) == pytest.approx(STRIPE, rel=0.02)
+    largest = max(alexnet.breakdown_s.values()) / sum(alexnet.breakdown_s.values())
+    assert max(widths) == pytest.approx(STRIPE * largest, abs=0.1)
+
+
+def test_a_sweep_shows_its_front_and_a_comparison_its_bars() -> None:
+    points = archsim.sweep("alexnet", "gtx_1080", vary={"sm.count": [10, 20, 40]})._repr_html_()
+    svg = ElementTree.fromstring(points[points.index("<svg") : points.index("</svg>") + 6])
+    assert len(svg.findall("circle")) >= 3 + 1
+    assert "<svg" not in archsim.sweep("alexnet", "gtx_1080")._repr_html_()  # one point is no picture
+    compared = archsim.compare("alexnet", "gtx_1080,tegra_x1")._repr_html_()
+    widths = [float(width) for width in re.findall(r"width:([0-9.]+)px;margin", compared)]
+    assert max(widths) == LONGEST
+    assert len(widths) == 2
