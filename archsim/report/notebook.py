@@ -28,11 +28,11 @@ def notebook_table(estimate: Estimate) -> str:
         f"{clock_words(estimate)}{threads}, {estimate.fidelity} model"
     )
     lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
+    drawn = {"time": f"<br>{stripe(estimate.breakdown_s)}"}
     rows = "".join(
-        f'<tr><th style="text-align:left">{text(name)}</th><td style="text-align:left">{text(value)}</td></tr>\n'
+        f'<tr><th style="text-align:left">{text(name)}</th><td style="text-align:left">{text(value)}{drawn.get(name, "")}</td></tr>\n'
         for name, value in lines
     )
-    rows += f'<tr><th></th><td style="text-align:left">{stripe(estimate.breakdown_s)}</td></tr>\n'
     caption = f"<b>{text(estimate.network)} on {text(estimate.hardware_name)}</b><br>{text(asked)}"
     return f'<table>\n<caption style="text-align:left">{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>'
 
