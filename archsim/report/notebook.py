@@ -30,7 +30,8 @@ def notebook_table(estimate: Estimate) -> str:
     lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
     drawn = {"time": f"<br>{stripe(estimate.breakdown_s)}"}
     rows = "".join(
-        f'<tr><th style="text-align:left">{text(name)}</th><td style="text-align:left">{text(value)}{drawn.get(name, "")}</td></tr>\n'
+        f'<tr><th style="text-align:left">{text(name)}</th>'
+        f'<td style="text-align:left">{text(value)}{drawn.get(name, "")}</td></tr>\n'
         for name, value in lines
     )
     caption = f"<b>{text(estimate.network)} on {text(estimate.hardware_name)}</b><br>{text(asked)}"
