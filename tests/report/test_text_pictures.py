@@ -43,6 +43,16 @@ def test_more_intensity_is_further_right_and_more_rate_is_higher(alexnet_here: E
     assert (other[0] < at["1"][0]) == (b.rate > a.rate)
 
 
+def test_the_roof_rises_with_the_memory_and_is_flat_at_the_peak(alexnet_here: Estimate) -> None:
+    picture = roofline_text(roof(alexnet_here, catalog.find("tegra_x1")), 100)
+    assert picture is not None
+    slope = [(row, line.index("╱")) for row, line in enumerate(picture.lines) if "╱" in line]
+    flat = [row for row, line in enumerate(picture.lines) if "───" in line]
+    assert len(slope) > 3
+    assert [column for _, column in slope] == sorted((column for _, column in slope), reverse=True)
+    assert flat == [slope[0][0]]
+
+
 def test_without_block_signs_all_is_ascii(alexnet_here: Estimate) -> None:
     picture = roofline_text(roof(alexnet_here, catalog.find("tegra_x1")), 80, blocks=False)
     assert picture is not None

@@ -121,6 +121,22 @@ def test_a_score_is_of_the_rows_that_are_answered_and_says_how_many(cases: list[
     assert "mine, of a table" in scoreboard_text(found, {})
 
 
+def test_predictors_of_different_rows_are_scored_on_their_own_and_compared_on_the_common_ones(
+    cases: list[Case], tmp_path: Path
+) -> None:  # fmt: skip
+    known, given = ids(cases), []
+    for name, rows in (("early", known[:3]), ("late", known[2:])):
+        place = tmp_path / f"{name}.csv"
+        place.write_text("id,value\n" + "".join(f"{own},0.04\n" for own in rows))
+        given.append(from_file(str(place), known))
+    found = scoreboard(cases, (), given, SETTINGS)
+    by_name = {e.predictions.name: e for e in found.entrants}
+    assert {name: e.overall[0].score.n for name, e in by_name.items()} == {"archsim": 4, "roofline": 4, "early": 3, "late": 2}
+    assert [groups[0].score.n for groups in found.common] == [1, 1, 1, 1]
+    assert found.common[2][0].score.mape == pytest.approx(0.0, abs=1e-12)
+    assert "the rows that all answer" in scoreboard_text(found, {})
+
+
 def test_forms_agree(cases: list[Case], tmp_path: Path) -> None:
     found = board(cases, tmp_path, "id,value\n" + "".join(f"{own},0.02\n" for own in ids(cases)))
     told = record(found, {"version": "x"})
