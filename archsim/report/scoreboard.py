@@ -66,7 +66,7 @@ def percent(share: float) -> str:
 
 def each_text(e: ScoredPredictor) -> str:
     """What one prediction takes."""
-    return "-" if e.predictions.seconds is None else show(e.predictions.seconds, "s", 2)
+    return "-" if e.predictions.seconds is None else show(e.predictions.seconds, "s", 3)
 
 
 def coverage_text(b: Scoreboard) -> str:
