@@ -196,7 +196,8 @@ def make_request(
     notes += stack_choice.of_today(chosen, fusion)
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
-    threads = threads or threads_of(spec, chosen) or None
+    if threads is None:
+        threads = threads_of(spec, chosen) or None
     spec = find_device(hw, settings, scales, threads or 0)
     device = spec.device
     work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
@@ -222,7 +223,7 @@ def make_request(
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     elif isinstance(device, Cpu):
-        threads = threads or int(chosen.usual_threads(device.core.count, device.core.threads))
+        threads = threads if threads is not None else int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
             notes.append(f"clock {megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
     if power_limit is not None:
@@ -256,9 +257,11 @@ def make_request(
 
 def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
     """Raise Unsupported for ops of which only a bound is known, where a request is `strict`."""
+    if not strict:
+        return
     from archsim.estimation.unknown import bounded
 
-    if found := bounded(trace.ops) if strict else []:
+    if found := bounded(trace.ops):
         raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
 
 

@@ -66,7 +66,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             split=cells.get("split", "") if script.fitted(cells.get("source_ref", "")) else "test",
             trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
-            threads=found.threads or None,
+            threads=found.threads or None if found.spec.kind == "cpu" else None,
             clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host, file=file,
             system=system, limit=_limit(cells, found.spec, system),
         )

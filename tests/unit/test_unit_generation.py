@@ -180,8 +180,8 @@ def test_names_of_quantisations_stand_for_their_formats():
     assert asked(weights="awq").memory_bytes == asked(weights="int4").memory_bytes
     bits = [asked(weights=weights).memory_bytes["weights"] for weights in ("int4", "q4_0", "int8", "q8_0")]
     assert bits == sorted(bits)
-    with pytest.raises(ArgumentError, match="weights 'q3_k' is not one of"):
-        asked(weights="q3_k")
+    with pytest.raises(ArgumentError, match="weights 'q9_k' is not one of"):
+        asked(weights="q9_k")
 
 
 @each(("engine", "words", "ends"), [
