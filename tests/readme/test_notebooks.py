@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-FOLDER = Path(__file__).parents[2] / "notebooks"
+FOLDER = Path(__file__).parents[2] / "reports" / "notebooks"
 NAMES = ("first-steps", "which-card", "why-slow", "own-model")
 
 
