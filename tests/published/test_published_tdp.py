@@ -16,8 +16,12 @@ PART = {"xeon_platinum_8275cl_c5_4xlarge"}  # some cores of a socket that is rat
 X86 = {"Intel", "AMD"}  # chips of other makers are rated together with a GPU, or by nobody
 # What the constants do not know: ratings that the socket exceeds, and clocks in dense code that nobody published.
 # The ratio is far above one, and this test says when it no longer is.
-UNKNOWN = {"ryzen_7_3700x", "ryzen_9_3950x", "ryzen_9_5950x", "ryzen_9_9950x", "epyc_9655", "epyc_9755", "epyc_9965", "xeon_6972p",
-           "xeon_6980p"}  # fmt: skip
+UNKNOWN = {"ryzen_9_5950x", "ryzen_9_9950x", "epyc_9655", "epyc_9755", "epyc_9965"}
+# Sockets added after the constants were set, at a clock in dense code that their specs guess: they all stand apart, those
+# within the bounds too, for lowering a guess until the power fits would only test the constants against themselves.
+GUESSED = {"epyc_7702", "epyc_7713", "epyc_9554", "i9_13900k", "i9_14900k", "ryzen_7_2700x", "ryzen_7_3700x", "ryzen_7_5800x"}
+GUESSED |= {"ryzen_7_7700x", "ryzen_9_3950x", "xeon_6972p", "xeon_6980p"}
+GUESSED |= {"xeon_platinum_8358", "xeon_platinum_8490h", "xeon_platinum_8592"}
 # Cores of Arm and Apple: their energies are measured on a Raspberry Pi and a Tegra, for others taken over.
 SMALL = {"graviton2", "graviton3", "graviton4", "grace", "apple_m1"}
 
@@ -51,14 +55,23 @@ def ratios(names: set[str]) -> np.ndarray:
     return np.array([dense_power(device) / float(device.power.tdp) for device in devices if isinstance(device, Cpu)])
 
 
-def test_dense_code_takes_most_of_the_rated_power() -> None:
-    """A rating holds for the worst sample, and for more than multiplications; AMD's sockets come nearer to theirs than Intel's."""
-    ratio = ratios({name for name in catalog.names() if catalog.find(name).identity.vendor in X86} - SAME_CHIP - PART - UNKNOWN)
+def test_dense_code_takes_four_fifths_of_the_rated_power() -> None:
+    """A rating holds for the worst sample, and for more than multiplications."""
+    chips = {name for name in catalog.names() if catalog.find(name).identity.vendor in X86}
+    ratio = ratios(chips - SAME_CHIP - PART - UNKNOWN - GUESSED)
     assert ratio.size >= 30
-    assert abs(np.median(ratio) - 0.85) <= 0.08
+    assert abs(np.median(ratio) - 0.8) <= 0.08
     assert np.std(np.log(ratio)) <= 0.2
     assert ratio.min() > 0.6
     assert ratio.max() < 1.15
+
+
+def test_at_guessed_clocks_sockets_are_predicted_above_their_rating() -> None:
+    """A gap: the middle lies at the rating itself (1.03), not at four fifths of it; two Ryzens and Granite Rapids exceed it."""
+    ratio = ratios(GUESSED)
+    assert abs(np.median(ratio) - 1.03) <= 0.08
+    assert ratio.min() > 0.6
+    assert ratio.max() < 1.4
 
 
 def test_cores_of_arm_and_apple_are_not_far_above_their_rating() -> None:
@@ -68,7 +81,7 @@ def test_cores_of_arm_and_apple_are_not_far_above_their_rating() -> None:
 
 
 def test_of_sockets_beyond_their_rating_too_much_is_predicted_still() -> None:
-    assert ratios(UNKNOWN).min() > 1.2
+    assert ratios(UNKNOWN).min() > 1.25
 
 
 IPC = 3.0  # instructions a clock of a core with two threads in general code
