@@ -44,7 +44,7 @@ def command(
       archsim estimate --net alexnet --hw tegra_x1 --batch 128 --precision fp16
       archsim estimate --net resnet_50 --hw gtx_1080 --batch 16 --task training_step --json
       archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
-      archsim estimate --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --energy-budget 0.2J
+      archsim estimate --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --energy-budget 0.22J
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency > 50ms"
     """
     from archsim.estimation.estimate import estimate

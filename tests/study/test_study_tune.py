@@ -224,8 +224,8 @@ def test_a_budget_that_is_kept_changes_nothing() -> None:
 def test_a_budget_holds_beside_a_power_limit() -> None:
     words: dict[str, Any] = {**SMALL, "net": "resnet_50", "power_limit": "180W"}
     plain = archsim.estimate(**words)
-    found = archsim.estimate(**words, energy_budget=0.9 * plain.energy_j / 8)
-    assert found.energy_j <= 0.9 * plain.energy_j
+    found = archsim.estimate(**words, energy_budget=0.95 * plain.energy_j / 8)
+    assert found.energy_j <= 0.95 * plain.energy_j
     assert found.power_w <= 180.0
     assert found.power_limit_w == 180.0
 
