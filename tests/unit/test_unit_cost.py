@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from math import ceil
+from types import SimpleNamespace as Some
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,7 +29,7 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import SLOWEST, power_at, sustained_share
-from archsim.cost.sm import cta_work, issue_rate, neighbours, packing, prologue, softmax_work, window_slots, work_done
+from archsim.cost.sm import cta_work, first_wave, issue_rate, neighbours, packing, prologue, softmax_work, window_slots, work_done
 from archsim.cost.switched import byte_energy, mac_energy, node_energy
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import awaited_bytes, bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
@@ -716,3 +718,12 @@ def test_the_right_family_of_memory_is_taken() -> None:
 def test_results_of_an_instruction(name: str, precision: str, results: float) -> None:
     """Pairs of halves outside tensor cores, where they are not a slow path."""
     assert packing(catalog.find(name).device, precision) == results
+
+
+@pytest.mark.parametrize(("matrix", "exps", "clocks"), [(1.0, 0.0, 12e3), (2.0, 0.0, 12e3), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)])
+def test_the_first_wave_of_a_product_waits_for_its_code(matrix: float, exps: float, clocks: float) -> None:
+    """Attention has it in its prologue, and an element-wise kernel is short."""
+    kernel: Any = Some(exps=np.array([exps]), plain=np.zeros(1), matrix=np.array([matrix]), repeat=np.ones(1), round_bytes=np.inf)
+    gpu: Any = Some(has_tensor=lambda precision: False)
+    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.first_clk": 12e3}
+    assert first_wave(kernel, gpu, "fp32", constants).item() == clocks

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import archsim
-from archsim.cost.direct import direct_clocks
+from archsim.cost.direct import direct_clocks, first_clocks, run_clocks
 from archsim.device import catalog as devices
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
@@ -77,6 +77,27 @@ def test_a_block_of_few_pixels_and_channels_waits_for_its_sums() -> None:
     assert clocks(run=6.0) == clocks(run=12.0) / 2
     assert clocks(run=1.0) == clocks(run=2.0)  # 4 registers of one pixel: 2 clocks of arithmetic, 4 of latency
     assert clocks(run=6.0, channels=16.0) > clocks(run=6.0) / 4
+
+
+@pytest.mark.parametrize(("pixels", "clocks"), [(6.0, 6.0), (7.0, 10.0), (10.0, 14.0), (11.0, 14.0), (13.0, 16.0), (27.0, 28.0)])
+def test_the_pixels_beyond_a_block_go_by_threes_twos_and_one(pixels: float, clocks: float) -> None:
+    """Blocks of six pixels, a clock each; fewer than four wait for their sums, which take four."""
+    cpu = devices.find("epyc_9655").device
+    assert run_clocks(Some(pixels=3.0, run=pixels), cpu, 16.0, 1.0).item() == clocks  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("registers", [1.0, 2.0, 4.0, 8.0])
+def test_a_single_pixel_takes_all_its_registers_or_a_latency(registers: float) -> None:
+    cpu = devices.find("epyc_9655").device
+    assert run_clocks(Some(pixels=3.0, run=1.0), cpu, 16.0, registers).item() == max(registers, 4.0)  # type: ignore[arg-type]
+
+
+def test_an_edge_that_comes_first_waits_for_its_filters_as_well() -> None:
+    """A visit of one channel: three taps of six pixels, 12 clocks each, and two taps of one at either edge, 4 clocks each."""
+    cpu = devices.find("epyc_9655").device
+    row = Some(pixels=3.0, run=6.0, taps=3.0, edges=2.0, edge_taps=2.0, depth=8.0, deep=0.0)
+    assert first_clocks(row, cpu, 32.0, 4.0).item() == 3 * 12 + 2 * 2 * 4  # type: ignore[arg-type]
+    assert first_clocks(row, cpu, 4.0, 4.0).item() == 3 * 96 + 2 * 2 * 16  # type: ignore[arg-type]
 
 
 def test_filters_of_small_images_are_waited_for(tmp_path: Path) -> None:

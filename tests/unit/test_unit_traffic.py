@@ -191,6 +191,13 @@ def test_an_operand_that_the_l2_does_not_keep_is_read_for_every_patch(a: float, 
     assert found == a + (b if b > 500 else 0) + again
 
 
+@pytest.mark.parametrize("words", [{"exps": 1.0}, {"exps": -1.0}, {"matrix": 0.0}])
+def test_patches_are_those_of_products_alone(words: dict[str, float]) -> None:
+    """Attention has no patches, as its queries pass the keys of one head, nor has what multiplies nothing."""
+    found = number(traffic.bytes_read(gpu_kernels(a_bytes=600.0, b_bytes=700.0, **words), row(1.0), 1000.0))
+    assert found == 1300.0
+
+
 @pytest.mark.parametrize(
     ("in_flight", "reads"),
     [(0.0, 3e6), (1.0, 1e6), (2.0, 1e6 * (1 + 2 * (1 - (0.35e5 / 51200) ** 2))), (1e9, 1e6 * (1 + 2 * (1 - 0.035**2)))],
