@@ -227,10 +227,13 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: fl
 def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0) -> Array:
     """Bytes read from memory by one launch [B].
 
-    a + b + spilled + again, [D, V]; b only where it is more than half the L2, since the op before has just written it
+    a + fetched + spilled + again, [D, V]
 
-    b of a kernel that reads its rows n times: b / n (1 + (n - 1) `rows_again`)
-
+    fetched: b evicted; of a kernel that reads its rows n times b / n (1 + (n - 1) `rows_again`)
+    evicted: share of b that the L2 has no more, min(beyond, 1); all of it for a kernel timed alone (`round_bytes` is finite), of
+             which `still_there` says what its last round left
+    beyond: what b has more than half the L2, over that half. The op before has just written b: of a tensor of half the L2 it
+            still has all, of one of its own size nothing
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]
@@ -243,18 +246,23 @@ def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, stay: fl
     >>> from types import SimpleNamespace
     >>> class Some(SimpleNamespace):
     ...     __hash__ = object.__hash__
-    >>> one = Some(a_bytes=np.array([1e6]), b_bytes=np.array([4e6]), split=np.array([1.0]), c_bytes=1.0, matrix=np.zeros(1),
-    ...            exps=np.zeros(1), row_in_flight=np.zeros(1))
-    >>> bytes_read(one, np.array([40.0]), np.array([[2e6], [16e6]])).tolist()
-    [[5000000.0], [1000000.0]]
+    >>> one = Some(a_bytes=np.array([1e6]), b_bytes=np.array([8e6]), split=np.array([1.0]), c_bytes=1.0, matrix=np.zeros(1),
+    ...            exps=np.zeros(1), row_in_flight=np.zeros(1), round_bytes=np.inf)
+    >>> bytes_read(one, np.array([40.0]), np.array([[1e6], [8e6], [16e6]])).tolist()
+    [[9000000.0], [9000000.0], [1000000.0]]
+    >>> one.round_bytes = 1e9
+    >>> bytes_read(one, np.array([40.0]), np.array([[16e6]])).tolist()
+    [[9000000.0]]
     """
     kept = RESIDENT_SHARE * cache
-    b_bytes = np.where(kernels.b_bytes > kept, kernels.b_bytes, 0.0)
+    beyond = np.maximum(kernels.b_bytes - kept, 0.0) / np.maximum(kept, 1.0)
+    evicted = np.where(np.isinf(kernels.round_bytes), np.minimum(beyond, 1.0), 1.0)
+    fetched = kernels.b_bytes * evicted
     if np.any(kernels.row_in_flight):
         first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
         visits = first + (kernels.b_bytes - first) * rows_again(kernels, slots, cache, stay)
-        b_bytes = np.where(kernels.row_in_flight > 0, np.where(first > kept, visits, 0.0), b_bytes)
-    once = kernels.a_bytes + b_bytes + spilled_bytes(kernels, cache)
+        fetched = np.where(kernels.row_in_flight > 0, np.where(first > kept, visits, 0.0), fetched)
+    once = kernels.a_bytes + fetched + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
     return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
 
