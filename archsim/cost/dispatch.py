@@ -10,6 +10,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.cpu_traffic import core_bandwidth
 from archsim.cost.plan import PlanCost
+from archsim.cost.team import dispatch_clock
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.stack.stack import Stack
@@ -28,21 +29,6 @@ class HostTime:
     def scaled(self, factor: float) -> HostTime:
         """The same times a factor."""
         return HostTime(issue_s=self.issue_s * factor, stall_s=self.stall_s * factor)
-
-
-def dispatch_clock(host: Cpu) -> Array | float:
-    """Clock [Hz] at which a core of Haswell would dispatch as fast as one of the `host`.
-
-    f = f_turbo ipc        (dispatch is one thread of branchy scalar code)
-
-    f_turbo: clock of one active core [Hz], a float or [D, 1]
-    ipc: its instructions per clock of such code relative to Haswell, `core.scalar_ipc` [1]
-
-    >>> from archsim.device.catalog import find
-    >>> dispatch_clock(find("i7_5930k").device) / 1e9
-    3.7
-    """
-    return host.clock.boost * host.core.scalar_ipc
 
 
 def host_time(

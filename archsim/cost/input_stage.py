@@ -11,7 +11,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import dispatch_clock
+from archsim.cost.team import dispatch_clock
 from archsim.device.device import Cpu, Gpu
 from archsim.stack.reader import SampleReader
 from archsim.stack.stack import Stack

@@ -235,6 +235,21 @@ def near_line(device: Cpu) -> Array:
     return np.asarray(2.0 * level.latency / device.clock.boost)
 
 
+def dispatch_clock(host: Cpu) -> Array | float:
+    """Clock [Hz] at which a core of Haswell would run one thread of branchy scalar code as fast as one of the `host`.
+
+    f = f_turbo ipc        (frameworks, drivers and calls of the system are such code)
+
+    f_turbo: clock of one active core [Hz], a float or [D, 1]
+    ipc: its instructions per clock of such code relative to Haswell, `core.scalar_ipc` [1]
+
+    >>> from archsim.device.catalog import find
+    >>> dispatch_clock(find("i7_5930k").device) / 1e9
+    3.7
+    """
+    return host.clock.boost * host.core.scalar_ipc
+
+
 def fork_join(
     kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array, constants: Calibration
 ) -> Array:  # fmt: skip
@@ -248,7 +263,9 @@ def fork_join(
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
-    written: the first thread writes `forked` lines of each other one, which that one has read, and wakes all by one call [s]
+    written: the first thread writes `forked` lines of each other one, which that one has read, and wakes them [s]
+    woken: by one call where they spin, `cpu.wake_s`; by a call for each, `rouse`, where they sleep [s]
+    rouse: calls of the system, `cpu.rouse_clk` clocks of a Haswell core for each thread, at the `dispatch_clock` [s]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
     inside: cores of one instance of the last level
@@ -263,8 +280,8 @@ def fork_join(
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0}
-    >>> of = {"cpu.wake_s": 1e-6}
+    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0}
+    >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3}
     >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]
     """
@@ -274,7 +291,9 @@ def fork_join(
     usual = (near + (outside - 1.0) * far) / outside
     counter = 2.0 * usual * (workers - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    written = np.where(kernels.forked > 0, constants["cpu.wake_s"] + kernels.forked * usual * (workers - 1.0), 0.0)
+    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (workers - 1.0)
+    woken = np.where(kernels.spin > 0, constants["cpu.wake_s"], rouse)
+    written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (workers - 1.0), 0.0)
     barrier = np.where(kernels.tree > 0, levels, counter) + written
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)

@@ -14,7 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from archsim.base.identity import ByIdentity
-from archsim.cost.dispatch import dispatch_clock, graph_launch
+from archsim.cost.dispatch import graph_launch
+from archsim.cost.team import dispatch_clock
 from archsim.device.device import Cpu
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.fidelity import FITTED, find

@@ -18,8 +18,9 @@ def pages(group: click.Group) -> dict[str, str]:
     known = {"-".join(names): (" ".join(("archsim", *names)), command) for names, command in commands(group)}
     rows = [[f"[`{words}`]({name}.md)", plain(summary(command))] for name, (words, command) in known.items()]
     listed = table(["command", "what it answers"], rows) + "\n" + contents(known, hidden=True)
+    root = click.Context(group, **group.context_settings)
     index = f"# Commands\n\nEach prints its own page with `--help`.\n\n{listed}"
-    return {f"{FOLDER}/index": index} | {f"{FOLDER}/{name}": _page(*one) for name, one in known.items()}
+    return {f"{FOLDER}/index": index} | {f"{FOLDER}/{name}": _page(root, *one) for name, one in known.items()}
 
 
 def commands(group: click.Group, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -39,8 +40,8 @@ def summary(command: click.Command) -> str:
     return " ".join(inspect.cleandoc(command.help or "").partition("\n\n")[0].split())
 
 
-def _page(words: str, command: click.Command) -> str:
-    context = click.Context(command, info_name=words)
+def _page(root: click.Context, words: str, command: click.Command) -> str:
+    context = click.Context(command, parent=root, info_name=words)  # click keeps the options of help that it finds first
     usage = fenced(" ".join([words, *command.collect_usage_pieces(context)]))
     return f"# `{words}`\n\n{_prose(command.help or '')}\n{usage}\n{_options(command, context)}"
 

@@ -21,7 +21,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from archsim.calibration.constants import default
-from archsim.cost.dispatch import dispatch_clock
+from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
@@ -142,14 +142,15 @@ def test_wider_registers_are_not_slower(cell: dict[str, Any]) -> None:
 
 @given(cell=cells(CPUS))
 def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
-    """A library with a grain gives a narrow product to one thread where there are more of them: there they stay as they are."""
+    """A library with a grain gives a narrow product to one thread where there are more of them, and a pool is woken thread by
+    thread: there they stay as they are."""
     request = make_request(**cell)
     device = request.spec.device
     core, last = device.core, "l2" if device.l3 is None else "l3"
     more = {"core.count": str(int(core.count) + 1), "core.threads": str(int(core.threads) + int(core.threads) // int(core.count))}
     if getattr(device, last).shared_by == core.count:  # one that joins a cache of all, not the first of another
         more[f"{last}.shared_by"] = more["core.count"]
-    threads = request.threads if request.stack.min_rows_per_thread else None
+    threads = request.threads if request.stack.min_rows_per_thread or request.stack.fork_lines else None
     assert run(make_request(**cell, settings=more, threads=threads)).latency_s[0] <= run(request).latency_s[0] * BARRIER
 
 

@@ -222,7 +222,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
          EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
         ("all lanes of an SM clock as one",
-         'constants["energy.clock"] * device.rate.fp32 * volt**2',
+         'constants["energy.clock"] * lanes * volt**2',
          'constants["energy.clock"] * volt**2',
          EQUATIONS + "test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication"),
         ("all architectures of a node are one", "node if own is None else node * own", "node",

@@ -97,6 +97,18 @@ def container(package: Path, tmp_path: Path) -> Container:
     return found
 
 
+def write_predictions(place: Path) -> None:
+    """What the page about predictors calls a file and a command of predictions, and a row that is sent."""
+    (place / "predictions.csv").write_text("id,value\n78cad9bd5ac9,0.118\n", "utf-8")
+    (place / "predict.py").write_text("""import json, sys
+print("id,value")
+for line in sys.stdin:
+    print(json.loads(line)["id"], 0.1, sep=",")
+""", "utf-8")
+    head, row = (ROOT / "reports" / "published" / "networks.csv").read_text("utf-8").splitlines()[:2]
+    (place / "mine.csv").write_text(f"{head}\n{row.replace('nvidia_tx1_wp', 'mine')}\n", "utf-8")
+
+
 def commands(page: str) -> list[list[str]]:
     """The command lines of a page, as words behind `archsim`, in their order."""
     lines = re.findall(r"^(?:    )?(?:\.venv/bin/)?archsim (.+)$", page.replace("\\\n", " "), re.M)
@@ -114,6 +126,8 @@ def test_the_commands_of_a_page_work_in_a_container(container: Container, name: 
         pytest.importorskip("onnxruntime")
         for words in commands(PAGES["measure.md"])[1:2]:
             assert container.archsim(words).returncode == 0
+    if name == "predictors.md":
+        write_predictions(container.work)
     failed = []
     for words in commands(PAGES[name]):
         device = (container.work / "mine.toml").read_bytes() if (container.work / "mine.toml").exists() else b""

@@ -20,7 +20,7 @@ KIB = 1024.0
 def machine(**words: Any) -> Any:
     """Four cores of two registers of four lanes each clock: blocks of 4 x 8 results; caches of 32, 256 and 2048 KiB."""
     core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "registers": 12.0, "fma_latency": 4.0, "fma_ports": 2.0,
-            "assist": 160.0}  # fmt: skip
+            "assist": 160.0, "scalar_ipc": 0.5}  # fmt: skip
     made = {
         "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 8.0,
         "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
@@ -218,13 +218,19 @@ NEAR, FAR = 20.0, 100.0  # ns: two latencies of 40 clocks at 4 GHz, and that of 
 
 def forked(workers: float, threads: float, device: Any = None, **words: float) -> float:
     """Time of a fork and join [ns] of a product with three panels."""
-    of = default().with_values({"cpu.wake_s": 1e-6})
+    of = default().with_values({"cpu.wake_s": 1e-6, "cpu.rouse_clk": 6e3})
     found = team.fork_join(kernel(**words), device or machine(), np.array([workers]), threads, np.array([3.0]), of)
     return number(found) * 1e9
 
 
 def test_a_fork_that_writes_lines_of_each_thread_takes_a_call_and_a_line_for_each() -> None:
     assert forked(4.0, 4.0, forked=8.0) - forked(4.0, 4.0) == pytest.approx(1000 + 8 * 3 * NEAR)
+
+
+def test_threads_that_sleep_are_woken_one_by_one() -> None:
+    """6,000 clocks of a core of 4 GHz, half a Haswell at one clock, for each."""
+    asleep = [forked(n, 4.0, forked=8.0, spin=0.0) - forked(n, 4.0) for n in (1.0, 2.0, 4.0)]
+    assert asleep == pytest.approx([0, 3000 + 8 * NEAR, 3 * (3000 + 8 * NEAR)])
 
 
 def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:

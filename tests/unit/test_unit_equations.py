@@ -14,6 +14,7 @@ from archsim.cost.bounds import BOUNDS, CPU, GPU
 from archsim.cost.cost import Cost, choose
 from archsim.cost.evaluate import gpu_cost
 from archsim.cost.plan import plan_cost
+from archsim.cost.team import dispatch_clock
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
@@ -246,7 +247,7 @@ def test_a_host_dispatches_at_its_turbo_clock_times_its_instructions_per_clock()
                   for part, key, factor in (("clock", "boost", 2.0), ("core", "scalar_ipc", 1.25)))  # fmt: skip
     usual = only(issued(card(), host(), stall="stall.update").issue_s)
     for other, factor in ((fast, 2.0), (wide, 1.25)):
-        assert dispatch.dispatch_clock(other) == pytest.approx(factor * 3.7e9)
+        assert dispatch_clock(other) == pytest.approx(factor * 3.7e9)
         found = issued(card(), other, stall="stall.update")
         assert only(found.issue_s) == pytest.approx(usual / factor)
         assert only(found.stall_s) == pytest.approx(500000 / 3.7e9 / factor)

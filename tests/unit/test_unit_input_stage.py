@@ -10,8 +10,9 @@ import pytest
 
 from archsim.base.errors import ArgumentError, InputError
 from archsim.calibration.constants import default
-from archsim.cost.dispatch import dispatch_clock, feed_time, link_rate
+from archsim.cost.dispatch import feed_time, link_rate
 from archsim.cost.input_stage import InputStage, SampleBatch, core_rate, input_stage, worker_rate
+from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu, Gpu
 from archsim.estimation.estimate import estimate, estimate_of

@@ -9,7 +9,8 @@ import pytest
 
 from archsim.base.errors import ArgumentError
 from archsim.cost.cpu_traffic import core_bandwidth
-from archsim.cost.dispatch import dispatch_clock, feed_time
+from archsim.cost.dispatch import feed_time
+from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
