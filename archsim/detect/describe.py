@@ -26,8 +26,8 @@ SENTENCE = 600  # characters of a sentence of ours, which has some text from out
 KINDS = ("measured", "derived", "datasheet", "sibling", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
 NARROW = {  # products of narrow operands: the flags of which one says that the system lets programs use them
-    "dot.int8_dot": {"avx512_vnni", "avx_vnni", "asimddp"}, "dot.int8_matrix": {"i8mm"}, "dot.bf16_dot": {"avx512_bf16", "bf16"},
-    "dot.bf16_matrix": {"bf16"},
+    "dot.int8_dot": {"avx512_vnni", "avx_vnni"}, "dot.int8_sdot": {"asimddp"}, "dot.int8_matrix": {"i8mm"},
+    "dot.bf16_dot": {"avx512_bf16", "bf16"}, "dot.bf16_matrix": {"bf16"},
     "dot.fp16_lanes": {"avx512_fp16", "asimdhp"}, "tile.int8": {"amx_int8"}, "tile.bf16": {"amx_bf16"},
 }  # fmt: skip
 BOTH_PORTS = 2  # units a core without 512-bit registers in use starts at most

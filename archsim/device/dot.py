@@ -37,11 +37,19 @@ class DotForm:
 
 
 FORMS = {
+    "int8_words": DotForm(precision="int8", depth=2, rows=1, per_lane=2,
+                          doc="int8 widened to 16 bit, by two instructions: one that multiplies and adds neighbours, and an "
+                              "addition (vpmaddwd, vpaddd)"),
     "int8_pairs": DotForm(precision="int8", depth=4, rows=1, per_lane=4,
                           doc="int8 by three instructions: two that multiply and add neighbours, and an addition (vpmaddubsw, "
-                              "vpmaddwd, vpaddd; smull, smlal2, sadalp)"),
+                              "vpmaddwd, vpaddd)"),
+    "int8_mlal": DotForm(precision="int8", depth=4, rows=1, per_lane=4,
+                         doc="int8 by three instructions: two that multiply, and an addition of neighbours (smull, smlal2, "
+                             "sadalp)"),
     "int8_dot": DotForm(precision="int8", depth=4, rows=1, per_lane=4,
-                        doc="four products of int8 for each lane (vpdpbusd of AVX512_VNNI and AVX-VNNI; sdot of FEAT_DotProd)"),
+                        doc="four products of int8 for each lane (vpdpbusd of AVX512_VNNI and AVX-VNNI)"),
+    "int8_sdot": DotForm(precision="int8", depth=4, rows=1, per_lane=4,
+                         doc="four products of int8 for each lane (sdot of FEAT_DotProd)"),
     "int8_matrix": DotForm(precision="int8", depth=8, rows=2, per_lane=8,
                            doc="2 x 8 by 8 x 2 values of int8 in each 128 bit (smmla of FEAT_I8MM)"),
     "int8_tile": DotForm(precision="int8", depth=0, rows=0, per_lane=0, doc="tiles of int8 (AMX-INT8)"),
@@ -64,8 +72,11 @@ def _started(form: str) -> Any:
 class Dot:
     """Products of narrow operands in SIMD registers: instructions of `core.simd` bit per clock; what a core lacks is left out."""
 
+    int8_words: Number | None = _started("int8_words")
     int8_pairs: Number | None = _started("int8_pairs")
+    int8_mlal: Number | None = _started("int8_mlal")
     int8_dot: Number | None = _started("int8_dot")
+    int8_sdot: Number | None = _started("int8_sdot")
     int8_matrix: Number | None = _started("int8_matrix")
     bf16_dot: Number | None = _started("bf16_dot")
     bf16_matrix: Number | None = _started("bf16_matrix")

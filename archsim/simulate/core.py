@@ -23,7 +23,9 @@ SCHEMA = "archsim-core/1"
 X86 = ("AMD", "Intel")  # vendors
 ELEMENTS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}
 WIDE = ("fp64", "fp32")
-PRODUCT = {"pairs": "pairs", "dot": "dot", "matrix": "matrix", "tile": "tile", "lanes": "fma"}  # end of a form -> of a block
+PRODUCT = {  # end of a form -> of a block
+    "pairs": "pairs", "mlal": "pairs", "dot": "dot", "sdot": "dot", "matrix": "matrix", "tile": "tile", "lanes": "fma",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +42,7 @@ class InstructionSet:
     wide: bool = True
 
 
-ARM_FORMS = ("int8_pairs", "int8_dot", "int8_matrix", "bf16_dot", "bf16_matrix", "fp16_lanes")
+ARM_FORMS = ("int8_mlal", "int8_sdot", "int8_matrix", "bf16_dot", "bf16_matrix", "fp16_lanes")
 ISAS = {
     "sse": InstructionSet(width=128, registers=16, fused=False), "avx": InstructionSet(width=256, registers=16, fused=False),
     "avx2": InstructionSet(width=256, registers=16, forms=("int8_pairs", "int8_dot")),

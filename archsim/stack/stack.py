@@ -20,7 +20,8 @@ LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisio
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
-NARROW = ("int8_pairs", "int8_dot", "int8_matrix", "int8_tile", "bf16_dot", "bf16_matrix", "bf16_tile", "fp16_lanes")
+NARROW = ("int8_words", "int8_pairs", "int8_mlal", "int8_dot", "int8_sdot", "int8_matrix", "int8_tile", "bf16_dot", "bf16_matrix",
+          "bf16_tile", "fp16_lanes")  # fmt: skip
 CPU_LOOPS = ("element_wise", "product")  # kinds of parallel loops
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")

@@ -379,6 +379,6 @@ def test_dot_products_that_the_system_hides_from_programs_are_absent(tmp_path: P
     """A virtual machine may run on a core whose tiles it does not pass on."""
     flags = "sse2 avx avx2 fma avx512f avx512_fp16 amx_tile avx512_vnni hypervisor"
     device = spec_of(read_computer(computer(tmp_path, MASKED | {"model": "143", "flags": flags}))).device
-    assert device.forms("int8") == ("int8_pairs", "int8_dot")
+    assert device.forms("int8") == ("int8_words", "int8_pairs", "int8_dot")
     assert device.forms("bf16") == ()
     assert device.forms("fp16") == ("fp16_lanes",)
