@@ -65,7 +65,8 @@ def chains_of(ops: Sequence[BoundOp], rule: FusionRule, training: bool, views: f
         found = [group_of[name] for name in dict.fromkeys(source.get(n, n) for n in op.inputs) if name in group_of]
         home = next((g for g in reversed(found) if role and _joins(op, role, g, found, rule, readers, source)), None)
         if home is None:
-            home = Chain(forward=op.phase == FORWARD, bits=1 << made, size=_size(op), roles=[role or "alone"], members=[op])
+            size = prod(op.shape) if role == PRODUCT else _size(op)  # a product's chain goes through its results alone
+            home = Chain(forward=op.phase == FORWARD, bits=1 << made, size=size, roles=[role or "alone"], members=[op])
             made += 1
             groups.append(home)
         else:

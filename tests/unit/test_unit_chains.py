@@ -58,6 +58,9 @@ CASES = {
                              {"a": "s", "b": "s"}),
     "an intermediate that others read": ([op("relu", "a", "data"), op("sigmoid", "b", "a"), op("conv2d", "c", "a")], "pointwise",
                                          {"b": "a"}),
+    "the epilogue of a product that makes less than it reads": (
+        [op("conv2d", "c", "data", out=["N", 16, 4, 4], stride=[2, 2]), op("batch_norm", "n", "c", out=["N", 16, 4, 4]),
+         op("relu", "r", "n", out=["N", 16, 4, 4])], "aggressive", {"n": "c", "r": "c"}),
     "a product that others read": ([CONV, op("relu", "r", "c"), op("add", "s", "r", "c")], "aggressive", {"r": "s"}),
     "what waits for a product": ([op("relu", "a", "data"), op("conv2d", "c", "a"), op("add", "s", "a", "c")], "pointwise", {}),
 }  # fmt: skip
