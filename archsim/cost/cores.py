@@ -157,7 +157,7 @@ def core_clocks(
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
     per_clock: the same, or that at the rate of a product [OP/clk]
-    second: clocks of a second loop over rows of the result that were just written [clk]
+    second: clocks of a second loop over rows of the result that were just written, `second_clocks` [clk]
 
     A product issues register blocks; adding one to the result in memory takes as long as one more step. An element-wise kernel
     runs the framework's loop, or, where nothing is known of it, arithmetic that is vectorised or one step for each operation.
@@ -187,10 +187,27 @@ def core_clocks(
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     loads = load_clocks(kernels, device)
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
-    second = kernels.rewritten / constants["cpu.vector_flop"]
+    second = second_clocks(kernels, device, constants)
     assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
     return np.asarray(np.where(kernels.matrix > 0, (multiplied / family + loads) * kernels.work + loop + assists,
                                np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
+
+
+def second_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array:
+    """Clocks of a second loop over rows of the result that were just written: activations, scaling back to int8, summed [clk].
+
+    rewritten / (lanes share), [D, V]
+
+    rewritten: arithmetic of that loop [FLOP]; lanes: values of fp32 that the core's units multiply at once [1]
+    share: of its lanes that the loop keeps busy, `cpu.second` [1]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> loop, of = some(rewritten=64.0), {"cpu.second": 0.5}
+    >>> [second_clocks(loop, find(name).device, of).item() for name in ("i7_6700k", "raspberry_pi_4")]
+    [8.0, 32.0]
+    """
+    return np.asarray(kernels.rewritten / (constants["cpu.second"] * device.pipe("fp32")))
 
 
 def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:

@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 
 from archsim.cost.blocking import panel_depth
-from archsim.cost.cores import copy_share
+from archsim.cost.cores import copy_share, second_clocks
 from archsim.cost.cost import family_efficiency, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.narrow import block_lines
@@ -60,7 +60,7 @@ def busiest_clocks(v: CpuVariant, known: Known) -> float | None:
 
 def loops_clocks(v: CpuVariant, on: Simulated) -> tuple[float, float] | None:
     """Clocks of the arithmetic and of the copies of a launch, summed over cores [clk]; None for a kernel without a program."""
-    second = v.of("rewritten") / float(v.terms.constants["cpu.vector_flop"])
+    second = float(second_clocks(v.terms.kernels, v.terms.device, v.terms.constants)[..., v.column].item())
     if v.of("dense") and not v.of("matrix") and v.element == 8 * v.size:  # a product of one row, not packed and not widened
         return _matrix_vector(v, on, v.of("flop") / 2.0, 1.0, v.element) + second, 0.0
     if not v.of("matrix"):
