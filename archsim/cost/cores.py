@@ -11,6 +11,7 @@ from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, overlapped
+from archsim.device.cpu_clock import turbo_knots
 from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
 from archsim.lower.kernel import CpuKernels
@@ -19,21 +20,46 @@ PAGE = 4096.0  # bytes that the system maps at once
 
 
 def active_clock(device: Cpu, awake: Array | float, clock: Array | float) -> Array:
-    """Clock with so many cores awake: from the turbo of one in even steps down to `clock` with all of a socket [Hz].
+    """Clock with so many cores awake: from the turbo of one down to `clock` with all of a socket [Hz].
 
-    clock + max(boost - clock, 0) idle, [D, V]
+    clock + max(boost - clock, 0) room, [D, V]
 
-    idle: room for turbo: 1 with one core awake, 0 with all of a socket
+    room: what of the turbo is left, `turbo_room`: 1 with one core awake, 0 with all of a socket
     awake: cores that are not asleep, [D, V]
     clock: of SIMD code on all cores [Hz], a float or [D, 1]
 
     >>> from types import SimpleNamespace as some
-    >>> cpu = some(core=some(count=16.0, sockets=2.0), clock=some(boost=3.2e9))
+    >>> cpu = some(core=some(count=16.0, sockets=2.0), clock=some(boost=3.2e9, turbo=None))
     >>> active_clock(cpu, 4.5, 2.6e9).item()
     2900000000.0
     """
-    idle = np.maximum(1.0 - (awake - 1.0) / np.maximum(device.core.count / device.core.sockets - 1.0, 1.0), 0.0)
-    return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * idle)
+    return np.asarray(clock + np.maximum(device.clock.boost - clock, 0.0) * turbo_room(device, awake))
+
+
+def turbo_room(device: Cpu, awake: Array | float) -> Array:
+    """What of the turbo of one core is left with so many awake [1].
+
+    (T(awake) - T(per)) / (T(1) - T(per)), [D, V], T the turbo table `clock.turbo`; even steps where none is published
+
+    per: cores of a socket [1], a float or [D, 1]
+    awake: cores that are not asleep, [D, V]
+
+    Tables are of scalar code; that of wider code has lower clocks at its ends and is taken to fall alike.
+
+    >>> from types import SimpleNamespace as some
+    >>> cpu = some(core=some(count=16.0, sockets=2.0), clock=some(turbo="2: 3.4 GHz, 3: 3.2 GHz, 8: 3.0 GHz"))
+    >>> turbo_room(cpu, np.array([1.0, 2.0, 2.5, 3.0, 4.0, 16.0])).round(3).tolist()
+    [1.0, 1.0, 0.75, 0.5, 0.0, 0.0]
+    """
+    per = device.core.count / device.core.sockets
+    even = np.asarray(np.maximum(1.0 - (awake - 1.0) / np.maximum(per - 1.0, 1.0), 0.0))
+    if device.clock.turbo is None:
+        return even
+    cores, clocks = turbo_knots(device.clock.turbo)
+    lowest = np.interp(per, cores, clocks)
+    span = clocks[0] - lowest  # none where a what-if leaves no more cores than run at the highest clock
+    falls = np.maximum(np.interp(awake, cores, clocks) - lowest, 0.0) / np.where(span > 0.0, span, 1.0)
+    return np.asarray(np.where(span > 0.0, falls, even))
 
 
 def busiest_clocks(

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
+from archsim.device.cpu_clock import CpuClock
 from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
-from archsim.device.gpu_power import GpuPower
 from archsim.device.part import (
     Chip,
     Core,
     CpuCache,
-    CpuClock,
     CpuL1,
     CpuL2,
     GpuClock,
@@ -27,6 +26,7 @@ from archsim.device.part import (
     Power,
     Rate,
     Sm,
+    fraction,
     spec,
 )
 from archsim.device.pipeline import CorePipeline, Cracked, Hold, Latency, Port
@@ -166,6 +166,16 @@ class Gpu:
         8.87296
         """
         return 2.0 * self.sm.count * self.pipe(precision) * (self.clock.boost if clock is None else clock)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuPower(Power):
+    """Power limits of a GPU, the line of its voltages where they were read or fitted, and its temperature where it is known."""
+
+    voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
+    voltage_floor: Number | None = fraction("least core voltage over that at the chip's highest clock", low=0.2, optional=True)
+    operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
+    temperature: Number | None = spec(COUNT, "of the chip, in degrees Celsius", low=-50, high=130, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

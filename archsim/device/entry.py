@@ -140,7 +140,9 @@ def quantity(written: str | float, unit: Unit) -> tuple[float | str, str | None]
     (51200000000.0, None)
     """
     if unit.unit == TEXT:
-        return str(written), None if isinstance(written, str) and written.strip() else "must be text"
+        if not isinstance(written, str) or not written.strip():
+            return str(written), "must be text"
+        return written, None if unit.wrong is None else unit.wrong(written)
     if not isinstance(written, str) and unit.unit != COUNT:
         return 0.0, f"the bare number {str(written)[:40]} lacks its unit; write it like \"{_like(written, unit)}\""
     try:

@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.units import COUNT, TEXT, show
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -36,6 +38,7 @@ class Unit:
     product: another value makes another product, whose price nobody knows; False where it says how a product behaves or is used
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
         clock under load, its price), so that a device that inherits states its own or has none
+    wrong: what is the matter with a text that is more than a word, None where nothing is
     """
 
     unit: str
@@ -49,6 +52,7 @@ class Unit:
     cycle: bool = False
     cache: bool = False
     inherited: bool = True
+    wrong: Callable[[str], str | None] | None = None
 
     def problem(self, value: float) -> str | None:
         """Why `value` [base unit] is outside the range of this key; None where it is inside.
@@ -345,18 +349,6 @@ class Core:
     scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=0.001, high=1000)
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
     assist: Number | None = cycles("microcode for a multiplication with a subnormal operand; none: not known", optional=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CpuClock:
-    """Core clocks. `simd` and `simd512` hold where every core runs dense code of that width."""
-
-    base: Number = hertz("rated base clock", informational=True)
-    boost: Number = hertz("one active core")
-    all_core: Number = hertz("all cores active, scalar code; the uncore is taken to run no faster")
-    simd: Number = hertz("all cores active, dense 256-bit (AVX2; 128-bit where that is the widest) code")
-    simd512: Number | None = hertz("all cores active, dense 512-bit code", optional=True)
-    silicon: Number | None = hertz("highest clock of any chip with this core and process, where higher", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

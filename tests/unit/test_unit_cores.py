@@ -22,7 +22,7 @@ def machine(**words: Any) -> Any:
     core = {"count": 4.0, "threads": 8.0, "sockets": 1.0, "simd": 128.0, "registers": 12.0, "fma_latency": 4.0, "fma_ports": 2.0,
             "assist": 160.0, "scalar_ipc": 0.5}  # fmt: skip
     made = {
-        "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9), "pipe": lambda precision: 8.0,
+        "core": Some(**core | words.pop("core", {})), "clock": Some(boost=4e9, turbo=None), "pipe": lambda precision: 8.0,
         "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
         "l3": Some(size=2048 * KIB, ways=16.0, shared_by=4.0, latency=40.0), "memory": Some(latency=100e-9), "pipeline": None,
     }  # fmt: skip
