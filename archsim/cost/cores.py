@@ -42,6 +42,7 @@ def turbo_room(device: Cpu, awake: Array | float) -> Array:
     (T(awake) - T(per)) / (T(1) - T(per)), [D, V], T the turbo table `clock.turbo`; even steps where none is published
 
     per: cores of a socket [1], a float or [D, 1]
+    evenly: what is left after even steps from one core to all of a socket [1]
     awake: cores that are not asleep, [D, V]
 
     Tables are of scalar code; that of wider code has lower clocks at its ends and is taken to fall alike.
@@ -52,14 +53,14 @@ def turbo_room(device: Cpu, awake: Array | float) -> Array:
     [1.0, 1.0, 0.75, 0.5, 0.0, 0.0]
     """
     per = device.core.count / device.core.sockets
-    even = np.asarray(np.maximum(1.0 - (awake - 1.0) / np.maximum(per - 1.0, 1.0), 0.0))
+    evenly = np.asarray(np.maximum(1.0 - (awake - 1.0) / np.maximum(per - 1.0, 1.0), 0.0))
     if device.clock.turbo is None:
-        return even
+        return evenly
     cores, clocks = turbo_knots(device.clock.turbo)
     lowest = np.interp(per, cores, clocks)
     span = clocks[0] - lowest  # none where a what-if leaves no more cores than run at the highest clock
     falls = np.maximum(np.interp(awake, cores, clocks) - lowest, 0.0) / np.where(span > 0.0, span, 1.0)
-    return np.asarray(np.where(span > 0.0, falls, even))
+    return np.asarray(np.where(span > 0.0, falls, evenly))
 
 
 def busiest_clocks(

@@ -30,7 +30,7 @@ def cpu(name: str) -> Cpu:
     ],
 )  # fmt: skip
 def test_what_is_no_table_is_refused_with_its_key(written: str, said: str) -> None:
-    with pytest.raises(InputError, match="clock.turbo") as refused:
+    with pytest.raises(InputError, match=r"clock\.turbo") as refused:
         find("i7_6700k").with_settings({"clock.turbo": written})
     assert said in str(refused.value)
 
