@@ -40,7 +40,7 @@ def processor(**words: Any) -> Any:
     core = {"count": 4.0, "threads": 8.0, "sockets": 2.0, "simd": 128.0, "registers": 12.0, "link": 8e9}
     made = {
         "core": Some(**core | words.pop("core", {})), "l1": Some(size=32 * KIB, ways=8.0), "l2": Some(size=256 * KIB, ways=4.0),
-        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=2.0), "clock": Some(boost=4e9),
+        "l3": Some(size=2048 * KIB, ways=16.0, shared_by=2.0), "clock": Some(boost=4e9, turbo=None),
     }  # fmt: skip
     return Some(**{**made, **words})
 
