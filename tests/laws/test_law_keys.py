@@ -40,6 +40,7 @@ CELLS: dict[str, list[Cell]] = {
         ("alexnet", "xeon_platinum_8480", "ideal", 4, "bf16"), ("alexnet", "xeon_platinum_8480", "ideal", 4, "fp16"),
         ("alexnet", "xeon_platinum_8480", "onnxruntime-cpu", 1, "int8"), ("alexnet", "epyc_9654", "ideal", 4, "bf16"),
         ("alexnet", "i9_10980xe", "ideal", 4, "int8"), ("alexnet", "i7_6700k", "ideal", 4, "int8"),
+        ("alexnet", "i7_6700k", "tflite-cpu", 1, "int8"), ("alexnet", "cortex_a72_rpi4", "ncnn-cpu", 1, "int8"),
         ("alexnet", "graviton3", "ideal", 4, "int8"), ("alexnet", "graviton3", "ideal", 4, "bf16"),
         ("fcn_s", "i7_3820", "tensorflow-eigen", 4, "fp32"),
     ],
