@@ -20,6 +20,7 @@ from archsim.cli.vocabulary import HWS, boundary_options, csv_option, html_optio
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
+    from archsim.study.stack_change import StackChange
 
 
 class CriterionOption(click.Option):
@@ -95,26 +96,28 @@ def command(
             moved = field.mixed if copies is None else copies
             curves = [field.over(name, batches, moved, correlation, tell) for name in nets]
     if len(batches) < 2:
-        _show(found, as_json, as_csv, html)
-        if not as_json and not as_csv:
-            _show_stacks(field, nets, batches[0] if batches else None, layers)
+        batch = batches[0] if batches else None
+        changes: list[StackChange] = []
+        if html is not None or not as_csv:
+            for name, one in zip(nets, found, strict=True):
+                changes += _stack_changes(field, name, one, batch)
+        _show(found, changes, as_json, as_csv, html, layers)
     else:
         _show_curves(field, curves, as_json, as_csv, html)
 
 
-def _show_stacks(field: ComparedDevices, nets: Sequence[str], batch: int | None, layers: bool) -> None:
-    """Where one device has several stacks, each of them against the first."""
-    named = [entrant for entrant in field.entrants if entrant.stack is not None]
+def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int | None) -> list[StackChange]:
+    """Where one device has several stacks that run the network, each of them against the first."""
+    ran = {one.estimate.stack for one in c.all}
+    named = [entrant for entrant in field.entrants if entrant.stack is not None and entrant.stack_id in ran]
     if len(named) < 2 or len({entrant.name for entrant in named}) > 1:
-        return
-    from archsim.report.stack_change import stack_change_text
+        return []
     from archsim.study.stack_change import stack_change
 
-    first = named[0]
-    for net in nets:
-        for other in named[1:]:
-            change = stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **field.arguments)
-            say("\n" + stack_change_text(change, layers))
+    first, *others = named
+    return [
+        stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **field.asked(first)) for other in others
+    ]
 
 
 def _check_criterion(by: str) -> None:
@@ -126,7 +129,10 @@ def _check_criterion(by: str) -> None:
         raise UnknownName("criterion", by, known, hint=f"--by is one of {', '.join(known)}")
 
 
-def _show(found: Sequence[Comparison], as_json: bool, as_csv: bool, html: OutputFile | None) -> None:
+def _show(
+    found: Sequence[Comparison], changes: Sequence[StackChange], as_json: bool, as_csv: bool, html: OutputFile | None,
+    layers: bool,
+) -> None:  # fmt: skip
     import json
 
     from archsim.report.compare import comparisons_text
@@ -136,14 +142,18 @@ def _show(found: Sequence[Comparison], as_json: bool, as_csv: bool, html: Output
     if html is not None:
         from archsim.report.compare_page import comparisons_page
 
-        write(html, comparisons_page(found))
+        write(html, comparisons_page(found, changes))
     if as_json:
-        click.echo(json.dumps(comparison_record(found), indent=2, allow_nan=False))
+        click.echo(json.dumps(comparison_record(found, changes), indent=2, allow_nan=False))
     elif as_csv:
         excluded = [(c.network, one) for c in found for one in c.excluded]
         click.echo(comparison_csv([x for c in found for x in c.all], excluded, found[0].workload), nl=False)
     else:
         say(comparisons_text(found))
+        for change in changes:
+            from archsim.report.stack_change import stack_change_text
+
+            say("\n" + stack_change_text(change, layers))
     _leave_if_none([bool(c.contenders) for c in found])
 
 

@@ -13,6 +13,7 @@ from archsim.study.contender import Contender, job_totals
 from archsim.study.correlation import pair_correlation
 from archsim.study.difference import differences
 from archsim.study.ranking import Ranking
+from archsim.study.stack_change import StackChange
 from archsim.study.usage import Workload
 
 CURVES_SCHEMA = "archsim-curves/1"
@@ -25,16 +26,19 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def comparison_record(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
-    """The estimates, each with its price, costs, and place in every ranking; those that cannot run have `cannot_run` only."""
-    return [row for c in comparisons for row in _rows(c)]
+def comparison_record(comparisons: Sequence[Comparison], changes: Sequence[StackChange] = ()) -> list[dict[str, Any]]:
+    """The estimates, each with its price, costs, place in every ranking, and the change from the first of several stacks to its
+    own, null without; those that cannot run have `cannot_run` only.
+    """
+    known = {(change.network, change.after): asdict(change) for change in changes}
+    return [row for c in comparisons for row in _rows(c, known)]
 
 
-def _rows(c: Comparison) -> list[dict[str, Any]]:
+def _rows(c: Comparison, changes: Mapping[tuple[str, str], dict[str, Any]]) -> list[dict[str, Any]]:
     besides = besides_record(c.all)
     rows = [
         record(x.estimate) | own(x, c.workload) | {"ranking": _places(x, c.rankings), "besides_the_device": besides}
-        | {"hardware_name": x.full_name}
+        | {"hardware_name": x.full_name, "stack_change": changes.get((x.estimate.network, x.estimate.stack))}
         for x in c.all
     ]  # fmt: skip
     return rows + [{"network": c.network} | excluded_record(one) for one in c.excluded]

@@ -28,6 +28,7 @@ from archsim.report.compare_curves import (
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, usage_notes
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, table, text, words
+from archsim.report.stack_change_section import stack_change_section
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.report.text import rate_unit
 from archsim.study.comparison import Comparison, CurveComparison, Excluded
@@ -35,14 +36,20 @@ from archsim.study.contender import Contender
 from archsim.study.crossover import Payoff
 from archsim.study.crosstable import CrossTable, by_network, by_stack
 from archsim.study.ranking import Ranking
+from archsim.study.stack_change import StackChange
 from archsim.study.usage import Workload
 
 MOST_COLOURED = 8  # lines of a chart; of more, those that are the best at some batch have a colour
 
 
-def comparisons_page(comparisons: Sequence[Comparison]) -> str:
-    """Devices at one batch, network by network: times with intervals, places by each criterion, costs, and who is left out."""
-    sections = [part for i, c in enumerate(comparisons) for part in _comparison(c, i)]
+def comparisons_page(comparisons: Sequence[Comparison], changes: Sequence[StackChange] = ()) -> str:
+    """Devices at one batch, network by network: times with intervals, places by each criterion, costs, who is left out, and
+    `changes` from one stack to another.
+    """
+    sections = []
+    for i, c in enumerate(comparisons):
+        sections += _comparison(c, i)
+        sections += [stack_change_section(change) for change in changes if change.network == c.network]
     across = by_network(comparisons)
     if across is not None:
         sections.append(_cross(across))

@@ -71,7 +71,10 @@ def serve_llm() -> Schema:
 
 def compare() -> Schema:
     """`archsim compare --json`."""
-    row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides())}))
+    from archsim.study.stack_change import StackChange
+
+    row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides()),
+                                    "stack_change": or_null(schema_of(StackChange))}))  # fmt: skip
     return {"description": "For each device an estimate with its price, costs and places; then those that cannot run it.",
             **listed(either(row, merged(table({"network": TEXT}), _excluded())))}  # fmt: skip
 

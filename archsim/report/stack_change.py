@@ -29,15 +29,20 @@ def stack_change_text(c: StackChange, every: bool = False) -> str:
         mark = f" [{numbers.setdefault(c.tf32_source, len(numbers) + 1)}]" if c.tf32_source else ""
         parts.append(f"tf32: with every product in fp32 {clean(c.before)} takes {show(c.fp32_s, 's', 3)}, "
                      f"{c.fp32_s / c.before_s:.2f} times as long{mark}")  # fmt: skip
-    shown = list(c.layers) if every else sorted(c.layers, key=lambda one: -abs(one.before_s - one.after_s))[:MOST]
-    order = {one.layer: i for i, one in enumerate(c.layers)}
-    lines = [_line(one) for one in sorted(shown, key=lambda one: order[one.layer])]
+    shown = c.layers if every else changed_most(c)
+    lines = [_line(one) for one in shown]
     left = len(c.layers) - len(shown)
     parts.append(table(("kernel of", "with", "kind", "before", "after", "saved"), lines, left=3)
                  + (f"\n{left} more change less; --layers prints all" if left else ""))  # fmt: skip
     if numbers:
         parts.append("\n".join(["Sources", *(clean(f"  [{number}] {source}") for source, number in numbers.items())]))
     return "\n\n".join(parts)
+
+
+def changed_most(c: StackChange) -> tuple[LayerChange, ...]:
+    """The layers whose time changes most, in the order of the network."""
+    found = sorted(range(len(c.layers)), key=lambda i: -abs(c.layers[i].before_s - c.layers[i].after_s))
+    return tuple(c.layers[i] for i in sorted(found[:MOST]))
 
 
 def _line(one: LayerChange) -> tuple[str, ...]:

@@ -127,8 +127,11 @@ class ComparedDevices:
 
     def request(self, net: str, entrant: Entrant, batch: int | None) -> Request:
         """What one entrant is asked."""
-        threads = self._threads if entrant.spec.kind == "cpu" else None
-        return make_request(net, entrant.name, batch=batch, threads=threads, stack=entrant.stack, **self.arguments)
+        return make_request(net, entrant.name, batch=batch, stack=entrant.stack, **self.asked(entrant))
+
+    def asked(self, entrant: Entrant) -> dict[str, Any]:
+        """The arguments of one entrant besides network, batch and stack."""
+        return {**self.arguments, "threads": self._threads if entrant.spec.kind == "cpu" else None}
 
     def contender(self, net: str, entrant: Entrant, batch: int | None, copies: bool) -> Contender:
         """The estimate of one entrant, with its price. Raises what `make_request` raises."""

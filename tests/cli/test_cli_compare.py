@@ -266,3 +266,28 @@ def test_the_page_shows_energy_price_and_what_was_measured(cli: Any, tmp_path: P
     measured = [trace for trace in charts["times-0"] if trace.get("name") == "measured"]
     assert [len(trace["x"]) for trace in measured] == [1]
     assert "published measurement of the same cell" in body
+
+
+def test_two_stacks_on_one_device_are_set_against_each_other_in_every_form(cli: Any, tmp_path: Path) -> None:
+    words = ("compare", "--net", "resnet_18", "--hw", "a100_sxm4_40gb", "--batch", "8", "--stack", "pytorch-2,pytorch-2-inductor")
+    page = tmp_path / "stacks.html"
+    rows = {row["stack"]: row for row in json.loads(cli(*words, "--json", "--html", str(page)).out)}
+    change = rows["pytorch-2-compile"]["stack_change"]
+    assert rows["pytorch-2"]["stack_change"] is None
+    assert change["before_s"] == pytest.approx(rows["pytorch-2"]["latency_s"])
+    assert change["after_s"] == pytest.approx(rows["pytorch-2-compile"]["latency_s"])
+    assert sum(step["saved_s"] for step in change["steps"]) == pytest.approx(change["before_s"] - change["after_s"])
+    body = page.read_text("utf-8")
+    assert "From pytorch-2 to pytorch-2-compile, layer by layer" in body
+    section = body[body.index("layer by layer</h2>") :]
+    for name in (*(step["title"] for step in change["steps"]), *(layer["layer"] for layer in change["layers"])):
+        assert f"<td>{name}</td>" in section or f'<td class="long">{name}</td>' in section, name
+    single = json.loads(cli(*words[:-1], "pytorch-2", "--json").out)
+    assert [row["stack_change"] for row in single] == [None]
+
+
+def test_the_change_of_a_stack_has_the_threads_that_were_asked_for(cli: Any) -> None:
+    words = ("compare", "--net", "alexnet", "--hw", "i7_6700k", "--stack", "caffe-openblas,intel-mkl", "--threads", "2", "--json")
+    first, second = sorted(json.loads(cli(*words).out), key=lambda row: row["stack_change"] is not None)
+    assert second["stack_change"]["before_s"] == pytest.approx(first["latency_s"])
+    assert second["stack_change"]["after_s"] == pytest.approx(second["latency_s"])
