@@ -24,6 +24,7 @@ SOUND: dict[str, list[str]] = mutate.VALUES["sound"]
 LEFT_OUT = {"measure", "calibrate", "doctor", "study", "simulate kernels", "ui"}  # take minutes, or serve; tests have cases
 SLOW = {("--fidelity", "cycle")}
 NEVER = {"--freeze", "--folds", "--cross-validate", "--probe", "--scheduler", "--workers", "--gpu", "--check", "--intervals"}
+NEVER |= {"--site"}  # three hundred pages take longer than a case may
 FILES = ("n.jsonl", "tiny.jsonl", "m.csv", "c.toml", "t.din", "a.csv", "p.csv", "d.toml")
 
 
