@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.cost.blocking import library_rate
 from archsim.cost.by_clock import power_by_clock
 from archsim.cost.cores import copy_clocks
+from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.switched import mac_energy
 from archsim.cost.units import unit_power
@@ -87,3 +89,34 @@ def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> Non
 
     assert clocks(late, "int8_tile") == clocks(device, "int8_tile")
     assert clocks(late, "int8_dot") > 10.0 * clocks(device, "int8_dot")
+
+
+def test_blocks_of_narrow_products_end_with_fewer_lines_and_with_a_single_column() -> None:
+    """30 lines are two blocks of 14 and 2 more, 112 columns three pairs of registers and 1 more; two instructions a clock."""
+    device = catalog.find("xeon_platinum_8480").device
+    assert isinstance(device, Cpu)
+    product = Some(m=30.0, n=112.0, k=64.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
+                   operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))  # fmt: skip
+    whole, beyond = 2 * (3 * 14 + 7), 3 * 4 + 4  # clocks of a step; two lines wait four for their sums
+    assert narrow_clocks(product, device, 128.0, "int8_dot").item() == (whole + beyond) * (64 / 4 + 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("precision", "times"), [("fp32", 4.0), ("tf32", 2.0), ("bf16", 1.0), ("fp8", 0.5), ("int8", 0.5)])
+def test_a_tensor_core_spends_energy_in_proportion_to_the_width_of_an_operand(precision: str, times: float) -> None:
+    rate = replace(gpu().rate, **{f"tensor_{precision}": 1e14})
+    constants = CONSTANTS.with_values({"energy.clock": 0.2, "energy.tensor": 0.3})
+    found = mac_energy(replace(gpu(), rate=rate), precision, np.ones(1), np.ones(1), constants)
+    assert found.item() == pytest.approx(0.8 * 0.3 * times)
+
+
+def test_a_convolution_whose_words_are_widened_takes_the_runs_of_a_direct_one() -> None:
+    device = catalog.find("epyc_9655").device
+    assert isinstance(device, Cpu)
+    usual = {"m": 14.0, "n": 64.0, "k": 9.0, "count": 1.0, "packed": 0.0, "depthwise": 1.0, "simd": np.inf, "fused": 1.0,
+             "operand_a": 4.0, "matrix": 1.0}  # fmt: skip
+    along = {"pixels": 3.0, "runs": 8.0, "run": 6.0, "taps": 9.0, "edges": 0.0, "edge_taps": 0.0, "depth": 16.0, "deep": 0.0,
+             "channels": 64.0, "block": 4.0}  # fmt: skip
+    runs = Some(**usual | dict.fromkeys(RUNS, 0.0) | along)
+    wide = library_rate(runs, device, "fp32")  # type: ignore[arg-type]
+    found = narrow_clocks(runs, device, np.asarray(64.0), "int8_dot")  # type: ignore[arg-type]
+    assert found.item() == direct_clocks(runs, device, wide).item() > 0.0  # type: ignore[arg-type]

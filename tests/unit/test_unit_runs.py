@@ -92,6 +92,13 @@ def test_a_single_pixel_takes_all_its_registers_or_a_latency(registers: float) -
     assert run_clocks(Some(pixels=3.0, run=1.0), cpu, 16.0, registers).item() == max(registers, 4.0)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("pixels", "clocks"), [(3.0, 12.0), (8.0, 32.0), (9.0, 36.0), (10.0, 40.0)])
+def test_pixels_of_four_registers_take_a_clock_for_each(pixels: float, clocks: float) -> None:
+    cpu = devices.find("epyc_9655").device
+    assert run_clocks(Some(pixels=3.0, run=pixels), cpu, 16.0, 4.0).item() == clocks  # type: ignore[arg-type]
+    assert run_clocks(Some(pixels=3.0, run=pixels), cpu, 8.0, 4.0).item() == 2 * clocks  # type: ignore[arg-type]
+
+
 def test_an_edge_that_comes_first_waits_for_its_filters_as_well() -> None:
     """A visit of one channel: three taps of six pixels, 12 clocks each, and two taps of one at either edge, 4 clocks each."""
     cpu = devices.find("epyc_9655").device

@@ -13,6 +13,7 @@ from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
 from archsim.cli.main import group
 from archsim.cost.evaluate import tpu_cost
+from archsim.cost.roofline import units
 from archsim.device.catalog import find, names
 from archsim.device.device import Tpu
 from archsim.device.spec import keys
@@ -206,3 +207,10 @@ def test_every_number_of_a_tpu_moves_a_prediction() -> None:
         request = make_request(net, "tpu_v1", **how)
         before, after = (run(with_spec(request, one)) for one in (spec, spec.with_values({key: value})))
         assert any(getattr(before, name)[0] != getattr(after, name)[0] for name in ("latency_s", "total_energy_j")), key
+
+
+def test_the_roofline_counts_the_cells_of_all_arrays() -> None:
+    assert units(find("tpu_v1").device, 1) == 256 * 256
+    array = find("tpu_v3").device
+    assert isinstance(array, Tpu)
+    assert units(array, 1) == array.array.count * 128 * 128 > 128 * 128
