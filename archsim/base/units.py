@@ -118,17 +118,27 @@ def parse_share(text: str) -> float:
     return parse(bare.removesuffix("%"), COUNT) * (0.01 if bare.endswith("%") else 1.0)
 
 
+def grouped(value: float, digits: int = 4) -> str:
+    """A number of so many digits without a prefix, thousands apart, as people write it.
+
+    >>> grouped(30144.6), grouped(1958.3, 3), grouped(46.758)
+    ('30,140', '1,960', '46.76')
+    """
+    return f"{float(f'{value:.{digits}g}'):,.15g}"
+
+
 def show(value: float, unit: str, digits: int = 4) -> str:
     """`value` (in base `unit`) for people, with the decimal prefix that leaves 1 to 999 before the point.
 
-    >>> show(3.365e11, "B/s"), show(0.00213, "s"), show(2**31, "B"), show(24, "1")
-    ('336.5 GB/s', '2.13 ms', '2.147 GB', '24')
+    >>> show(3.365e11, "B/s"), show(0.00213, "s"), show(2**31, "B"), show(24, "1"), show(9999.9, "1")
+    ('336.5 GB/s', '2.13 ms', '2.147 GB', '24', '10,000')
     """
     if unit in (COUNT, TEXT):
-        return f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+        rounded = f"{value:.{digits}g}"
+        return rounded if abs(float(rounded)) < 10**digits else f"{value:,.0f}"
     decimal, _ = UNITS[unit]
     if not decimal or value == 0:
-        return f"{value:.{digits}g} {unit}"
+        return f"{grouped(value, digits)} {unit}"
     return _with_prefix(value, unit, digits)
 
 

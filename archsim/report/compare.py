@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import COUNT, show
+from archsim.base.units import COUNT, grouped, show
 from archsim.report.compare_cost import cost_text, workload_text
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text
 from archsim.report.text import clean, rate_unit, table
@@ -64,7 +64,7 @@ def _side_by_side(contenders: Sequence[Contender]) -> str:
         low, high = c.latency_interval_s
         rows.append(
             (clean(c.device_name), r.stack, show(r.clock_hz, "Hz", 3), show(c.latency_s, "s", 3),
-             f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{c.latency_s / fastest:.2f}x", f"{c.throughput_per_s:.4g}",
+             f"{show(low, 's', 3)} to {show(high, 's', 3)}", f"{c.latency_s / fastest:.2f}x", grouped(c.throughput_per_s),
              show(r.power_w, "W", 3), show(c.energy_j, "J", 3), f"{c.throughput_per_w:.3g}", price_text(c.price),
              r.limited_by, show(r.memory_bytes, "B", 3), _errors(c))
         )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.report import figures
 from archsim.report.markup import label, text
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
@@ -60,7 +60,7 @@ def _prices(c: Comparison, i: int) -> str:
     unit = rate_unit(known[0][0].estimate)
     series = [
         Series(name=x.name, x=[price], y=[x.throughput_per_s], mode="markers",
-               notes=[f"{label(x.name)}<br>{price:,.0f} USD, {x.throughput_per_s:.4g} {unit}"])
+               notes=[f"{label(x.name)}<br>{price:,.0f} USD, {grouped(x.throughput_per_s)} {unit}"])
         for x, price in known
     ]  # fmt: skip
     chart = lines(series, PlotAxis(title="price", unit="USD"), PlotAxis(title="speed", unit=unit), height=360)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from archsim.base.units import COUNT, show
+from archsim.base.units import COUNT, grouped, show
 from archsim.report import figures
 from archsim.report.compare import criterion_unit, precisions
 from archsim.report.compare_charts import comparison_charts
@@ -204,7 +204,7 @@ def _devices(contenders: Sequence[Contender]) -> str:
     rate = rate_unit(contenders[0].estimate)
     rows = [
         (words(c.device_name), words(c.estimate.stack), number(c.estimate.clock_hz, "Hz"), number(c.latency_s, "s"),
-         TableCell(body=f"{c.throughput_per_s:.4g}", value=c.throughput_per_s, style="num"), number(c.estimate.power_w, "W"),
+         TableCell(body=grouped(c.throughput_per_s), value=c.throughput_per_s, style="num"), number(c.estimate.power_w, "W"),
          number(c.energy_j, "J"), number(c.estimate.memory_bytes, "B"), words(price_text(c.price)))
         for c in contenders
     ]  # fmt: skip

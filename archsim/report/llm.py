@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.generation.estimate import SCHEMA, GenerationEstimate
 from archsim.report.markup import text as markup
 from archsim.report.text import clean, table
@@ -44,7 +44,7 @@ def figures_of(found: GenerationEstimate) -> list[tuple[str, str, str]]:
          f"{limits['prefill']}"),
         ("time per token", _between(found.tpot_s, found.tpot_interval_s, "s"), f"limited by {limits['decode']}"),
         ("end to end", _between(found.e2e_s, found.e2e_interval_s, "s"), ""),
-        ("throughput", f"{found.tokens_per_s:,.4g} tokens/s", f"{found.total_tokens_per_s:,.4g} with prompts"),
+        ("throughput", f"{grouped(found.tokens_per_s)} tokens/s", f"{grouped(found.total_tokens_per_s)} with prompts"),
         ("energy per token", _between(found.energy_per_token_j, found.energy_per_token_interval_j, "J"),
          f"{show(found.power_w, 'W', 3)} on average, {'all devices' if found.devices > 1 else 'the board'}"),
         ("largest batch", f"{found.max_batch}", f"of {found.input + found.output} tokens"),

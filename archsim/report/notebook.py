@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archsim.base.units import show, show_capacity
+from archsim.base.units import grouped, show, show_capacity
 from archsim.estimation.result import Estimate
 from archsim.report.markup import text
 from archsim.report.notebook_pictures import bar, scatter, stripe
@@ -65,7 +65,7 @@ def _measured(e: Estimate) -> list[tuple[str, str]]:
 def comparison_table(c: Comparison) -> str:
     """The devices in the order of the first ranking, then those that cannot hold or run the work."""
     rows = [
-        (x.name, x.estimate.stack, show(x.latency_s, "s", 3), f"{x.throughput_per_s:.4g} {rate_unit(x.estimate)}",
+        (x.name, x.estimate.stack, show(x.latency_s, "s", 3), f"{grouped(x.throughput_per_s)} {rate_unit(x.estimate)}",
          show(x.estimate.power_w, "W", 3), show(x.energy_j, "J", 3), x.estimate.limited_by, "yes" if x.fits else "NO")
         for x in c.all
     ]  # fmt: skip

@@ -57,7 +57,7 @@ document.querySelectorAll("button.opens").forEach(function (button) {
 var DARK = { "#ffffff": "#14181d", "#1d2530": "#e6eaee", "#5b6673": "#a9b3be", "#e3e7ec": "#2c343d", "#b8c0ca": "#5c6875",
   "#c9d0d8": "#46505b", "#a3adb8": "#7b8692", "#eef3f7": "#1f262e", "#9cc5dd": "#2f6583", "#0072b2": "#3a9fdc", "#8c510a": "#c98a4b",
   "#6a3d9a": "#a983cf", "#b15928": "#cf7d4e" };
-var LEAST = 600;  // width of a chart [px]; a narrower page scrolls it
+var LEAST = 350;  // width of a chart [px]; a narrower page scrolls it
 var charts = Array.from(document.querySelectorAll(".chart[data-width]"));
 var dark = window.matchMedia("(prefers-color-scheme: dark)");
 
@@ -81,7 +81,25 @@ function fitted(figure, width) {
     layout.yaxis.ticktext = names.map(function (name) { return name.length > 18 ? name.slice(0, 17) + "…" : name; });
     margin.l = 150;
   }
+  if (width < 600) { narrowed(layout, margin, width); }
   return figure;
+}
+
+// On a phone a legend in the chart moves below it, and marks of an axis keep apart.
+function narrowed(layout, margin, width) {
+  var legend = layout.legend || {}, axis = layout.xaxis || {};
+  if (layout.showlegend && legend.y === 0) {
+    layout.legend = Object.assign({}, legend, { orientation: "h", x: 0, xanchor: "left", y: 0, yanchor: "top" });
+    margin.b = (margin.b || 40) + 30;
+    layout.height += 30;
+  }
+  if (!axis.ticktext || axis.ticktext.length < 2) { return; }
+  var longest = Math.max.apply(null, axis.ticktext.map(function (one) { return one.length; }));
+  var most = Math.max(Math.floor((width - (margin.l || 0) - (margin.r || 0)) / (7 * longest + 12)), 1);
+  var step = Math.ceil(axis.ticktext.length / most), first = Math.max(axis.tickvals.indexOf(0), 0) % step;
+  var stays = function (_, i) { return i % step === first; };
+  axis.tickvals = axis.tickvals.filter(stays);
+  axis.ticktext = axis.ticktext.filter(stays);
 }
 
 function draw(chart, isDark, room) {

@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict
 from typing import Any
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.report.text import clean
 from archsim.simulate.interval import BatchMean
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, Serving
@@ -45,12 +45,12 @@ def serving_lines(s: Serving) -> tuple[str, list[tuple[str, str]]]:
 def _rates(s: Serving) -> list[tuple[str, str]]:
     rows = []
     if s.rate_per_s is not None:
-        rows.append(("arrivals", f"{s.rate_per_s:.4g} requests/s, {s.requests:,} of them"))
+        rows.append(("arrivals", f"{grouped(s.rate_per_s)} requests/s, {s.requests:,} of them"))
     if s.scenario in ("Server", "Offline"):
-        rows.append(("capacity", f"{s.capacity_per_s:.4g} requests/s in full batches"))
+        rows.append(("capacity", f"{grouped(s.capacity_per_s)} requests/s in full batches"))
     if s.highest_rate_per_s is not None and s.bound_s is not None:
         bound = show(s.bound_s, "s", 3)
-        found = (f"{s.highest_rate_per_s:.4g} requests/s keep p99 within {bound}" if s.highest_rate_per_s > 0 else
+        found = (f"{grouped(s.highest_rate_per_s)} requests/s keep p99 within {bound}" if s.highest_rate_per_s > 0 else
                  f"none keeps p99 within {bound}: a single request takes longer")  # fmt: skip
         rows.append(("highest rate", found))
     if not s.stable and s.rate_per_s is not None:
@@ -63,7 +63,7 @@ def _use(s: Serving) -> list[tuple[str, str]]:
         return []
     each = "one device" if s.devices == 1 else f"{s.devices} devices"
     return [
-        ("throughput", f"{s.throughput_per_s:.4g} samples/s, {s.mean_batch:.3g} in a batch"),
+        ("throughput", f"{grouped(s.throughput_per_s)} samples/s, {s.mean_batch:.3g} in a batch"),
         ("utilisation", f"{100 * s.utilisation:.1f} % of the time of {each}"),
         ("energy", f"{show(s.energy_per_request_j, 'J', 3)} per sample, idle time included; {show(s.power_w, 'W', 3)}"),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.report.text import clean, table
 from archsim.simulate.serve_llm import SCHEMA, LatencySpread, TextServing
 
@@ -18,7 +18,7 @@ def serving_llm_json(found: TextServing) -> str:
 def serving_llm_text(found: TextServing) -> str:
     """Heading, latencies, rates, and what was assumed."""
     many = f"{found.servers} servers, reading and generating apart, " if found.split else ""
-    rate = "all at once" if found.rate_per_s is None else f"{found.rate_per_s:.4g} requests/s"
+    rate = "all at once" if found.rate_per_s is None else f"{grouped(found.rate_per_s)} requests/s"
     rate = rate if found.seed is not None else "recorded"
     head = (f"{found.network} on {found.devices} x {found.hardware_name} with {found.engine}: {many}{found.requests:,} requests, "
             f"{rate}, {found.input_tokens:,} + {found.output_tokens:,} tokens")  # fmt: skip
@@ -27,8 +27,8 @@ def serving_llm_text(found: TextServing) -> str:
                ("end to end", found.e2e_s))  # fmt: skip
     rows = [(name, *_cells(one)) for name, one in spreads if one is not None]
     lines = [
-        ("throughput", f"{found.tokens_per_s:,.4g} tokens/s ({found.total_tokens_per_s:,.4g} with prompts), "
-                       f"{found.requests_per_s:.4g} requests/s over {show(found.duration_s, 's', 4)}"),
+        ("throughput", f"{grouped(found.tokens_per_s)} tokens/s ({grouped(found.total_tokens_per_s)} with prompts), "
+                       f"{grouped(found.requests_per_s)} requests/s over {show(found.duration_s, 's', 4)}"),
         ("at once", f"{found.running} requests at most, {found.preemptions} put back; the cache holds {found.cache_tokens:,} "
                     "tokens"),
         ("busy", f"{busy} of the time; limited by {found.limited_by}"),
@@ -36,7 +36,8 @@ def serving_llm_text(found: TextServing) -> str:
     ]  # fmt: skip
     if found.goodput_per_s is not None and found.kept is not None:
         within = ", ".join(f"{name} {show(most, 's', 3)}" for name, most in found.limits_s.items())
-        lines.insert(1, ("goodput", f"{found.goodput_per_s:.4g} requests/s within {within}: {100 * found.kept:.1f} % of all"))
+        kept = f"{100 * found.kept:.1f} % of all"
+        lines.insert(1, ("goodput", f"{grouped(found.goodput_per_s)} requests/s within {within}: {kept}"))
     lines += [("assumed", note) for note in found.assumptions]
     body = "\n".join(clean(f"{name:12} {text}") for name, text in lines)
     return "\n\n".join([clean(head), table(("", "mean", "p50", "p90", "p99"), rows), body])

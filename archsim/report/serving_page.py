@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.gantt import gantt
@@ -63,7 +63,7 @@ def _load(s: Serving, curve: Sequence[LoadPoint]) -> str:
     rates = [point.rate_per_s for point in curve]
     series = [Series(name=name, x=rates, y=[point.latency_s[name] for point in curve]) for name in curve[0].latency_s]
     note = (f"The same queue at {len(curve)} rates up to {100 * curve[-1].share:.0f} % of the capacity of "
-            f"{s.capacity_per_s:.4g} requests per second; this run is at {s.rate_per_s or 0.0:.4g}.")  # fmt: skip
+            f"{grouped(s.capacity_per_s)} requests per second; this run is at {grouped(s.rate_per_s or 0.0)}.")  # fmt: skip
     across, up = PlotAxis(title="requests per second", log=False), PlotAxis(title="latency", unit="s", log=True)
     return f'<h2>Latency against load</h2>\n<p class="quiet">{text(note)}</p>\n{figures.embed(lines(series, across, up), "load")}'
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.result import OpEstimate
 from archsim.report.compare_curves import CURVATURE, curvature_line
@@ -127,5 +127,5 @@ def _best(precision: str, c: BatchCurve, start: Contender) -> tuple[str, ...]:
     if not fitting:
         return (*alone, "none fits", "-", "-", "-")
     best = max(fitting, key=lambda p: p.throughput_per_s)
-    return (*alone, str(best.estimate.batch), f"{best.throughput_per_s:.4g}",
+    return (*alone, str(best.estimate.batch), grouped(best.throughput_per_s),
             ratio_text(best.throughput_per_s / start.throughput_per_s), show(best.estimate.power_w, "W", 3))  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import show, show_capacity
+from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import INPUT
 from archsim.cost.relief import FASTER
 from archsim.estimation.boundary import WallPower
@@ -133,7 +133,7 @@ def totals(e: Estimate) -> str:
     lines = [
         ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval "
                     f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
-        ("throughput", f"{e.throughput_per_s:.4g} {rate_unit(e)}"),
+        ("throughput", f"{grouped(e.throughput_per_s)} {rate_unit(e)}"),
         ("power", power_line(e)),
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
         ("limited by", limit_line(e)),

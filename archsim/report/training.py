@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.report.data import records_csv
 from archsim.report.text import clean, table
 from archsim.schedule.training import CORES, DISK, MEMORY
@@ -73,7 +73,7 @@ def row(p: ScalingPoint) -> tuple[str, ...]:
 
 def rate(p: ScalingPoint) -> str:
     """Samples per second."""
-    return f"{p.throughput_per_s:,.0f}" if p.throughput_per_s >= 1000 else f"{p.throughput_per_s:.4g}"
+    return grouped(p.throughput_per_s)
 
 
 def explained(t: Training) -> list[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.generation.estimate import GenerationEstimate
 from archsim.report.bars import bars
 from archsim.report.layers import LayerRow
@@ -14,7 +14,7 @@ from archsim.report.markup import bound_cell, number, percent, table, text, word
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, counted, heading, pair, variants
+from archsim.ui.variants import Total, cards, heading, pair, variants
 
 SHOWN = 0.005  # of the time of a phase: less is not listed
 NOT_MEASURED = ("<h2>Measured by others</h2>\n<p>The shipped corpus has no measurement of a served model; "
@@ -45,8 +45,8 @@ def totals(e: GenerationEstimate) -> tuple[Total, ...]:
     return (
         *(Total(title=title, value=value, shown=show(value, "s"), span=f"{show(ends[0], 's', 3)} to {show(ends[1], 's', 3)}")
           for title, value, ends in timed),
-        Total(title="tokens per second", value=e.tokens_per_s, shown=counted(e.tokens_per_s),
-              span=f"{counted(low, 3)} to {counted(high, 3)}"),
+        Total(title="tokens per second", value=e.tokens_per_s, shown=grouped(e.tokens_per_s),
+              span=f"{grouped(low, 3)} to {grouped(high, 3)}"),
         Total(title="energy per token", value=e.energy_per_token_j, shown=show(e.energy_per_token_j, "J"),
               span=f"{show(least, 'J', 3)} to {show(most, 'J', 3)}"),
         Total(title="most requests at once", value=e.max_batch, shown=f"{e.max_batch}"),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
 from archsim.report.bars import bars
@@ -25,7 +25,7 @@ from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, counted, heading, pair, variants
+from archsim.ui.variants import Total, cards, heading, pair, variants
 
 UNITS = {"latency": "s", "power": "W", "energy": "J"}
 
@@ -67,8 +67,8 @@ def totals(e: Estimate) -> tuple[Total, ...]:
     for title, value in values.items():
         low, high = interval(e, title)
         unit = UNITS.get(title)
-        shown = show(value, unit) if unit else f"{counted(value)} {rate_unit(e)}"
-        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{counted(low, 3)} to {counted(high, 3)}"
+        shown = show(value, unit) if unit else f"{grouped(value)} {rate_unit(e)}"
+        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{grouped(low, 3)} to {grouped(high, 3)}"
         found.append(Total(title=title, value=value, shown=shown, span=span))
     return tuple(found)
 

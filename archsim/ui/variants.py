@@ -21,15 +21,6 @@ class Total:
     span: str = ""
 
 
-def counted(value: float, digits: int = 4) -> str:
-    """A number without a prefix, as people write it.
-
-    >>> counted(1958.3, 3), counted(46.758)
-    ('1,960', '46.76')
-    """
-    return f"{float(f'{value:.{digits}g}'):,.15g}"
-
-
 def heading(state: PageState, title: str, asked: str, hardware: str) -> str:
     """What runs where, and what is changed."""
     changed = ", ".join(state.words) or "nothing is changed: move a slider or write a value with its unit"
