@@ -50,4 +50,6 @@ def _sentence(form: type[Form], item: Any, prefix: str) -> str:
         return f"{prefix}{key}: is missing"
     if item["type"] == "finite_number":
         return f"{prefix}{key}: must be a finite number"
+    if item["type"] == "value_error":  # a check of our own says it all
+        return f"{prefix}{key}: {item['ctx']['error']}"
     return f"{prefix}{key}: {item['msg'][:1].lower()}{item['msg'][1:]}, is {item['input']!r}"

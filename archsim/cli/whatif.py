@@ -13,9 +13,7 @@ from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
-
-CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock", "threads", "power_limit", "seq_len",
-           "host_cpu")  # fmt: skip
+from archsim.study.changed import CHANGES, changed_argument
 
 
 @click.command("whatif")
@@ -65,8 +63,6 @@ def command(
 
 def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
     """The arguments of an estimate that `--to` names."""
-    from archsim.base.units import parse
-
     found: dict[str, Any] = {}
     for text in pairs:
         name, separator, value = (part.strip() for part in text.partition("="))
@@ -78,11 +74,7 @@ def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
             hint = "; spec values are changed by --set and --scale" if "." in name else f"; nearest: {', '.join(near)}"
             raise click.BadParameter(f"{name!r} cannot be changed{hint}", param_hint="--to")
         try:
-            units = {"clock": "Hz", "memory_clock": "Hz", "power_limit": "W"}
-            if name in units:
-                found[name] = parse(value, units[name])
-            else:
-                found[name] = int(value) if name in ("batch", "threads", "seq_len") else value
+            found[name] = changed_argument(name, value)
         except ValueError:
             raise click.BadParameter(f"{value!r} is no value of {name}", param_hint="--to") from None
     return found

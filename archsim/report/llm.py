@@ -32,7 +32,7 @@ def heading(found: GenerationEstimate) -> str:
     formats = f"{found.precision}" + ("" if found.weights == found.precision else f", weights {found.weights}")
     formats += "" if found.kv == found.precision else f", kv {found.kv}"
     return (f"{clean(found.network)} on {many}{clean(found.hardware_name)} with {found.engine}, {formats}: {found.batch} "
-            f"requests of {found.input} + {found.output} tokens{', ' + ', '.join(shares) if shares else ''}")  # fmt: skip
+            f"request{"s" if found.batch != 1 else ""} of {found.input} + {found.output} tokens{', ' + ', '.join(shares) if shares else ''}")  # fmt: skip
 
 
 def figures_of(found: GenerationEstimate) -> list[tuple[str, str, str]]:

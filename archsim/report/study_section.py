@@ -26,8 +26,9 @@ class Section:
 def requests(part: PartForm, **more: Any) -> list[Request]:
     """The requests of a part: each network on each device, with `more` arguments of an estimate."""
     settings = {"settings": part.set, "scales": part.scale} if part.set or part.scale else {}
-    given = {"batch": part.batch, "precision": part.precision, "task": part.task, "stack": part.stack, **settings, **more}
-    return [make_request(net, hw, **given) for net in part.net for hw in part.hw]
+    chosen = {name: value for name in ("fidelity", "seq_len", "bind") if (value := getattr(part, name))}
+    given = {"batch": part.batch, "precision": part.precision, "task": part.task, "stack": part.stack}
+    return [make_request(net, hw, **{**given, **chosen, **settings, **more}) for net in part.net for hw in part.hw]
 
 
 def section(part: PartForm, requests: list[Request], varied: Collection[str] = ()) -> Section:
@@ -35,7 +36,10 @@ def section(part: PartForm, requests: list[Request], varied: Collection[str] = (
     fixed = {"task": part.task, "batch": f"batch {part.batch}", "precision": part.precision}
     said = ", ".join([text for knob, text in fixed.items() if knob not in varied])
     asked = f"{', '.join(part.net)} on {', '.join(part.hw)}" + (f": {said}" if said else "")
-    changed = [f"{k} = {v}" for k, v in part.set.items()] + [f"{k} x {v:g}" for k, v in part.scale.items()]
+    chosen = [f"{part.fidelity} model"] if part.fidelity else []
+    chosen += [f"{part.seq_len} tokens"] if part.seq_len else []
+    chosen += [f"{k} = {v}" for k, v in part.bind.items()]
+    changed = chosen + [f"{k} = {v}" for k, v in part.set.items()] + [f"{k} x {v:g}" for k, v in part.scale.items()]
     body = [asked + "".join(f", {text}" for text in changed) + "."]
     body += ["", part.note.strip()] if part.note.strip() else []
     return Section(title=part.title, body=body, requests=requests)

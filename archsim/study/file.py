@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from archsim.base.errors import InputError, nearest
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
+from archsim.study.changed import changed_arguments
 
 SCHEMA = 1
 MOST_PARTS = 40
@@ -38,6 +39,9 @@ class PartForm(Form):
     precision: Word = "fp32"
     task: Word = "inference"
     stack: Word | None = None
+    fidelity: Word | None = None
+    seq_len: Annotated[int, Field(ge=1)] | None = None
+    bind: dict[Word, Annotated[int, Field(ge=1)]] = {}
     set: dict[Word, Word] = {}
     scale: dict[Word, Annotated[float, Field(gt=0)]] = {}
 
@@ -63,6 +67,12 @@ class WhatIfForm(PartForm):
 
     change: dict[Word, Word] = {}
     to: dict[Word, Word | int] = {}
+
+    @field_validator("to")
+    @classmethod
+    def _values(cls, to: dict[str, str | int]) -> dict[str, str | int]:
+        changed_arguments(to)
+        return to
 
 
 class BatchesForm(PartForm):

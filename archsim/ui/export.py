@@ -91,10 +91,20 @@ def study_text(state: PageState, c: Change) -> str:
         "schema = 1", f"title = {_quoted(f'What if: {net} on {hw}')}",
         f"question = {_quoted('What changes with ' + ', '.join(state.words) + '?')}", "", "[[part]]", 'kind = "whatif"',
         'name = "change"', f"title = {_quoted(f'{net} on {hw}')}", f"net = [{_quoted(net)}]", f"hw = [{_quoted(hw)}]",
-        *(f"{name} = {_quoted(value) if isinstance(value, str) else value}" for name, value in asked.items()),
+        *(f"{name} = {_quoted(value) if isinstance(value, str) else value}" for name, value in asked.items()), *_chosen(state),
         _table("change", state.of_device), _table("to", state.tuned),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
+
+
+def _chosen(state: PageState) -> list[str]:
+    """The choices beyond those of every study: how it is simulated, how many tokens a sequence has, what symbols are bound to."""
+    lines = [f"fidelity = {_quoted(state.choices['fidelity'])}"] if "fidelity" in state.choices else []
+    lines += [f"seq_len = {int(state.choices['seq_len'])}"] if "seq_len" in state.choices else []
+    pairs = [pair.split("=", 1) for pair in state.choices.get("bind", "").split(",") if "=" in pair]
+    if pairs:
+        lines.append(f"bind = {{ {', '.join(f'{_quoted(name.strip())} = {int(value)}' for name, value in pairs)} }}")
+    return lines
 
 
 def _table(name: str, pairs: Mapping[str, str]) -> str:

@@ -21,6 +21,8 @@ from archsim.device import catalog
 from archsim.estimation.estimate import estimate
 from archsim.report.page import page
 
+from ..ui.asked import get
+
 Picture = NDArray[np.float64]  # [rows, columns, 3], 0 to 1
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -41,7 +43,12 @@ ASKED = {
               "memory.bandwidth=100GB/s:800GB/s:8log"],
     "cache": ["cache", "--hw", "i7_6700k", "--net", "resnet_20", "--layer", "conv1", "--plain"],
 }  # fmt: skip
+SERVED = {  # pages of `archsim ui`
+    "ui": ("/", {"net": "alexnet", "hw": "tegra_x1", "memory.bandwidth": "50 GB/s"}),
+    "ui_models": ("/llm", {"net": "llama_3_8b", "hw": "h100_sxm5_80gb", "memory.bandwidth": "4 TB/s"}),
+}
 NAMES = (*ASKED, "large", "small")
+DRAWN = (*NAMES, *SERVED)  # all that a picture is stored of
 
 
 def made(folder: Path) -> dict[str, str]:
@@ -53,6 +60,14 @@ def made(folder: Path) -> dict[str, str]:
     large = estimate("resnet_152", "h100_sxm5_80gb", batch=8, precision="fp16")
     small = estimate("alexnet", "tegra_x1")
     return {**written, "large": page(large, catalog.find("h100_sxm5_80gb")), "small": page(small, catalog.find("tegra_x1"))}
+
+
+def served() -> dict[str, str]:
+    """Pages of the what-if server as they arrive, with their style and without their script."""
+    style = get("/ui.css")[2]
+    bodies = {name: get(path, words)[2] for name, (path, words) in SERVED.items()}
+    link = '<link rel="stylesheet" href="/ui.css">'
+    return {name: body.replace(link, f"<style>{style}</style>") for name, body in bodies.items()}
 
 
 def taken(body: str, folder: Path, width: int, dark: bool) -> Picture:
@@ -139,6 +154,6 @@ def write_png(place: Path, picture: Picture) -> None:
 if __name__ == "__main__":
     STORED.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
-        for name, body in made(Path(folder)).items():
+        for name, body in {**made(Path(folder)), **served()}.items():
             for view, (width, dark) in VIEWS.items():
                 write_png(STORED / f"{name}-{view}.png", smaller(taken(body, Path(folder), width, dark)))

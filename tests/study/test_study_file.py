@@ -88,6 +88,18 @@ def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, text: str) ->
         load(path)
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [('clok = "600 MHz"', "part 1: to: unknown argument 'clok'; nearest: clock"),
+     ('clock = "600 parsec"', "part 1: to: '600 parsec' is no value of clock"),
+     ('batch = "many"', "part 1: to: 'many' is no value of batch"), ('"sm.count" = 4', "in a study under `change`")],
+)  # fmt: skip
+def test_what_is_no_change_of_an_argument_is_refused_with_its_name(tmp_path: Path, words: str, text: str) -> None:
+    path = written(tmp_path, "whatif", f"to = {{ {words} }}\n")
+    with pytest.raises(InputError, match=re.escape(text)):
+        load(path)
+
+
 def test_all_problems_are_told_at_once_and_names_differ(tmp_path: Path) -> None:
     path = tmp_path / "s.toml"
     two = f'{PART}kind = "sensitivity"\n'

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import tomllib
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from click.testing import CliRunner
 
 from archsim.base.errors import ArchsimError
+from archsim.base.units import show
 from archsim.cli.main import group
 from archsim.device.catalog import find
 from archsim.device.entry import quantity
@@ -133,6 +135,19 @@ def test_the_exported_study_is_one(tmp_path_factory: pytest.TempPathFactory) -> 
     file = tmp_path_factory.mktemp("ui") / "study.toml"
     file.write_text(made)
     assert load(file).parts[0].name == "change"
+
+
+@each("words", ({"fidelity": "cycle"}, {"net": "bert_base", "seq_len": "64"}, {"fidelity": "roofline", "batch": "2"}))
+def test_the_exported_study_gives_the_numbers_of_the_page(words: dict[str, str], tmp_path: Path) -> None:
+    state = read_state(urlencode({**FASTER, **words}))
+    folder = tmp_path / "-".join(words.values())
+    folder.mkdir()
+    (tmp_path / "study.toml").write_text(study_text(state, change_of(state)))
+    outcome = CliRunner().invoke(group, ["study", str(tmp_path / "study.toml"), "--out", str(folder)])
+    assert outcome.exit_code == 0, outcome.output
+    report = "\n".join(file.read_text("utf-8") for file in sorted(folder.rglob("*")) if file.suffix in (".md", ".csv"))
+    for estimate in (change_of(state).before, change_of(state).after):
+        assert show(estimate.latency_s, "s") in report
 
 
 def test_the_server_is_of_this_computer_alone() -> None:
