@@ -31,8 +31,9 @@ def heading(found: GenerationEstimate) -> str:
     many = f"{found.devices} x " if found.devices > 1 else ""
     formats = f"{found.precision}" + ("" if found.weights == found.precision else f", weights {found.weights}")
     formats += "" if found.kv == found.precision else f", kv {found.kv}"
+    asked = "request" if found.batch == 1 else "requests"
     return (f"{clean(found.network)} on {many}{clean(found.hardware_name)} with {found.engine}, {formats}: {found.batch} "
-            f"request{"s" if found.batch != 1 else ""} of {found.input} + {found.output} tokens{', ' + ', '.join(shares) if shares else ''}")  # fmt: skip
+            f"{asked} of {found.input} + {found.output} tokens{', ' + ', '.join(shares) if shares else ''}")  # fmt: skip
 
 
 def figures_of(found: GenerationEstimate) -> list[tuple[str, str, str]]:
