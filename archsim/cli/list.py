@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -20,8 +20,18 @@ NEAREST = 10  # devices that --like prints
 Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, columns that are aligned on the left
 
 
+class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameters in older versions
+    """What is listed, also by the word that another would use for it."""
+
+    ALIASES: ClassVar[dict[str, str]] = {"devices": "hw", "hardware": "hw", "networks": "nets"}
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name of what is listed."""
+        return str(super().convert(self.ALIASES.get(value, value), param, ctx))
+
+
 @click.command("list")
-@click.argument("what", type=click.Choice(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "releases",
+@click.argument("what", type=Listed(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "releases",
                                             "fidelities", "ops", "keys"]))  # fmt: skip
 @json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
 @csv_option("Print one CSV row for each.")

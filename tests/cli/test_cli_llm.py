@@ -89,6 +89,11 @@ def test_rows_of_served_models_are_read_and_others_skipped(cli: Any, tmp_path: P
         assert words in reasons
 
 
+def test_lists_have_the_words_of_others_too(cli: Any) -> None:
+    assert cli("list", "devices").out == cli("list", "hw").out != ""
+    assert cli("list", "networks", "--json").out == cli("list", "nets", "--json").out
+
+
 def test_models_are_listed(cli: Any) -> None:
     found = cli("list", "models", "--csv").out
     assert any(line.startswith("mixtral_8x7b,mixtral") for line in found.splitlines())

@@ -12,6 +12,7 @@ import archsim
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.trace import load
 from archsim.trace.chakra.binary import _delimited, binary
+from archsim.trace.chakra.mapping import of_chakra
 from archsim.trace.chakra.messages import messages
 from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, LOAD, METADATA, SEND, ExecutionNode, ExecutionTrace, TensorTexts
 from archsim.trace.chakra.reader import execution_trace
@@ -62,6 +63,13 @@ def test_nodes_of_others_are_ops_of_the_work_that_they_state(tmp_path: Path, nam
     assert [getattr(op.kind, "moves", None) for op in bound.ops[:3]] == [4096, 10**6, 8]
     assert [(op.kind.function, op.kind.size, op.kind.group) for op in (bound.ops[3], bound.ops[5])] == [  # type: ignore[attr-defined]
         ("all_reduce", 10**6, "dp"), ("send", 512, "all")]  # fmt: skip
+
+
+def test_the_table_says_which_nodes_are_taken_as_they_state(tmp_path: Path):
+    _, rows = of_chakra(Path(written(traced(*DRAWN_UP), tmp_path)), {})
+    assert {(row.operator, row.nodes, row.status) for row in rows} == {
+        ("weights", 1, "as stated"), ("layer", 2, "as stated"), ("all_reduce", 1, "mapped"), ("my::op", 1, "memory traffic"),
+        ("send", 1, "mapped")}  # fmt: skip
 
 
 def test_both_forms_hold_the_same(tmp_path: Path):

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 import archsim
 from archsim.base.errors import InputError, Unsupported
+from archsim.cli.main import group
 from archsim.trace import Trace, load
 from archsim.trace.chakra.binary import binary
 from archsim.trace.chakra.reader import execution_trace
@@ -86,6 +88,17 @@ def test_an_operator_that_nobody_knows_is_loud_and_may_be_registered(tmp_path: P
     (name,) = (getattr(op.kind, "operator", "") for op in load(path).ops)
     archsim.register_op(name, lambda inputs, output, element: (100.0 * inputs[0][1], 4e6))
     assert archsim.estimate(net=path, hw="gtx_1080", strict=True).flop == 1600
+
+
+def test_the_table_says_what_became_of_each_operator(tmp_path: Path):
+    given = recorded(program(call("mine.warp.default", "y", [4, 8], X), x=[4, 16])).replace("aten::warp", "mine::warp")
+    outcome = CliRunner().invoke(group, ["show", "net", str(written(given, tmp_path)), "--json"])
+    (row,) = json.loads(outcome.stdout)["operators"]
+    assert (row["operator"], row["nodes"], row["status"]) == ("torch.mine.warp.default", 1, "memory traffic")
+    outcome = CliRunner().invoke(group, ["show", "net", str(written(recorded(small(4)), tmp_path)), "--json"])
+    listed = json.loads(outcome.stdout)["operators"]
+    assert {row["status"] for row in listed} == {"mapped"}
+    assert all(row["operator"].startswith("aten::") for row in listed)
 
 
 def test_a_call_counts_with_the_known_calls_within_an_unknown_one(tmp_path: Path):

@@ -84,7 +84,7 @@ def called(node: ExecutionNode) -> str:
 def calls_of(trace: ExecutionTrace) -> Iterator[ExecutionNode]:
     """The calls that count, in the order of the file."""
     parent = {node.id: node.control[0] for node in trace.nodes if node.control}
-    known = {node.id for node in trace.nodes if _is_call(node) and _kind(node) in RULES and node.name.startswith("aten::")}
+    known = {node.id for node in trace.nodes if _is_call(node) and has_rule(node)}
     above_known: set[int] = set()
     for id in known:
         at = parent.get(id)
@@ -116,6 +116,11 @@ def _is_call(node: ExecutionNode) -> bool:
     if found is None or found[1] in NO_OPS or node.type != COMPUTE or node.attributes.get("is_cpu_op") is False:
         return False
     return "Tensor" in node.outputs.types
+
+
+def has_rule(node: ExecutionNode) -> bool:
+    """Whether a call is of an operator of ATen that is known here."""
+    return _kind(node) in RULES and node.name.startswith("aten::")
 
 
 def _kind(node: ExecutionNode) -> str:

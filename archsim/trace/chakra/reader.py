@@ -24,10 +24,15 @@ from archsim.trace.trace import Trace
 
 def read(path: Path, sizes: Mapping[str, int]) -> Trace:
     """The network of a trace, whose sizes are all fixed. Raises MissingExtra, MissingFile, InputError, Unsupported."""
-    found = network_of(execution_trace(path))
+    return network_in(execution_trace(path), sizes)
+
+
+def network_in(trace: ExecutionTrace, sizes: Mapping[str, int]) -> Trace:
+    """The network of the nodes; every name of `sizes` is a symbol of it. Raises ArgumentError for one that is not."""
+    found = network_of(trace)
     for name in sizes:
         if not found.symbol_called(name):
-            raise unknown_symbol(path, name, found.free_symbols)
+            raise unknown_symbol(Path(trace.path), name, found.free_symbols)
     return found
 
 
