@@ -106,12 +106,18 @@ class GpuTerms:
     @cached_property
     def still(self) -> Array:
         """Share of a kernel's tensors that the L2 has from the round before."""
-        return traffic.still_there(self.kernels, self.device)
+        return traffic.still_there(self.kernels.round_bytes, self.device)
+
+    @cached_property
+    def retained(self) -> Array:
+        """Share of what is read in each run, and no op of it writes, that the L2 still has from the run before."""
+        return traffic.still_there(self.kernels.run_bytes, self.device)
 
     @cached_property
     def visited(self) -> Array:
         """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.constants["l2.rows_stay"])
+        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.constants["l2.rows_stay"],
+                                  self.retained)  # fmt: skip
 
     @cached_property
     def reads(self) -> Array:

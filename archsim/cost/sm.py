@@ -156,7 +156,11 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     cold / repeat, [V]
 
-    cold: `gemm.first_clk`; on tensor cores `gemm.tensor_first_clk`, 0 in a loop of one kernel; 0 for all but products [clk]
+    cold: `gemm.first_clk`, or `on_tensor_cores`; 0 for all but products [clk]
+    on_tensor_cores: `gemm.tensor_first_clk` + unseen, 0 in a loop of one kernel [clk]
+    unseen: clocks in which code comes that runs once in a launch, `gemm.tensor_once` instructions, where other kernels ran before.
+            A library's kernel has that much more of it than simulated programs, for addresses, bounds, scales, activation [clk]
+    interval: between two instructions that an SM has not run yet, `sm.fetch_interval` [clk], a float or [D, 1]; 0 if not known
     repeat: launches of the kernel, one after the other [1]
 
     Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Where a
@@ -166,12 +170,16 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]), round_bytes=np.inf)
-    >>> gpu, clocks = some(has_tensor=lambda precision: False), {"gemm.tensor_first_clk": 2000.0, "gemm.first_clk": 12000.0}
+    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]), round_bytes=np.inf,
+    ...               cold=1.0)
+    >>> gpu = some(has_tensor=lambda precision: False, sm=some(fetch_interval=18.0))
+    >>> clocks = {"gemm.tensor_first_clk": 2000.0, "gemm.tensor_once": 150.0, "gemm.first_clk": 12000.0}
     >>> first_wave(kernel, gpu, "fp32", clocks).tolist()  # alone, and for each of 16 images
     [12000.0, 750.0]
     """
-    on_tensor_cores = np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"], 0.0)
+    interval = 0.0 if device.sm.fetch_interval is None else device.sm.fetch_interval
+    unseen = kernels.cold * constants["gemm.tensor_once"] * interval
+    on_tensor_cores = np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"] + unseen, 0.0)
     clocks = np.where(on_tensor(kernels, device, precision), on_tensor_cores, constants["gemm.first_clk"])
     return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks / kernels.repeat, 0.0)
 

@@ -224,12 +224,16 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: fl
     return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
 
 
-def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0) -> Array:
+def bytes_read(
+    kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0, retained: Array | float = 0.0
+) -> Array:  # fmt: skip
     """Bytes read from memory by one launch [B].
 
-    a + fetched + spilled + again, [D, V]
+    a (1 - retained) + fetched + spilled + again, [D, V]
 
+    retained: share of a that the L2 still has from the run before, `still_there` of what a run touches [1], [D, V]
     fetched: b evicted; of a kernel that reads its rows n times b / n (1 + (n - 1) `rows_again`)
+    one_pass: what the rows of such a kernel take once, b / n [B]
     evicted: share of b that the L2 has no more, min(beyond, 1); all of it for a kernel timed alone (`round_bytes` is finite), of
              which `still_there` says what its last round left
     beyond: what b has more than half the L2, over that half. The op before has just written b: of a tensor of half the L2 it
@@ -259,35 +263,47 @@ def bytes_read(kernels: GpuKernels, slots: Array, cache: Array | float, stay: fl
     evicted = np.where(np.isinf(kernels.round_bytes), np.minimum(beyond, 1.0), 1.0)
     fetched = kernels.b_bytes * evicted
     if np.any(kernels.row_in_flight):
-        first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
-        visits = first + (kernels.b_bytes - first) * rows_again(kernels, slots, cache, stay)
-        fetched = np.where(kernels.row_in_flight > 0, np.where(first > kept, visits, 0.0), fetched)
-    once = kernels.a_bytes + fetched + spilled_bytes(kernels, cache)
+        one_pass = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
+        visits = one_pass + (kernels.b_bytes - one_pass) * rows_again(kernels, slots, cache, stay)
+        fetched = np.where(kernels.row_in_flight > 0, np.where(one_pass > kept, visits, 0.0), fetched)
+    once = kernels.a_bytes * (1.0 - retained) + fetched + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
     return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)
 
 
 def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
-    """Bytes written to memory by one launch [B]: the results, and partial ones that do not fit the L2.
+    """Bytes written to memory by one launch [B]: the results that leave the L2, and partial ones that do not fit it.
 
-    c + spilled, [D, V]; cache: size of the L2 [B], a float or [D, 1]
+    c displaced + spilled, [D, V]
+
+    displaced: share of c that leaves the L2 before its reader is done, min(excess, 1), where its memory is then used for other
+               results (`short_lived`), so that what the L2 has of it never goes to memory; all of it elsewhere
+    excess: what c has more than `half`, over that
+    half: what a result may take of the L2 and stay there until it was read, half of it [B]
+    cache: size of the L2 [B], a float or [D, 1]
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
     >>> class Some(SimpleNamespace):
     ...     __hash__ = object.__hash__
-    >>> bytes_written(Some(split=np.array([4.0]), c_bytes=np.array([1e6])), 2e6).tolist()
+    >>> one = Some(split=np.array([4.0]), c_bytes=np.array([1e6]), short_lived=np.zeros(1))
+    >>> bytes_written(one, 2e6).tolist()
     [5000000.0]
+    >>> bytes_written(Some(split=np.array([1.0]), c_bytes=np.array([1e6]), short_lived=np.ones(1)), 2e6).tolist()
+    [0.0]
     """
-    return kernels.c_bytes + spilled_bytes(kernels, cache)
+    half = RESIDENT_SHARE * cache
+    excess = np.maximum(kernels.c_bytes - half, 0.0) / np.maximum(half, 1.0)
+    displaced = np.where(kernels.short_lived, np.minimum(excess, 1.0), 1.0)
+    return np.asarray(kernels.c_bytes * displaced + spilled_bytes(kernels, cache))
 
 
-def still_there(kernels: GpuKernels, device: Gpu) -> Array:
+def still_there(touched: Array | float, device: Gpu) -> Array:
     """Share of the bytes of a round that the L2 still has when they come again in the next: the h for which
 
-    h = exp(-(1 - h) x), x = round partitions / size; 1 where x <= 1, [D, V]
+    h = exp(-(1 - h) x), x = touched partitions / size; 1 where x <= 1, [D, V]
 
-    round: what a round of calls touches [B], [V]; infinite for ops that follow each other
+    touched: what a round of calls touches [B], [V]; infinite for what does not come again
     size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
 
     Of a cache that replaces lines at random, a line outlives the (1 - h) x C misses of a round with that probability, each of
@@ -295,12 +311,12 @@ def still_there(kernels: GpuKernels, device: Gpu) -> Array:
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> one, l2 = some(round_bytes=np.array([0.5e6, 1.5e6, 2e6, 8e6])), some(size=1e6, partitions=None)
-    >>> still_there(one, some(l2=l2)).round(2).tolist()
+    >>> l2 = some(size=1e6, partitions=None)
+    >>> still_there(np.array([0.5e6, 1.5e6, 2e6, 8e6]), some(l2=l2)).round(2).tolist()
     [1.0, 0.42, 0.2, 0.0]
     """
     copies = 1.0 if device.l2.partitions is None else device.l2.partitions
-    x = np.minimum(np.asarray(kernels.round_bytes * copies / device.l2.size, dtype=float), LARGE)
+    x = np.minimum(np.asarray(touched * copies / device.l2.size, dtype=float), LARGE)
     h = np.zeros_like(x)
     for _ in range(STEPS):
         h = np.exp((h - 1.0) * x)

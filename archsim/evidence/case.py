@@ -58,6 +58,7 @@ class Case:
     pattern: what a microbenchmark does; such a case has no ops
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
     wrappers: modules, functions and warnings of Python around the call
+    replayed: whether the run was one CUDA graph
     graph_calls: calls in a graph that was replayed again and again; 0: in none
     ahead: whether calls were issued without waiting for those before, so that each takes as long as host or device need, not both
     file, line, fields: where the row stands, and all its columns
@@ -89,6 +90,7 @@ class Case:
     dispatch: float = 1.0
     wrappers: int = 0
     ahead: bool = False
+    replayed: bool = False
     graph_calls: int = 0
     pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
     file: str = ""

@@ -44,13 +44,14 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
     asked = _counted_threads(cells) if script.counted(cells.get("source_ref", "")) else None
-    found = as_timed(setting(cells["hardware"], stack, cells["precision"], threads=asked or 0), script, name)
+    precision = script.precision(cells["precision"], cells.get("source_ref", ""))
+    found = as_timed(setting(cells["hardware"], stack, precision, threads=asked or 0), script, name)
     framework = found.stack.framework
     ran = script.task(task, name, framework)
     group = _group(cells, script, framework, ran)
     samples = _share(script.samples(batch, name, framework), 1 if group is None else group.devices)
     graph = script.graph(name, framework, task, found.stack.variants.get(name, name))
-    tokens = integer(cells, "seq_len") if cells.get("seq_len") else None
+    tokens = integer(cells, "seq_len") if cells.get("seq_len") else script.lengths.get(name)
     optimiser = script.optimiser(name, framework, found.stack.optimiser)
     work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart).now
     trace = network(work, samples, tokens)
@@ -68,7 +69,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
             threads=found.threads or None if found.spec.kind == "cpu" else None,
             clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host, file=file,
-            system=system, limit=_limit(cells, found.spec, system),
+            replayed=found.stack.graphs and script.replays(cells.get("source_ref", "")), system=system,
+            limit=_limit(cells, found.spec, system),
         )
     ]  # fmt: skip
 

@@ -67,7 +67,10 @@ class Protocol(Form):
     uncounted: list[Word] = []  # beginnings of places of rows whose number of threads was presumed, and is not what ran
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
     tokens: dict[Word, Whole] = {}  # "framework network" -> tokens of a sequence, where its batch counts tokens
-    lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences
+    lengths: dict[Word, Whole] = {}  # network -> tokens of its sequences, where rows do not say
+    # beginnings of places (* for any text) of rows whose precision the table presumes -> what the source's configurations say
+    precisions: dict[Word, Word] = {}
+    replayed: list[Word] = []  # beginnings of places (* for any text) of rows whose run was the replay of one CUDA graph
     node: str = ""  # the node whose devices shared a step
     overlapping: list[Word] = []  # frameworks that exchange gradients while they compute others
 
@@ -142,6 +145,14 @@ class Protocol(Form):
     def counted(self, reference: str) -> bool:
         """Whether the number of threads of the row at this place of the source is what ran."""
         return not any(begins(reference, start) for start in self.uncounted)
+
+    def precision(self, stated: str, reference: str) -> str:
+        """The precision that ran, at this place of the source."""
+        return longest(self.precisions, reference) or stated
+
+    def replays(self, reference: str) -> bool:
+        """Whether the run of the row at this place of the source was the replay of one CUDA graph."""
+        return any(begins(reference, start) for start in self.replayed)
 
     def fitted(self, reference: str) -> bool:
         """Whether constants may be fitted to the row at this place of the source."""

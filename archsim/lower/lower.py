@@ -14,6 +14,8 @@ from archsim.base.errors import InputError, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
+from archsim.lower.again import NOTHING, again
+from archsim.lower.beside import beside
 from archsim.lower.context import Context
 from archsim.lower.fusion import Fused, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
@@ -127,24 +129,27 @@ def _lowered(
     networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
     seen: dict[object, int] = {}
-    plan_of, planned = [], []
+    plan_of, planned, leaves = [], [], []
     into: dict[str, str] = {}
     for each in networks:
         sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
+        left = again(each, stack, training, element) if device_kind == "gpu" else NOTHING
+        side = beside(each, stack, training)
+        each = tuple([side.joined.get(op.name, op) for op in each])
         own: dict[object, Plan | None] = {}  # equal ops share one
         for op in each:
             if op.name not in fusion.into and (of := (op.signature, op.name in sole)) not in own:
                 own[of] = _own_plan(op, context, narrowed, op.name in sole)
         fused = _fused(each, context, {op.name: own.get((op.signature, op.name in sole)) for op in each})
-        into |= {**fusion.into, **fused.into}
+        into |= {**side.into, **fusion.into, **fused.into}
         for op in each:
-            if op.name in fusion.into or op.name in fused.into:
+            if op.name in side.into or op.name in fusion.into or op.name in fused.into:
                 plan_of.append(-1)
                 continue
             rewritten, joined = fusion.rewritten.get(op.name, 0.0), fused.joined.get(op.name)
             if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
                 rewritten += REQUANTISED * prod(op.shape)
-            kind = (op.signature, rewritten, joined, op.name in sole)
+            kind = (op.signature, rewritten, joined, op.name in sole, left)
             if kind not in seen:
                 plan = own[op.signature, op.name in sole]
                 seen[kind] = len(plans) if plan is not None else -1
@@ -152,10 +157,15 @@ def _lowered(
                     plan = rewriting(plan, rewritten)
                     plans.append(plan if joined is None else joined.added_to(plan))
                     planned.append(op)
+                    leaves.append(left)
             plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
     kernels = replace(PACKED[device_kind](plans) if device_kind in PACKED else _tiled(plans, stack), ops=tuple(planned))
+    if any(left is not NOTHING for left in leaves):
+        columns = np.array([(float(left.cold), left.run_bytes, float(left.short_lived)) for left in leaves])
+        cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
+        kernels = replace(kernels, cold=cold, run_bytes=run_bytes, short_lived=short_lived)
     if stack.operand_sets:
         touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
         kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])

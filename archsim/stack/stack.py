@@ -282,6 +282,10 @@ class Stack:
         "inference: op kind = kinds of op whose kernel computes it too, where nothing else reads their result; for add also "
         "those that read the sum. Elsewhere its `passes` count", default={},
     )  # fmt: skip
+    side_by_side: tuple[str, ...] = key(
+        "inference: op kinds whose products of one input are multiplied as one where the same follows them: linear, conv2d",
+        default=(),
+    )  # fmt: skip
     fusion: FusionRule = key("which chains of ops are one kernel", default=FusionRule())
     second_pass: tuple[str, ...] = key(
         "CPU: fused op kinds that the kernel computes in a second loop, over rows that it has just written", default=()

@@ -94,7 +94,7 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
     grouped: dict[object, list[int]] = {}
     for position, case in enumerate(cases):
         host = None if case.host_cpu is None else case.host_cpu.digest
-        setting = (case.clock, case.limit, case.threads, case.training, host)
+        setting = (case.clock, case.limit, case.threads, case.training, case.replayed, host)
         key: object = (case.spec.digest, case.stack.digest, case.precision, *setting)
         if isinstance(case.pattern, UNSIMULATED):
             key = (case.spec.digest, type(case.pattern))

@@ -724,7 +724,8 @@ def test_results_of_an_instruction(name: str, precision: str, results: float) ->
 @pytest.mark.parametrize(("matrix", "exps", "clocks"), [(1.0, 0.0, 12e3), (2.0, 0.0, 12e3), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)])
 def test_the_first_wave_of_a_product_waits_for_its_code(matrix: float, exps: float, clocks: float) -> None:
     """Attention has it in its prologue, and an element-wise kernel is short."""
-    kernel: Any = Some(exps=np.array([exps]), plain=np.zeros(1), matrix=np.array([matrix]), repeat=np.ones(1), round_bytes=np.inf)
-    gpu: Any = Some(has_tensor=lambda precision: False)
-    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.first_clk": 12e3}
+    kernel: Any = Some(exps=np.array([exps]), plain=np.zeros(1), matrix=np.array([matrix]), repeat=np.ones(1), round_bytes=np.inf,
+                       cold=1.0)  # fmt: skip
+    gpu: Any = Some(has_tensor=lambda precision: False, sm=Some(fetch_interval=18.0))
+    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
     assert first_wave(kernel, gpu, "fp32", constants).item() == clocks

@@ -50,7 +50,7 @@ def test_decode_reads_the_weights_and_the_cache_once():
     cost = step_cost(plan, 4, 1, 4096, decode=True)
     table = 128256 * 4096 * 2  # of which a few rows are read
     least = weights_of(plan) - table + 4 * 4096 * 131072
-    assert least < cost.dram_bytes < 1.1 * least
+    assert 0.999 * least < cost.dram_bytes < 1.1 * least  # results stay in the L2
     assert cost.limited_by == "dram"
 
 

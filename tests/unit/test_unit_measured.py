@@ -78,6 +78,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
     "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
     "ahead": (gpu, lambda case: replace(case, ahead=True)),
+    "replayed": (single, lambda case: replace(case, replayed=True)),
     "graph_calls": (single, lambda case: replace(case, graph_calls=1)),
     "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),

@@ -160,7 +160,8 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "tested": 0.0, "widened": 0.0, "longest": 1.0,
         "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
-        "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf,
+        "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf, "run_bytes": np.inf,
+        "short_lived": 0.0, "cold": 0.0,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -183,6 +184,19 @@ def test_half_the_l2_keeps_the_results_of_the_op_before() -> None:
         assert number(found) == pytest.approx(reads, rel=1e-3)
     alone = gpu_kernels(a_bytes=7.0, b_bytes=500.0, round_bytes=1e9)
     assert number(traffic.bytes_read(alone, row(1e6), 1000.0)) == 507.0
+
+
+def test_a_short_lived_result_that_fits_half_the_l2_is_never_written_to_memory() -> None:
+    """And of one of the size of the L2 nothing is spared; a result whose memory nothing else takes is written in any case."""
+    for size, written in ((500.0, 0.0), (750.0, 375.0), (1000.0, 1000.0)):
+        assert number(traffic.bytes_written(gpu_kernels(c_bytes=size, short_lived=1.0), 1000.0)) == pytest.approx(written)
+        assert number(traffic.bytes_written(gpu_kernels(c_bytes=size), 1000.0)) == size
+
+
+def test_parameters_that_the_run_before_left_in_the_l2_are_not_read_again() -> None:
+    words = {"a_bytes": 7.0, "b_bytes": 500.0}
+    assert number(traffic.bytes_read(gpu_kernels(**words), row(1e6), 1000.0, retained=1.0)) == 0.0
+    assert number(traffic.bytes_read(gpu_kernels(**words), row(1e6), 1000.0, retained=0.5)) == 3.5
 
 
 @pytest.mark.parametrize(
@@ -279,7 +293,7 @@ def test_a_tile_may_take_all_the_registers_that_a_thread_can_name(most: float | 
 
 def chip(**words: Any) -> Any:
     made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0,
-                       warp=32.0, schedulers=4.0),
+                       warp=32.0, schedulers=4.0, fetch_interval=18.0),
             "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
             "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None),
             "clock": Some(sustained=1e9),
@@ -405,6 +419,9 @@ def test_a_loop_of_one_kernel_keeps_the_code_of_tensor_cores_in_the_instruction_
     kernels, card = gpu_kernels(2, repeat=1.0, round_bytes=row(np.inf, 1e6)), catalog.find("a100_sxm4_40gb").device
     found = sm.first_wave(kernels, card, "bf16", default())
     assert found.tolist() == [default()["gemm.tensor_first_clk"], 0.0]
+    once = default()["gemm.tensor_once"] * float(np.ravel(card.sm.fetch_interval)[0])
+    between = sm.first_wave(gpu_kernels(2, repeat=1.0, round_bytes=row(np.inf, 1e6), cold=1.0), card, "bf16", default())
+    assert between.tolist() == pytest.approx([default()["gemm.tensor_first_clk"] + once, 0.0])
     lanes = sm.first_wave(gpu_kernels(2, repeat=1.0, plain=1.0, round_bytes=row(np.inf, 1e6)), card, "fp32", default())
     assert lanes.tolist() == [default()["gemm.first_clk"]] * 2
 
@@ -422,8 +439,7 @@ def test_a_real_card_has_what_these_records_have() -> None:
 def test_what_a_cache_has_from_the_round_before() -> None:
     """h solves h = exp(-(1 - h) x); two partitions halve the cache; a round that fits stays whole."""
     def still(size: float, partitions: float | None = None) -> float:
-        kernels, l2 = gpu_kernels(round_bytes=row(size)), Some(size=1e6, partitions=partitions)
-        return float(np.ravel(traffic.still_there(kernels, Some(l2=l2)))[0])
+        return float(np.ravel(traffic.still_there(row(size), Some(l2=Some(size=1e6, partitions=partitions))))[0])
 
     assert still(1e6) == 1.0
     assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
