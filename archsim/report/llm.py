@@ -113,7 +113,7 @@ def measured_lines(found: GenerationEstimate) -> list[str]:
 def measured_section(found: GenerationEstimate) -> str:
     """Published measurements of the run, or of the nearest, beside its prediction."""
     rows = [tuple(map(words, row)) for row in measured_of(found)]
-    listed = markup_table(("what", "measured", "predicted", "error"), rows) if rows else ""
+    listed = markup_table(("what", "measured", "predicted for it", "error"), rows) if rows else ""
     return f'<h2>Measured by others</h2>\n<p class="quiet">{markup(measured_run(found))}</p>\n{listed}'
 
 
