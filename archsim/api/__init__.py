@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.api.functions import compare, estimate, llm, power, profile, register_op, sweep, tune, validate, whatif
 from archsim.api.shown import presentation_of
 from archsim.base.answer import Answer
-from archsim.estimation.power import PowerEstimate
+from archsim.estimation.power_estimate import PowerEstimate
 from archsim.estimation.result import Estimate
 
 __all__ = [

@@ -26,7 +26,7 @@ from archsim.base.errors import ArgumentError
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
-    from archsim.estimation.power import PowerEstimate
+    from archsim.estimation.power_estimate import PowerEstimate
     from archsim.estimation.result import Estimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.schedule.observer import Observer
@@ -82,9 +82,10 @@ def power(
     memory_clock: float | str | None = None, counted_at: float | str | Sequence[float | str | None] | None = None,
     power_limit: float | str | None = None, boundary: str | None = None, system: Name | None = None, **words: Unpack[DeviceWords],
 ) -> PowerEstimate:  # fmt: skip
-    """Power of a GPU whose units are busy for these shares of the time, as `archsim power`.
+    """Power of a GPU or CPU whose units are busy for these shares of the time, as `archsim power`.
 
-    shares: {"fp32": 0.8, "dram": "30%"}, or texts UNIT=SHARE; names of DCGM and Nsight Compute do as well
+    shares: {"fp32": 0.8, "dram": "30%"}, or texts UNIT=SHARE; names of DCGM and Nsight Compute do as well. Of a CPU {"core": 0.5,
+        "simd": 0.4, "llc": 0.1, "dram": "30%"}
     sm: share of the SMs at work, or of the time in which they are; 1 if not given and any unit works
     clock, memory_clock: where it runs; the memory clock as drivers show it, half the data rate of a pin
     counted_at: core clock, or core and memory clock, at which the shares were counted, where these are others
@@ -92,7 +93,7 @@ def power(
     boundary, system: as those of `estimate`
     set, scale, calibration: as those of `estimate`
 
-    Raises ArgumentError for a value, UnknownName, Unsupported for a CPU, InputError for a file.
+    Raises ArgumentError for a value, UnknownName, Unsupported for a TPU and for what only GPUs have, InputError for a file.
     """
     from archsim.api.arguments import pair_of, table
     from archsim.estimation.power import power_by_unit
@@ -151,7 +152,7 @@ def llm(
     speculative: "tokens=4,accept=0.7"; draft: the model that guesses
     set, scale, calibration: as those of `estimate`
 
-    Raises ArgumentError for a value, UnknownName, Unsupported for a CPU, InputError for a file.
+    Raises ArgumentError for a value, UnknownName, Unsupported for a TPU and for what only GPUs have, InputError for a file.
     """
     from archsim.api.arguments import whole
     from archsim.generation.estimate import llm as of

@@ -8,7 +8,7 @@ from archsim.base.answer import Presentation
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
-    from archsim.estimation.power import PowerEstimate
+    from archsim.estimation.power_estimate import PowerEstimate
     from archsim.estimation.result import Estimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison

@@ -15,13 +15,15 @@ OTHERS = ("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "t
               "devices", "power_mode", "fidelity", "traffic",
           "streams", "host_cpu", "inputs", "graph")  # fmt: skip  # options of a network, which this command has none of
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
+OF_CPU = ("core", "simd", "llc", "dram")
 
 
 @click.command("power")
 @HW
-@click.option("--use", required=True, type=Keyed(*UNITS, device=False), metavar="UNIT=SHARE,...|FILE",
-              help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them; or a CSV file with a "
-                   "row for each power.")  # fmt: skip
+@click.option("--use", required=True, type=Keyed(*dict.fromkeys((*UNITS, *OF_CPU)), device=False), metavar="UNIT=SHARE,...|FILE",
+              help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
+                   f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
+                   "ones.")  # fmt: skip
 @some_options(*OTHERS)
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
@@ -31,9 +33,10 @@ UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram
 def command(
     hw: str, use: str, counted_at: str | None, as_json: bool, as_csv: bool, **given: Any
 ) -> None:  # fmt: skip
-    """Power of a GPU from how busy its units are, as a profiler counts them, without a network.
+    """Power of a GPU or CPU from how busy its units are, as a profiler counts them, without a network.
 
     A share is of what the unit could do at its clock in the whole time. A unit that is not named does nothing; sm=0 idles.
+    Of a CPU `core` is the share of cores that are awake, `simd` that of its vector and tile units.
 
     \b
     Examples:
@@ -41,6 +44,7 @@ def command(
       archsim power --hw titan_xp --use fp32=0.8,dram=30% --clock 911MHz --memory-clock 810MHz --counted-at 1404MHz,5705MHz
       archsim power --hw a100_sxm4_40gb --use sm_active=0.97,tensor_active=0.62,dram_active=0.35 --power-limit 250W
       archsim power --hw gtx_980 --use rows.csv --csv
+      archsim power --hw xeon_e5_2630_v3_2s --use core=50%,simd=0.4,dram=0.3 --clock 2.6GHz
     """
     from archsim.estimation.power import power_by_unit
     from archsim.estimation.power_file import powers_of_file

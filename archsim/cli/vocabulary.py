@@ -17,7 +17,7 @@ from archsim.cli.output import FORCE, output
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 NET = click.option("--net", type=Known("network"), required=True,
-                   help="A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra.")  # fmt: skip
+                   help="A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra, profile.")  # fmt: skip
 NETS = click.option("--net", type=Known("network", many=True), required=True,
                     help="Networks, or paths of their files, separated by commas.")  # fmt: skip
 HW = click.option("--hw", type=Known("device"), required=True, help="A shipped device, an alias, or the path of a spec file.")

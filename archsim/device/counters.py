@@ -1,13 +1,13 @@
-"""What profilers call the units of a GPU, and shares as people write them."""
+"""What profilers call the units of a GPU, and shares as people write them, of a GPU and of a CPU."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.units import parse_share
-from archsim.device.units import AWAKE, UNITS
+from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS
 
 DCGM = {  # a field without what stands before it: DCGM_FI_PROF_PIPE_FP32_ACTIVE is fp32_active
     "sm_active": AWAKE, "fp32_active": "fp32", "fp64_active": "fp64", "tensor_active": "tensor", "dram_active": "dram",
@@ -43,8 +43,22 @@ def unit_named(name: str) -> str:
     return unit
 
 
-def shares_of(written: Mapping[str, object]) -> dict[str, float]:
+def package_unit_named(name: str) -> str:
+    """The unit of a CPU that a name means. Raises UnknownName.
+
+    >>> package_unit_named(" SIMD ")
+    'simd'
+    """
+    word, own = name.strip().lower(), (CORE, *PACKAGE_UNITS)
+    if word not in own:
+        raise UnknownName("unit", name, own, hint=f"the units of a CPU are {', '.join(own)}")
+    return word
+
+
+def shares_of(written: Mapping[str, object], named: Callable[[str], str] = unit_named) -> dict[str, float]:
     """Shares [1] by unit from names and values as people and profilers write them: 0.8, or a text like `80%`.
+
+    named: the unit that a name means, on this kind of device
 
     Raises UnknownName for a unit that does not exist, ArgumentError for a value that is no share and for a unit named twice.
 
@@ -53,7 +67,7 @@ def shares_of(written: Mapping[str, object]) -> dict[str, float]:
     """
     found: dict[str, float] = {}
     for name, value in written.items():
-        unit = unit_named(name)
+        unit = named(name)
         if unit in found:
             raise ArgumentError(f"share of {name}: {unit} is given twice")
         found[unit] = _share(name, value)

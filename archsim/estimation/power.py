@@ -1,4 +1,4 @@
-"""Power of a GPU from how busy its units are, as a profiler counts it: no network, no kernel."""
+"""Power of a device from how busy its units are, as a profiler counts it: no network, no kernel."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from functools import cached_property
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import Unsupported
 from archsim.base.units import show
-from archsim.calibration.constants import Calibration, Spread, default
+from archsim.calibration.constants import Calibration, default
 from archsim.calibration.nearness import Platform
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import highest_clock, voltage, voltage_line
-from archsim.device.counters import shares_of
+from archsim.device.counters import package_unit_named, shares_of
 from archsim.device.device import Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.device.variant import device_fields
-from archsim.estimation.boundary import WALL, WallPower, check_boundary
-from archsim.estimation.clock import CLOCKS, ROUNDED, check_clock, check_limit, memory_clock_top
+from archsim.estimation.boundary import WALL, check_boundary
+from archsim.estimation.clock import ROUNDED, check_clock, check_limit, memory_clock_top
+from archsim.estimation.power_estimate import COUNTED, PowerEstimate, clock_within
 from archsim.estimation.request import find_device, host_of
 
 IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothing runs
@@ -33,53 +33,6 @@ READ = ("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth",
 CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double", "special": "energy.special",
              "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
 ELSEWHERE = ("power.tdp", "memory.data_rate", "clock.sustained")  # they set the limit, and which clocks are the usual ones
-COUNTED = 0.02  # counters of one run that are read one after the other differ by as much. A choice.
-HALVINGS = 50  # of the range in which the clock under a limit is sought
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerEstimate(Answer):
-    """Power of a GPU whose units are busy for known shares of the time.
-
-    name: what a file of rows calls it
-    clock_hz, memory_clock_hz: where it runs; the memory clock as drivers show it, half the data rate of a pin, None if unknown
-    counted_clock_hz, counted_memory_clock_hz: where the shares were counted
-    voltage: of the core, as a share of that at the chip's highest clock
-    shares: of each unit at these clocks, `sm` first
-    parts_w: `standing`, `leakage`, `clocks`, `awake`, then each unit; they add up to `power_w`
-    power_interval_w: where a measured power is to be expected, at `interval_level`, from held-out rows of `interval_class`
-    idle_w: power at these clocks when nothing runs
-    wall: the computer at its plug, where that was asked for; `power_w` and its interval are then the share of one device of it
-    power_limit_w: the limit that was given, or the TDP; above it the board lowers its clock
-    clock_within_limit_hz: the highest clock up to `clock_hz` at which the same work stays within the limit, None where none does
-    assumed_values: keys of the device that nobody published and that this reads
-    """
-
-    hardware: str
-    hardware_name: str
-    changes: Mapping[str, str]
-    name: str
-    clock_hz: float
-    memory_clock_hz: float | None
-    counted_clock_hz: float
-    counted_memory_clock_hz: float | None
-    voltage: float
-    shares: Mapping[str, float]
-    parts_w: Mapping[str, float]
-    power_w: float
-    power_interval_w: tuple[float, float]
-    interval_level: float
-    interval_class: str
-    held_out: Spread
-    idle_w: float
-    power_limit_w: float
-    power_boundary: str
-    wall: WallPower | None = None
-    above_limit: bool
-    clock_within_limit_hz: float | None
-    assumptions: tuple[str, ...]
-    assumed_values: tuple[str, ...]
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,15 +76,7 @@ class UnitUse:
 
     def within_limit(self) -> float | None:
         """The highest core clock, up to that of the answer, at which the same work stays within the limit [Hz]."""
-        low, high = CLOCKS[0], float(np.ravel(self.now.core)[0])
-        if self.power_at(high) <= self.limit:
-            return high
-        if low >= high or self.power_at(low) > self.limit:
-            return None
-        for _ in range(HALVINGS):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.power_at(middle) <= self.limit else (low, middle)
-        return low
+        return clock_within(self.power_at, self.limit, float(np.ravel(self.now.core)[0]))
 
 
 def power_by_unit(
@@ -140,16 +85,18 @@ def power_by_unit(
     settings: Mapping[str, str] | None = None, scales: Mapping[str, float] | None = None, calibration: Calibration | None = None,
     name: str = "", boundary: str | None = None, system: str | None = None,
 ) -> PowerEstimate:  # fmt: skip
-    """Power of a GPU whose units are busy for these shares of the time.
+    """Power of a GPU, or of the packages of a CPU, whose units are busy for these shares of the time.
 
-    shares: by unit of `archsim.device.units.UNITS`, `sm`, or a profiler's name; a unit that is not named does nothing
-    clock: core clock [Hz]; the sustained clock of the spec if not given
+    shares: by unit of `archsim.device.units.UNITS`, `sm`, or a profiler's name, on a CPU by `PACKAGE_UNITS` and `core`; a unit
+        that is not named does nothing
+    clock: core clock [Hz]; the usual clock of the spec if not given
     memory_clock_hz: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
     counted_at: core and memory clock [Hz] at which the shares were counted; those of the answer if not given
     power_limit: in place of the TDP [W]
     boundary, system: `wall` for the power at the plug of a computer, the share of one device of it; as of `make_request`
 
-    Raises Unsupported for what is no GPU and for a unit that it does not have, UnknownName, ArgumentError.
+    Raises Unsupported for a TPU, for a unit that the device does not have and for a word that a CPU has no use for; UnknownName,
+    ArgumentError.
 
     >>> found = power_by_unit("titan_xp", {"fp32": 0.8, "dram": 0.3}, clock=1.404e9)
     >>> found.power_interval_w[0] < found.power_w < found.power_interval_w[1] and found.power_w < 250.0
@@ -157,6 +104,9 @@ def power_by_unit(
     """
     check_boundary(boundary, system)
     spec = find_device(hw, settings, scales)
+    if isinstance(spec.device, Cpu):
+        return _of_packages(spec, shares, clock, (memory_clock_hz, counted_at, boundary), power_limit, calibration, name,
+                            (hw, dict(settings or {}), dict(scales or {})))  # fmt: skip
     device = _gpu(spec)
     if power_limit is not None:
         check_limit(device, power_limit)
@@ -173,6 +123,30 @@ def power_by_unit(
     if boundary != WALL:
         return found
     return _at_wall(found, device, host_of(spec), system)
+
+
+def _of_packages(
+    spec: Spec, shares: Mapping[str, object], clock: float | None, of_gpus: tuple[object, ...], limit: float | None,
+    calibration: Calibration | None, name: str, words: tuple[str, dict[str, str], dict[str, float]],
+) -> PowerEstimate:  # fmt: skip
+    """The same of a CPU. `of_gpus`: memory clock, clocks of the counts and boundary, which only GPUs have here."""
+    from archsim.estimation.package_power import PackageUse, package_estimate
+
+    for what, value in zip(("memory clock", "counted-at", "boundary"), of_gpus, strict=True):
+        if value is not None:
+            raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
+    device = spec.device
+    assert isinstance(device, Cpu)
+    if limit is not None:
+        check_limit(device, limit)
+    if clock is not None:
+        check_clock("clock", clock)
+    use = PackageUse(
+        spec=spec, shares=shares_of(shares, package_unit_named), constants=calibration or default(),
+        clock=float(np.ravel(device.usual_clock)[0]) if clock is None else clock,
+        limit=float(np.ravel(device.power.tdp)[0]) if limit is None else limit,
+    )  # fmt: skip
+    return package_estimate(use, name, usual=clock is None, tdp=limit is None, words=words)
 
 
 def _at_wall(found: PowerEstimate, device: Gpu, beside: Spec, name: str | None) -> PowerEstimate:
@@ -212,7 +186,7 @@ def _answer(use: UnitUse, name: str, assumptions: Sequence[str], warnings: Seque
 
 def _gpu(spec: Spec) -> Gpu:
     if not isinstance(spec.device, Gpu):
-        raise Unsupported(f"{spec.identity.id} is a {spec.kind.upper()}: power by unit is modelled for GPUs alone; "
+        raise Unsupported(f"{spec.identity.id} is a {spec.kind.upper()}: power by unit is modelled for GPUs and CPUs; "
                           f"`archsim estimate --hw {spec.identity.id}` gives the power of a network on it")  # fmt: skip
     return spec.device
 

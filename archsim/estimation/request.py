@@ -46,6 +46,7 @@ from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace, Trace
 from archsim.trace.training import TASK_ALIASES, TASKS
 
+MAKERS = ("NVIDIA", "AMD")  # whose libraries have kernels for their own cards alone
 LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 MOST_THREADS = 1 << 16  # of a stack on one computer
@@ -246,6 +247,7 @@ def make_request(
     if traffic != CLOSED:
         traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
         notes += said
+    _check_vendor(spec, chosen)
     highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
@@ -378,6 +380,14 @@ def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace
     if asked is None and trace.dtype != WIDE:
         return trace.dtype, None, [f"precision {trace.dtype}: that of the network's file; --precision sets another"]
     return asked or WIDE, None, []
+
+
+def _check_vendor(spec: Spec, stack: Stack) -> None:
+    """Refuse the libraries of one maker of GPUs on a card of another, for which they have no kernel; a new maker may take any."""
+    if spec.kind == "gpu" and stack.vendor and spec.identity.vendor in MAKERS and spec.identity.vendor != stack.vendor:
+        own = spec.identity.default_stack
+        raise Unsupported(f"stack {stack.id} is for cards of {stack.vendor}, not of {spec.identity.vendor}; "
+                          f"--stack {own} is that of {spec.identity.id}")  # fmt: skip
 
 
 def _architecture_notes(spec: Spec) -> list[str]:

@@ -1,4 +1,4 @@
-"""The files of the shipped corpus: every CSV in `reports/published`, and the rows that other tools have predicted."""
+"""The files of the shipped corpus: every CSV in `reports/published`, served models, and rows that other tools have predicted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from archsim.base.files import data_folder
 FOLDER = "reports/published"
 PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
 PEER_ROWS = "transformers.csv"
+SERVING = f"{FOLDER}/serving"  # runs of language models that engines served, to which nothing is fitted
 
 
 def shipped_files(*, with_peers: bool = False) -> list[Traversable]:
     """The measurement files, by name; the rows of other tools' predictions come last."""
     files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith((".csv", ".csv.gz"))]
     return sorted(files, key=lambda f: f.name) + ([data_folder(PEERS).joinpath(PEER_ROWS)] if with_peers else [])
+
+
+def serving_files() -> list[Traversable]:
+    """The files of served language models, by name."""
+    return sorted((f for f in data_folder(SERVING).iterdir() if f.name.endswith(".csv.gz")), key=lambda f: f.name)
 
 
 def peer_files() -> list[Traversable]:

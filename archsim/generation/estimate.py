@@ -14,6 +14,7 @@ from archsim.calibration.nearness import Platform
 from archsim.generation.memory import ServingMemory, largest_batch, largest_context, memory_of, room
 from archsim.generation.phases import PrefillCost
 from archsim.generation.plan import WIDENED, ServingPlan, serving_plan
+from archsim.generation.references import ServedReference, references_of
 from archsim.generation.step import NOTHING, StepCost
 from archsim.generation.waves import answered
 
@@ -44,6 +45,7 @@ class GenerationEstimate(Answer):
     tokens_per_s: output tokens of all requests over `e2e_s`; total_tokens_per_s counts prompts too
     energy_per_token_j: of all devices, prompts included, for each output token
     waves: groups of requests that run one after the other because the cache of all does not fit
+    references: published measurements of the same run, or of the nearest on the same devices
     """
 
     network: str
@@ -91,6 +93,7 @@ class GenerationEstimate(Answer):
     interval_class: str
     interval_basis: str
     basis: Mapping[str, str]
+    references: tuple[ServedReference, ...]
     benchmark: str
     warnings: tuple[str, ...]
     assumptions: tuple[str, ...]
@@ -130,7 +133,8 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
         interval_basis=interval_basis(kind, time, energy),
-        basis=basis(plan, time), benchmark=command(plan), warnings=_warnings(plan, memory, most, waves),
+        basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
+        warnings=_warnings(plan, memory, most, waves),
         assumptions=_assumptions(plan, first), provenance=_provenance(plan),
     )  # fmt: skip
 

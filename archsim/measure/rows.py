@@ -15,7 +15,8 @@ from archsim.measure.timing import Reading
 
 SOURCE, OPS_SOURCE = "measured_here", "measured_here_ops"
 COLUMNS = (
-    "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "metric", "value", "split",
+    "source", "network", "hardware", "stack", "task", "batch", "seq_len", "precision", "threads", "devices", "metric", "value",
+    "split",
     "op", "spec_hash", "software", "low", "high", "least", "timed_by", "rounds", "disturbed", "cpu_share", "cpu_s", "load",
     "covers",
 )  # fmt: skip
@@ -23,7 +24,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What was run: network, batch, threads and device."""
+    """What was run: network, batch, tokens of a sequence (None: the network's own), threads and device."""
 
     network: str
     batch: int
@@ -33,6 +34,7 @@ class Cell:
     spec: Spec
     shipped: bool
     split: str
+    seq_len: int | None = None
 
 
 def rows_of(cell: Cell, reading: Reading) -> list[dict[str, str]]:
@@ -60,7 +62,8 @@ def op_rows(cell: Cell, times: Mapping[tuple[str, ...], float]) -> list[dict[str
 def _row(cell: Cell, source: str, metric: str, value: float) -> dict[str, str]:
     return {
         "source": source, "network": cell.network, "hardware": cell.spec.identity.id, "stack": cell.stack, "task": "inference",
-        "batch": str(cell.batch), "precision": "fp32", "threads": "" if cell.spec.kind == "gpu" else str(cell.threads),
+        "batch": str(cell.batch), "seq_len": "" if cell.seq_len is None else str(cell.seq_len),
+        "precision": "fp32", "threads": "" if cell.spec.kind == "gpu" else str(cell.threads),
         "devices": "1", "metric": metric, "value": _figure(value), "split": cell.split,
         "spec_hash": "" if cell.shipped else cell.spec.digest, "software": cell.software,
     }  # fmt: skip

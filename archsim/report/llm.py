@@ -8,7 +8,9 @@ from typing import Any
 
 from archsim.base.units import grouped, show
 from archsim.generation.estimate import SCHEMA, GenerationEstimate
+from archsim.report.markup import table as markup_table
 from archsim.report.markup import text as markup
+from archsim.report.markup import words
 from archsim.report.text import clean, table
 
 PARTS = ("weights", "kv_cache", "activations", "compute_buffers", "cuda_graphs", "reserved")
@@ -65,6 +67,7 @@ def llm_text(found: GenerationEstimate) -> str:
     memory.append(("total", show(found.memory_bytes["total"], "B", 3), f"of {show(found.memory_room_bytes, 'B', 3)} that the "
                    f"engine may take{'' if found.fits else ': DOES NOT FIT'}"))  # fmt: skip
     notes = [f"intervals   {100 * found.interval_level:.0f} %, from {found.interval_basis}"]
+    notes += [f"measured    {line}" for line in measured_lines(found)]
     notes += [f"basis       {name}: {said}" for name, said in found.basis.items()]
     notes += [f"measure     {found.benchmark}"] if found.benchmark else []
     notes += [f"assumed     {line}" for line in found.assumptions] + [f"warning     {line}" for line in found.warnings]
@@ -72,6 +75,46 @@ def llm_text(found: GenerationEstimate) -> str:
         heading(found), table(("", "figure", ""), figures_of(found)), table(("phase", "time", "of which"), phases),
         table(("memory of a device", "", ""), memory), "\n".join(map(clean, notes)),
     ])  # fmt: skip
+
+
+METRICS = {  # of a published run -> what it is called here, and its unit
+    "ttft_s": ("time to first token", "s"), "decode_s_per_token": ("time per token", "s"), "tpot_s": ("time per token", "s"),
+    "e2e_s": ("end to end", "s"), "tokens_per_s": ("throughput", "tokens/s"), "power_w": ("power", "W"),
+    "energy_j_per_token": ("energy per token", "J"),
+}  # fmt: skip
+
+
+def measured_of(found: GenerationEstimate) -> list[tuple[str, str, str, str]]:
+    """What was measured, the value, the prediction of that run, and the error, for each published measurement."""
+    rows = []
+    for one in found.references:
+        name, unit = METRICS[one.metric]
+        was, now = (f"{grouped(v)} {unit}" if unit == "tokens/s" else show(v, unit) for v in (one.measured, one.predicted))
+        rows.append((name, was, now, f"{100 * one.error:+.1f} %"))
+    return rows
+
+
+def measured_run(found: GenerationEstimate) -> str:
+    """Which run was measured, where, and whether it is the one that was asked for."""
+    if not found.references:
+        many = f"{found.devices} x " if found.devices > 1 else ""
+        return f"no shipped run of {found.network} on {many}{found.hardware}, all of whose requests arrive at once"
+    one = found.references[0]
+    run = f"{one.source}; {one.engine}, {one.precision}, batch {one.batch}, {one.input} + {one.output} tokens"
+    return f"{run}: the same run" if one.same else f"{run}: the nearest run"
+
+
+def measured_lines(found: GenerationEstimate) -> list[str]:
+    """A line for each published measurement, the run in front of them."""
+    rows = measured_of(found)
+    return [measured_run(found), *(f"{name} {was}, predicted {now}, error {error}" for name, was, now, error in rows)]
+
+
+def measured_section(found: GenerationEstimate) -> str:
+    """Published measurements of the run, or of the nearest, beside its prediction."""
+    rows = [tuple(map(words, row)) for row in measured_of(found)]
+    listed = markup_table(("what", "measured", "predicted for it", "error"), rows) if rows else ""
+    return f'<h2>Measured by others</h2>\n<p class="quiet">{markup(measured_run(found))}</p>\n{listed}'
 
 
 def llm_table(found: GenerationEstimate) -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 from archsim.base.units import show
-from archsim.device.units import AWAKE, UNITS
-from archsim.estimation.power import PowerEstimate
+from archsim.device.units import AWAKE, CORE
+from archsim.estimation.power_estimate import PowerEstimate
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import text as markup
 from archsim.report.text import clean, table, wall_lines, wall_words
 
 SCHEMA = "archsim-power/1"
-UNIT_OF = {"awake": AWAKE}  # a part whose share another name has
+AT_WORK = (AWAKE, CORE)  # whose share the part `awake` has
 COLUMNS = ("hardware", "hardware_name", "name", "clock_hz", "memory_clock_hz", "counted_clock_hz", "counted_memory_clock_hz",
-           "voltage", "power_w")  # fmt: skip
+           "voltage", "power_w", "measured_w", "error")  # fmt: skip
 
 
 def power_record(found: PowerEstimate) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def power_json(found: Sequence[PowerEstimate], many: bool) -> str:
 def power_csv(found: Sequence[PowerEstimate]) -> str:
     """One row for each answer: clocks, power with its interval and limit, shares and watts of every part."""
     head = (*COLUMNS, "power_low_w", "power_high_w", "idle_w", "power_limit_w", "above_limit", "clock_within_limit_hz",
-            *(f"share.{name}" for name in (AWAKE, *UNITS)), *(f"power_w.{part}" for part in found[0].parts_w))  # fmt: skip
+            *(f"share.{name}" for name in found[0].shares), *(f"power_w.{part}" for part in found[0].parts_w))  # fmt: skip
     rows = [
         [*(getattr(one, name) for name in COLUMNS), *one.power_interval_w, one.idle_w, one.power_limit_w, one.above_limit,
          one.clock_within_limit_hz, *one.shares.values(), *one.parts_w.values()]
@@ -52,19 +53,30 @@ def power_text(found: PowerEstimate) -> str:
 
 
 def rows_text(found: Sequence[PowerEstimate]) -> str:
-    """A line for each row of a file, then what was assumed of any of them."""
+    """A line for each row of a file, beside what was measured where rows say that, then what was assumed of any of them."""
+    known = [abs(one.error) for one in found if one.error is not None]
     rows = [
         (clean(one.name) or str(number), show(one.clock_hz, "Hz"), _memory(one), f"{one.voltage:.3f}", show(one.idle_w, "W", 3),
-         show(one.power_w, "W", 3), *(show(end, "W", 3) for end in one.power_interval_w), "ABOVE" if one.above_limit else "")
+         show(one.power_w, "W", 3), *(show(end, "W", 3) for end in one.power_interval_w), "ABOVE" if one.above_limit else "",
+         *(_measured(one) if known else ()))
         for number, one in enumerate(found, 1)
     ]  # fmt: skip
-    head = ("row", "clock", "memory", "voltage", "idle", "power", "from", "to", "limit")
+    head = ("row", "clock", "memory", "voltage", "idle", "power", "from", "to", "limit",
+            *(("measured", "error") if known else ()))  # fmt: skip
     first = found[0]
     covers = f"{clean(first.hardware_name)}: power of the {first.power_boundary}, limit {show(first.power_limit_w, 'W', 3)}"
-    said = [f"assumed     {line}" for line in dict.fromkeys(line for one in found for line in one.assumptions)]
+    said = [f"measured    {len(known)} of {len(found)} rows: median error {100 * median(known):.1f} %"] if known else []
+    said += [f"assumed     {line}" for line in dict.fromkeys(line for one in found for line in one.assumptions)]
     warned = [f"warning     {one.name or f'row {number}'}: {line}"
               for number, one in enumerate(found, 1) for line in one.warnings]  # fmt: skip
     return "\n\n".join(filter(None, (covers, table(head, rows), "\n".join(map(clean, (*said, *warned))))))
+
+
+def _measured(found: PowerEstimate) -> tuple[str, str]:
+    """What was measured, and how far from it the prediction is."""
+    if found.measured_w is None or found.error is None:
+        return "", ""
+    return show(found.measured_w, "W", 3), f"{100 * found.error:+.1f} %"
 
 
 def heading(found: PowerEstimate) -> str:
@@ -73,7 +85,8 @@ def heading(found: PowerEstimate) -> str:
     here = counted == (found.clock_hz, found.memory_clock_hz)
     elsewhere = "" if here else f"; shares counted at {show(counted[0], 'Hz')}, memory " + (
         "unknown" if counted[1] is None else show(counted[1], "Hz"))  # fmt: skip
-    return (f"{clean(found.hardware_name)} at {show(found.clock_hz, 'Hz')}, memory {_memory(found)}, "
+    memory = "" if CORE in found.shares else f"memory {_memory(found)}, "
+    return (f"{clean(found.hardware_name)} at {show(found.clock_hz, 'Hz')}, {memory}"
             f"voltage {found.voltage:.3f} of the highest{elsewhere}")  # fmt: skip
 
 
@@ -118,7 +131,8 @@ def _boundary(found: PowerEstimate) -> str:
 
 
 def _share(found: PowerEstimate, part: str) -> str:
-    share = found.shares.get(UNIT_OF.get(part, part))
+    name = next((name for name in AT_WORK if name in found.shares), part) if part == "awake" else part
+    share = found.shares.get(name)
     return "" if share is None else f"{100 * share:.1f} %"
 
 

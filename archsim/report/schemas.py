@@ -48,7 +48,7 @@ def estimate() -> Schema:
 
 def power() -> Schema:
     """`archsim power --json`."""
-    from archsim.estimation.power import PowerEstimate
+    from archsim.estimation.power_estimate import PowerEstimate
     from archsim.report.power import SCHEMA
 
     one = merged(table({"schema": _named(SCHEMA)}), record_of(PowerEstimate))

@@ -202,6 +202,8 @@ class Stack:
     id: str
     kind: str = key("the devices it runs on", choices=("gpu", "cpu", "tpu", "any"))
     architectures: tuple[str, ...] = key("the only architectures that its kernels run on; none: all of its kind", default=())
+    vendor: str = key("GPU: the maker whose cards its libraries have kernels for, where other makers' cards have stacks of their "
+                      "own; none: any", default="")  # fmt: skip
     framework: str = key("the framework, as measurements and `sources.toml` call it")
     reserved: float = key("device memory that context and framework take", unit="B", default=0.0)
     activations: str = key(

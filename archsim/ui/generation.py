@@ -8,7 +8,7 @@ from archsim.base.units import grouped, show
 from archsim.generation.estimate import GenerationEstimate
 from archsim.report.bars import bars
 from archsim.report.layers import LayerRow
-from archsim.report.llm import PARTS
+from archsim.report.llm import PARTS, measured_section
 from archsim.report.llm import heading as asked_line
 from archsim.report.markup import bound_cell, number, percent, table, text, words
 from archsim.ui.estimates import generated
@@ -17,8 +17,6 @@ from archsim.ui.state import PageState
 from archsim.ui.variants import Total, cards, heading, pair, variants
 
 SHOWN = 0.005  # of the time of a phase: less is not listed
-NOT_MEASURED = ("<h2>Measured by others</h2>\n<p>The shipped corpus has no measurement of a served model; "
-                "<code>archsim validate --measurements FILE</code> scores those of your own.</p>")  # fmt: skip
 
 
 def model_result(state: PageState) -> str:
@@ -30,7 +28,7 @@ def model_result(state: PageState) -> str:
         heading(state, before.network, asked_line(before).partition(" with ")[2], before.hardware_name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in after.warnings),
         cards(totals(before), totals(after), changed), f'<p class="quiet">{text(level)}</p>', _limits(before, after, changed),
-        variants(state, _of_variant), _phases(before, after, changed), _memory(after), NOT_MEASURED, _basis(after),
+        variants(state, _of_variant), _phases(before, after, changed), _memory(after), measured_section(before), _basis(after),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)

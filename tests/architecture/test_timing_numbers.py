@@ -64,7 +64,7 @@ STRUCTURE = {
     "estimation/unknown.py": {"SHOWN": "names in a sentence"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
     "estimation/fidelity.py": {"NEVER": "later than anything"},
-    "estimation/power.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
+    "estimation/power_estimate.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
     "estimation/clock.py": {"MOST_POWER": "limit of an argument", "CLOCKS": "limits of one", "ROUNDED": "accuracy of a clock"},
     "estimation/budget.py": {"MOST_BUDGET": "limit of an argument", "CLOCKS": "steps of a search", "ROUNDS": "steps of one"},

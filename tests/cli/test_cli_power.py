@@ -94,7 +94,7 @@ def test_a_file_gives_a_power_for_each_row(cli: Any, rows: str) -> None:
     (("--hw", "titan_xp", "--use", "fp32=0.5", "--power-limit", "1W"), 2, "between the idle power"),
     (("--hw", "titan_xp", "--use", "fp32=0.5", "--json", "--csv"), 2, "choose one"),
     (("--hw", "titan_xp", "--use", "fp32=0.5", "--batch", "4"), 2, "--batch"),
-    (("--hw", "i7_6700k", "--use", "fp32=0.5"), 2, "i7_6700k is a CPU"),
+    (("--hw", "i7_6700k", "--use", "fp32=0.5"), 2, "the units of a CPU are core, simd, llc, dram"),
     (("--hw", "titan_xp", "--use", "no.csv"), 66, "no.csv"),
     (("--hw", "titan_xp", "--use", ""), 2, "--use"),
 ])  # fmt: skip
@@ -115,7 +115,7 @@ def test_its_examples_run(cli: Any, rows: str) -> None:
     command = group.get_command(None, "power")  # type: ignore[arg-type]
     assert command is not None
     lines = [line.split() for line in (command.help or "").splitlines() if line.strip().startswith("archsim ")]
-    assert len(lines) == 4
+    assert len(lines) == 5
     for words in lines:
         found = cli(*(rows if word == "rows.csv" else word for word in words[1:]))
         assert found.code == 0, found.err

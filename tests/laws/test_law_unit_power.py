@@ -12,7 +12,8 @@ from archsim.cost.idle import idle_top
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
-from archsim.estimation.power import PowerEstimate, power_by_unit
+from archsim.estimation.power import power_by_unit
+from archsim.estimation.power_estimate import PowerEstimate
 
 DEVICES = ("tesla_k40", "gtx_980", "titan_x_maxwell", "titan_xp", "tesla_v100_sxm2", "tesla_t4", "a100_sxm4_40gb", "rtx_4090",
            "h100_sxm5_80gb", "tegra_x1")  # fmt: skip

@@ -220,3 +220,19 @@ def test_a_network_that_takes_more_memory_than_there_is_is_refused_before_it_is_
     with pytest.raises(Unsupported, match="vgg_16, batch 4096: takes"):
         check_memory(("vgg_16",), (1, 4096), stack, room)
     assert needed_bytes("alexnet", 1, stack) > needed_bytes("alexnet", 1, stack_of("torch", "cpu"))  # held twice
+
+
+def test_sequences_have_the_length_that_is_asked_for(pretended: Pretended) -> None:
+    built: list[dict[str, int]] = []
+
+    def open_session(trace: BoundTrace, threads: int) -> Any:
+        built.append(dict(trace.symbols))
+        raise Unsupported("enough is known")
+
+    asked = replace(PLAN, networks=("bert_base",), batches=(2,), seq_len=48)
+    assert [result.refused for result in results(asked, open_session)] == [True]
+    assert built == [{"N": 2, "T": 48}]
+    check_networks(("bert_base",), (1,), "onnxruntime-cpu", 48)
+    with pytest.raises(InputError, match="alexnet: takes no sequences"):
+        check_networks(("alexnet",), (1,), "onnxruntime-cpu", 48)
+    assert op_rows(replace(CELL, seq_len=48), {("a",): 1.0})[0]["seq_len"] == "48"

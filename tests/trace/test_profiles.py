@@ -8,8 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from archsim.base.errors import InputError
+from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
+from archsim.estimation.estimate import estimate_of
+from archsim.estimation.request import make_request
+from archsim.study.profiled import compare_profile
 from archsim.trace.profiles import stream
+from archsim.trace.profiles.as_network import of_profile
 from archsim.trace.profiles.reader import read
 from tests.each import each
 from tests.trace.kineto import write
@@ -51,3 +55,34 @@ def test_what_is_too_much_or_broken_is_one_line(name: str, tmp_path: Path) -> No
     with pytest.raises(InputError, match=says) as caught:
         read(tmp_path / name)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", sorted(file.name for file in FOLDER.iterdir()))
+def test_a_profile_is_a_network_that_costs_what_its_comparison_says(name: str) -> None:
+    file = str(FOLDER / name)
+    found = estimate_of(make_request(file, "i7_6700k", stack="pytorch-cpu"), references=False)
+    assert found.latency_s == pytest.approx(compare_profile(file, "i7_6700k", stack="pytorch-cpu").predicted_s)
+
+
+def test_what_became_of_the_calls_of_a_profile_is_listed() -> None:
+    trace, rows = of_profile(FOLDER / "onnxruntime_cnn.json", {})
+    by_name = {row.operator: row for row in rows}
+    assert (by_name["Conv"].nodes, by_name["Conv"].status) == (2, "mapped")
+    assert (by_name["Flatten"].status, by_name["Flatten"].why) == ("left out", "changes only how a tensor is seen")
+    assert len(trace.ops) >= sum(row.status == "mapped" for row in rows)
+
+
+def test_a_profile_without_shapes_or_with_free_sizes_is_refused(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.json"
+    bare.write_text(json.dumps({"traceEvents": [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "ts": 1, "dur": 5, "pid": 1, "tid": 1, "args": {}}]}))  # fmt: skip
+    with pytest.raises(Unsupported, match="no shapes were recorded"):
+        make_request(str(bare), "i7_6700k")
+    with pytest.raises(ArgumentError, match="has no symbol 'M'"):
+        make_request(str(FOLDER / "onnxruntime_cnn.json"), "i7_6700k", bind={"M": 3})
+    with pytest.raises(ArchsimError, match="batch"):
+        make_request(str(FOLDER / "onnxruntime_cnn.json"), "i7_6700k", batch=5)
+    broken = tmp_path / "broken.json.gz"
+    broken.write_bytes(b"\x1f\x8bnothing")
+    with pytest.raises(InputError, match="is no network"):
+        make_request(str(broken), "i7_6700k")

@@ -13,6 +13,7 @@ from archsim.cli.power import UNITS as NAMED
 from archsim.device.units import AWAKE, UNITS
 from archsim.estimation.power import CONSTANTS, power_by_unit
 from archsim.estimation.power_file import powers_of_file
+from archsim.report.power import rows_text
 from tests.each import each
 
 BUSY = {"fp32": 0.8, "dram": 0.3}
@@ -119,7 +120,12 @@ def test_what_is_usual_is_not_warned_of(shares: dict[str, object], asked: dict[s
 
 
 @each(("hw", "shares", "asked", "error", "said"), [
-    ("i7_6700k", BUSY, {}, Unsupported, "i7_6700k is a CPU: power by unit is modelled for GPUs alone"),
+    ("tpu_v1", BUSY, {}, Unsupported, "tpu_v1 is a TPU: power by unit is modelled for GPUs and CPUs"),
+    ("i7_6700k", {"sm": 1.0}, {}, UnknownName, "the units of a CPU are core, simd, llc, dram"),
+    ("i7_6700k", {"simd": 1.0}, {"memory_clock_hz": 1e9}, Unsupported, "memory clock: i7_6700k is a CPU"),
+    ("i7_6700k", {"simd": 1.0}, {"counted_at": (1e9, None)}, Unsupported, "counted-at: i7_6700k is a CPU"),
+    ("i7_6700k", {"simd": 1.0}, {"clock": 1e12}, ArgumentError, "clock"),
+    ("i7_6700k", {"simd": 1.0}, {"power_limit": -1.0}, ArgumentError, "power limit"),
     ("titan_xp", {"tensor": 0.1}, {}, Unsupported, "share of tensor: titan_xp has no tensor cores"),
     ("titan_xp", {"fp23": 0.1}, {}, UnknownName, "unknown unit 'fp23'; nearest: fp32"),
     ("titan_xp", {"fp32": 1.2}, {}, ArgumentError, "share of fp32: 1.2"),
@@ -201,9 +207,83 @@ def test_every_problem_of_a_file_is_told_with_its_line(tmp_path: Path, text: str
 
 def test_what_is_wrong_with_the_question_is_no_problem_of_a_line(tmp_path: Path) -> None:
     file = rows(tmp_path, "fp32\n0.5\n")
-    with pytest.raises(Unsupported, match="is a CPU"):
-        powers_of_file(file, "i7_6700k")
+    with pytest.raises(Unsupported, match="tpu_v1 is a TPU"):
+        powers_of_file(file, "tpu_v1")
     with pytest.raises(ArchsimError, match="power limit"):
         powers_of_file(file, "titan_xp", power_limit=1.0)
     with pytest.raises(MissingFile):
         powers_of_file(tmp_path / "no.csv", "titan_xp")
+
+
+# ----------------------------------------------------------------------------------------------------------------- CPUs
+
+TWO = "xeon_e5_2630_v3_2s"  # of eight cores each
+
+
+def test_parts_of_packages_add_up_and_have_an_interval() -> None:
+    found = power_by_unit("i7_6700k", {"core": 1.0, "simd": 0.8, "dram": 0.3})
+    assert sum(found.parts_w.values()) == pytest.approx(found.power_w)
+    assert list(found.parts_w) == ["standing", "uncore", "leakage", "awake", "simd", "llc", "dram"]
+    assert found.power_interval_w[0] < found.power_w < found.power_interval_w[1]
+    assert (found.idle_w, found.power_boundary, found.power_limit_w) == (8.0, "package", 91.0)
+
+
+def test_packages_without_an_awake_core_draw_their_idle_power() -> None:
+    assert power_by_unit(TWO, {}).power_w == power_by_unit(TWO, {"core": 0.0}).power_w == power_by_unit(TWO, {}).idle_w
+
+
+def test_half_the_cores_wake_one_uncore_of_two() -> None:
+    one, both = (power_by_unit(TWO, {"core": share}).parts_w for share in (0.5, 1.0))
+    assert both["uncore"] == pytest.approx(2 * one["uncore"])
+    assert both["awake"] == pytest.approx(2 * one["awake"])
+
+
+def test_power_of_packages_grows_with_clock_width_and_bytes() -> None:
+    slow, fast = (power_by_unit("i7_6700k", {"simd": 0.5}, clock=clock).power_w for clock in (2e9, 4e9))
+    assert fast > slow
+    for unit in ("simd", "llc", "dram"):
+        less, more = (power_by_unit("i7_6700k", {"core": 1.0, unit: share}).power_w for share in (0.2, 0.4))
+        assert more > less
+
+
+def test_the_clock_within_a_limit_is_the_highest_at_which_packages_stay_within_it() -> None:
+    found = power_by_unit("i7_6700k", {"simd": 1.0}, power_limit=60.0)
+    assert found.above_limit
+    assert found.clock_within_limit_hz is not None
+    assert power_by_unit("i7_6700k", {"simd": 1.0}, clock=found.clock_within_limit_hz).power_w == pytest.approx(60.0, rel=1e-6)
+    assert any("the packages would lower their clock; units as busy stay within it up to" in line for line in found.warnings)
+    none = power_by_unit("i7_6700k", {"simd": 1.0}, power_limit=8.5)
+    assert none.clock_within_limit_hz is None
+
+
+@pytest.mark.parametrize(("shares", "asked", "line"), [
+    ({"core": 0.1, "simd": 0.9}, {}, "share of simd, 0.9, is above that of core, 0.1"),
+    ({"simd": 0.9}, {"clock": 6e9}, "is above the chip's highest, 4.2 GHz"),
+    ({"simd": 0.9}, {"scales": {"l1.size": 2.0}}, "l1.size changes no watt of this"),
+])  # fmt: skip
+def test_what_is_odd_of_packages_is_said(shares: dict[str, float], asked: dict[str, object], line: str) -> None:
+    assert any(line in said for said in power_by_unit("i7_6700k", shares, **asked).warnings)  # type: ignore[arg-type]
+
+
+def test_what_was_taken_of_packages_is_said() -> None:
+    said = power_by_unit("i7_6700k", {"simd": 0.9}).assumptions
+    for line in ("clock 4 GHz: that of dense SIMD code on all cores", "core 1: every core is taken to be awake all the time",
+                 "not counted and taken to be idle: llc, dram", "power limit 91 W: the TDP of the spec"):
+        assert any(line in one for one in said)
+
+
+def test_a_row_may_say_what_was_measured(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("name,core,simd,power\nidle,0,0,10 W\nall,1,0.8,\n")
+    idle, busy = powers_of_file(file, "i7_6700k")
+    assert (idle.measured_w, busy.measured_w, busy.error) == (10.0, None, None)
+    assert idle.error == pytest.approx(-0.2)
+    text = rows_text([idle, busy])
+    assert "10 W  -20.0 %" in text
+    assert "1 of 2 rows: median error 20.0 %" in text
+    file.write_text("core,power\n1,0 W\n")
+    with pytest.raises(InputError, match="line 2: power: must be more than 0 W"):
+        powers_of_file(file, "i7_6700k")
+    file.write_text("sm,power\n1,10 W\n")
+    with pytest.raises(InputError, match="the units of a CPU are core"):
+        powers_of_file(file, "i7_6700k")

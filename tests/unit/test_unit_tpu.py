@@ -168,7 +168,7 @@ def test_activations_that_the_buffer_does_not_hold_are_said() -> None:
 @each(("words", "said"), [
     (["simulate", "sm", "--hw", "tpu_v1", "--kernel", "gemm_128x128_512x512x512"], "is a TPU, which has no SM"),
     (["cache", "--hw", "tpu_v1", "--net", "alexnet", "--layer", "conv2"], "caches: not modelled of a TPU such as tpu_v1"),
-    (["power", "--hw", "tpu_v1", "--use", "dram=50%"], "tpu_v1 is a TPU: power by unit is modelled for GPUs alone"),
+    (["power", "--hw", "tpu_v1", "--use", "dram=50%"], "tpu_v1 is a TPU: power by unit is modelled for GPUs and CPUs"),
     (["llm", "--net", "llama_2_7b", "--hw", "tpu_v4", "--input", "64", "--output", "8"], "engines are described for GPUs only"),
     (["whatif", "--net", "alexnet", "--hw", "tpu_v1", "--set", "array.rows=512", "--area"], "area: modelled for GPUs only"),
 ])  # fmt: skip
