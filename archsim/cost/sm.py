@@ -158,7 +158,7 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     cold: `gemm.first_clk`, or `on_tensor_cores`; 0 for all but products [clk]
     on_tensor_cores: `gemm.tensor_first_clk` + unseen, 0 in a loop of one kernel [clk]
-    unseen: clocks in which code comes that runs once in a launch, `gemm.tensor_once` instructions, where other kernels ran before.
+    unseen: clocks in which code comes that runs once in a launch, `gemm.tensor_once` instructions, after other kernels ran.
             A library's kernel has that much more of it than simulated programs, for addresses, bounds, scales, activation [clk]
     interval: between two instructions that an SM has not run yet, `sm.fetch_interval` [clk], a float or [D, 1]; 0 if not known
     repeat: launches of the kernel, one after the other [1]

@@ -314,8 +314,7 @@ class GpuL2(GpuCache):
     line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cycle=True, cache=True)
     bandwidth: Number = spec("B/clk", "read bandwidth of the chip per core clock", low=1, high=1e7)
-    partitions: Number | None = whole("parts that each keep a copy of what the SMs beside them read", high=64, optional=True,
-                                      informational=True)  # fmt: skip
+    partitions: Number | None = whole("parts that each keep a copy of what the SMs beside them read", high=64, optional=True)
     achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
     far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
-from math import prod
+from math import inf, prod
 
 import numpy as np
 
@@ -14,8 +14,6 @@ from archsim.base.errors import InputError, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
-from archsim.lower.again import NOTHING, again
-from archsim.lower.beside import beside
 from archsim.lower.context import Context
 from archsim.lower.fusion import Fused, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
@@ -31,6 +29,8 @@ UNFUSED = ("own", "none")  # rules without chains
 # rounded, narrowed twice (ncnn, src/layer/arm/convolution_arm.cpp; gemmlowp's output stages take as many). Counted, recalled.
 REQUANTISED = 8.0
 TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
+
+UNCACHED = 1e9  # B of a run of which no cache of today has anything left. A choice, not a fit.
 
 Rule = Callable[[BoundOp, Context], Plan | None]
 
@@ -84,6 +84,38 @@ class Lowered:
     into: Mapping[str, str] = field(default_factory=dict)  # fused op = the op whose kernel computes it too
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """What a run leaves to the next one, and an op to those behind it.
+
+    cold: whether other kernels ran before, so that its code has to come again
+    run_bytes: what a run touches, all of which comes again in the next [B]; infinite: more than any cache, or not known
+    short_lived: whether the memory of a result is used for others once it was read
+    """
+
+    cold: bool = False
+    run_bytes: float = inf
+    short_lived: bool = False
+
+
+NOTHING = Again()
+
+
+def again(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) -> Again:
+    """What the ops of a network, run again and again at inference, leave in caches; nothing of training, or of one op alone.
+
+    run_bytes = (parameters + results) element        results = twice the largest, or all where each op keeps its own
+    """
+    if stack.operand_sets or len(ops) < 2:
+        return NOTHING
+    if training:
+        return Again(cold=True)
+    kept = stack.activations == "kept"
+    sizes = [prod(op.shape) for op in ops]
+    touched = (sum(op.parameters for op in ops) + (sum(sizes) if kept else 2 * max(sizes))) * element
+    return Again(cold=True, run_bytes=touched if touched < UNCACHED else inf, short_lived=not kept)
+
+
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
     architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), weight_bytes: float = 0.0,
@@ -134,16 +166,15 @@ def _lowered(
     for each in networks:
         sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
         left = again(each, stack, training, element) if device_kind == "gpu" else NOTHING
-        side = beside(each, stack, training)
-        each = tuple([side.joined.get(op.name, op) for op in each])
+        each, side = _side_by_side(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
         for op in each:
             if op.name not in fusion.into and (of := (op.signature, op.name in sole)) not in own:
                 own[of] = _own_plan(op, context, narrowed, op.name in sole)
         fused = _fused(each, context, {op.name: own.get((op.signature, op.name in sole)) for op in each})
-        into |= {**side.into, **fusion.into, **fused.into}
+        into |= {**side, **fusion.into, **fused.into}
         for op in each:
-            if op.name in side.into or op.name in fusion.into or op.name in fused.into:
+            if op.name in side or op.name in fusion.into or op.name in fused.into:
                 plan_of.append(-1)
                 continue
             rewritten, joined = fusion.rewritten.get(op.name, 0.0), fused.joined.get(op.name)
@@ -170,6 +201,16 @@ def _lowered(
         touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
         kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp), into=into)
+
+
+def _side_by_side(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:
+    """The ops with products of one input joined, where the stack does that, and which product is part of which."""
+    if training or not stack.side_by_side:
+        return ops, {}
+    from archsim.lower.beside import beside
+
+    found = beside(ops, stack, training)
+    return tuple([found.joined.get(op.name, op) for op in ops]), found.into
 
 
 def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, sole: bool) -> Plan | None:

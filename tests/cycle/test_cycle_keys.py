@@ -121,11 +121,11 @@ def test_it_moves_a_network_in_the_right_direction(key: str) -> None:
 
 
 def test_only_names_dates_prices_and_origins_move_nothing() -> None:
-    """What no command reads but for kernels that are timed alone (`l2.partitions`), and what only `archsim cache` does."""
+    """What no command reads, and what only `archsim cache` does."""
     nothing = {key for key, unit, _ in keys("gpu") if not read_by(unit)}
     assert nothing == {
         "clock.base", "memory.bus", "memory.data_rate", "memory.channels", "power.boundary", "chip.area", "chip.transistors",
-        "link.type", "market.price", "market.launch", "l2.partitions",
+        "link.type", "market.price", "market.launch",
     }  # fmt: skip
     cache = {key for key, unit, _ in keys("gpu") if read_by(unit) == "archsim cache"}
     assert cache == {"l1.sector", "l1.ways", "l2.sector"}

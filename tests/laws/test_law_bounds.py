@@ -32,8 +32,9 @@ LAST_BITS = 1e-9
 
 def runs_on(stack: str, hw: str) -> bool:
     """Whether the kernels of a stack run on a device of its kind."""
-    only = stacks.find(stack).architectures
-    return not only or devices.find(hw).identity.kernels_of in only
+    of, identity = stacks.find(stack), devices.find(hw).identity
+    own = of.vendor in ("", identity.vendor)
+    return own and (not of.architectures or identity.kernels_of in of.architectures)
 
 
 def tasks(stack: str) -> tuple[str, ...]:

@@ -41,9 +41,9 @@ CPUS = [name for name in devices.names() if devices.find(name).kind == "cpu"]
 @st.composite
 def cells(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
     hw = draw(st.sampled_from(names))
-    kind, kernels = devices.find(hw).kind, devices.find(hw).identity.kernels_of
+    kind, kernels, vendor = devices.find(hw).kind, devices.find(hw).identity.kernels_of, devices.find(hw).identity.vendor
     found = {name: stacks.find(name) for name in stacks.names()}
-    stack = draw(st.sampled_from([name for name, of in found.items() if of.kind in ("any", kind)
+    stack = draw(st.sampled_from([name for name, of in found.items() if of.kind in ("any", kind) and of.vendor in ("", vendor)
                                   and (not of.architectures or kernels in of.architectures)]))  # fmt: skip
     trains = "backward_filter" in stacks.find(stack).conv.algorithms
     return {

@@ -8,8 +8,8 @@ from math import inf
 import pytest
 
 from archsim.estimation.request import make_request
-from archsim.lower.again import again
 from archsim.lower.beside import beside
+from archsim.lower.lower import again
 from archsim.stack import catalog as stacks
 from archsim.trace.op import Conv2d, Linear, Relu
 from archsim.trace.trace import BoundOp
