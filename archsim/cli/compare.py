@@ -16,7 +16,7 @@ from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HWS, boundary_options, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HWS, ListOption, boundary_options, csv_option, html_option, json_option, one_form
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
@@ -36,8 +36,8 @@ class CriterionOption(click.Option):
 
 
 @click.command("compare")
-@click.option("--net", type=Known("network", many=True), default="alexnet", show_default=True,
-              help="Networks or trace files, separated by commas.")  # fmt: skip
+@click.option("--net", cls=ListOption, type=Known("network", many=True), default=("alexnet",),
+              help="Networks or trace files, separated by commas; alexnet if not given.")  # fmt: skip
 @HWS
 @click.option("--stack", type=Known("stack", many=True), multiple=True,
               help="Software stacks, separated by commas or named again; each device's default if not given. Of two and more on "

@@ -16,16 +16,30 @@ from archsim.cli.output import FORCE, output
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+
+class ListOption(click.Option):
+    """An option whose words are separated by commas, or named again: `--hw a,b` or `--hw a --hw b`."""
+
+    def __init__(self, *names: Any, **words: Any) -> None:
+        super().__init__(*names, **{**words, "multiple": True})
+
+    def process_value(self, ctx: click.Context, value: Any) -> str | None:
+        """All words, with commas between; None without any."""
+        found = super().process_value(ctx, value)
+        return ",".join(found) if found else None
+
+
+
 NET = click.option("--net", type=Known("network"), required=True,
                    help="A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra, profile.")  # fmt: skip
-NETS = click.option("--net", type=Known("network", many=True), required=True,
+NETS = click.option("--net", cls=ListOption, type=Known("network", many=True), required=True,
                     help="Networks, or paths of their files, separated by commas.")  # fmt: skip
 HW = click.option("--hw", type=Known("device"), required=True, help="A shipped device, an alias, or the path of a spec file.")
-HWS = click.option("--hw", type=Known("devices", many=True), required=True,
+HWS = click.option("--hw", cls=ListOption, type=Known("devices", many=True), required=True,
                    help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip
 MEASUREMENTS = click.option("--measurements", type=click.Path(), multiple=True, metavar="FILE",
                             help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
-ROWS_OF = click.option("--hw", type=Known("device", many=True), default=None, metavar="DEVICE,...",
+ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), default=None, metavar="DEVICE,...",
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 

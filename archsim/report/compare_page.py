@@ -122,8 +122,10 @@ def _best(c: CurveComparison) -> str:
 def _heading(contenders: Sequence[Contender], batch: str) -> str:
     e, devices = contenders[0].estimate, len({c.device_name for c in contenders})
     line = f"{e.task.replace('_', ' ')} · batch {batch} · {precisions(contenders)} · {e.fidelity} model"
-    many = "one device" if devices == 1 else f"{devices} devices"
-    return f'<h1>{text(e.network)} on {many}</h1>\n<p class="asked">{text(line)}</p>'
+    stacks = len({c.estimate.stack for c in contenders})
+    many = contenders[0].device_name if devices == 1 else f"{devices} devices"
+    many += f", {stacks} stacks" if stacks > devices else ""
+    return f'<h1>{text(e.network)} on {text(many)}</h1>\n<p class="asked">{text(line)}</p>'
 
 
 def _quiet(notes: Iterable[str]) -> str:

@@ -43,7 +43,8 @@ STRUCTURE = {
     "lower/context.py": {"HALF": "bytes"},
     "lower/experts.py": {"CHOICES": "kernels of an op"},
     "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
-    "lower/lower.py": {"REQUANTISED": "operations for a value"},
+    "lower/lower.py": {"REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache"},
+    "lower/beside.py": {"CHANNELS": "axes of a result"},
     "lower/conv_transforms.py": {
         "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions",
         "WORDS": "results along a side"},
