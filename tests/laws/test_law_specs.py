@@ -89,8 +89,10 @@ def outcome(text: str, net: str) -> str:
 
 
 def check_sound(found: Estimate, spec: Spec) -> None:
-    numbers = (found.latency_s, found.energy_j, found.power_w, found.memory_bytes, found.dram_bytes, *found.latency_interval_s)
+    numbers = (found.latency_s, found.energy_j, found.power_w, found.memory_bytes, *found.latency_interval_s)
     assert all(math.isfinite(number) and number > 0 for number in numbers), numbers
+    assert math.isfinite(found.dram_bytes)
+    assert found.dram_bytes >= 0  # the L2 of some cards holds all of a small network from one run to the next
     assert len(found.warnings) < 10
     assert called(spec) == found.hardware_name
 
