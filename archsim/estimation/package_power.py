@@ -75,6 +75,7 @@ def package_estimate(
     power, idle = math.fsum(parts.values()), parts["standing"]
     at = Platform(architecture=spec.identity.kernels_of, device=spec.identity.id, stack=spec.identity.default_stack)
     kind, spread = constants.spread_of(spec.kind, "power", at)
+    spread = replace(spread, rows=0, basis="")  # errors of other classes: no power of a CPU is among the rows
     within = use.within_limit()
     return PowerEstimate(
         **device_fields(spec), name=name, clock_hz=use.clock, memory_clock_hz=None, counted_clock_hz=use.clock,
@@ -91,7 +92,8 @@ def package_estimate(
 def _assumptions(use: PackageUse, usual: bool, tdp: bool) -> list[str]:
     """What was taken because nobody said or measured it, one sentence each."""
     entry = use.spec.entries["power.idle"]
-    found = [f"clock {show(use.clock, 'Hz')}: that of dense SIMD code on all cores"] if usual else []
+    found = ["interval: the widest of other classes, since no measured power of a CPU is behind it"]
+    found += [f"clock {show(use.clock, 'Hz')}: that of dense SIMD code on all cores"] if usual else []
     if use.shares and CORE not in use.shares:
         found.append("core 1: every core is taken to be awake all the time")
     missing = [unit for unit in PACKAGE_UNITS if unit not in use.shares]
