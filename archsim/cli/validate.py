@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from archsim.base.errors import InputError
-from archsim.base.writer import PAGE, OutputFile, json_with
+from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import FIDELITY, names
-from archsim.cli.output import output_file, write
+from archsim.cli.output import write
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import say
+from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
 
@@ -49,12 +48,14 @@ if TYPE_CHECKING:
 @csv_option("Print one CSV line per row.")
 @html_option()
 @click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
+@click.option("--served", default=None, metavar="FOLDER",
+              help="Only write how far served language models are, beside that summary.")  # fmt: skip
 @click.option("--folds", default=None, metavar="FOLDS",
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: OutputFile | None,
-    freeze: str | None, folds: str | None, predictors: tuple[str, ...],
+    freeze: str | None, served: str | None, folds: str | None, predictors: tuple[str, ...],
     cases: OutputFile | None, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
@@ -75,15 +76,15 @@ def command(
       archsim validate --measurements mine.csv --hw host.toml --by network
       archsim validate --fidelity cycle --measurements loops.json
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
+      archsim validate --served reports/validation
       archsim validate --add mine.csv
       archsim validate --predictor published --html scoreboard.html
       archsim validate --source jcjohnson --cases cases.jsonl
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     one_form(as_json, as_csv)
-    if freeze is not None:
-        _refuse_beside_freeze(click.get_current_context())
-        _freeze(freeze, folds, calibration)
+    if freeze is not None or served is not None:
+        write_frozen(freeze, served, folds, calibration)
         return
     if folds is not None:
         raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
@@ -173,59 +174,3 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
     return replace(
         settings, fold=fold, held_out=lambda cases: cross_validate(cases, training, settings.calibration, fold, progress=tell)
     )
-
-
-def _refuse_beside_freeze(context: click.Context) -> None:
-    """The summary is of the whole shipped corpus, so no option may choose or change rows."""
-    given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
-    wrong = sorted(set(given) - {"freeze", "folds", "calibration"})
-    if wrong:
-        options = {name: f"--{name.replace('_', '-')}" for name in wrong} | {
-            "fold": "--cross-validate", "as_json": "--json", "as_csv": "--csv"
-        }  # fmt: skip
-        listed = ", ".join(options[name] for name in wrong)
-        raise click.UsageError(f"--freeze takes the whole shipped corpus; leave {listed} out")
-
-
-def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
-    """Write validation.json and index.html."""
-    from archsim.base.version import __version__
-    from archsim.calibration.constants import default, load
-    from archsim.evidence.readers import data_hash, read_files
-    from archsim.report.validation_page import summary_page
-    from archsim.validation.crossvalidate import FOLDS
-    from archsim.validation.frozen import as_text, freeze
-    from archsim.validation.selection import known_words
-
-    wanted = known_words("fold", names(folds) if folds else [], list(FOLDS))
-    constants = load(calibration) if calibration else default()
-    place = _made(folder)
-    file = place / "validation.json"
-    data, index = output_file(str(file), json_with("archsim-validation-summary/")), output_file(str(place / "index.html"), PAGE)
-    for output in (data, index):
-        output.check()
-    try:
-        earlier = file.read_text("utf-8") if file.exists() else ""
-    except (OSError, ValueError) as error:
-        raise InputError(str(file), f"cannot be read ({error})") from None
-    with Progress() as tell:
-        tell("reading")
-        cases, skips = read_files(())
-        summary = freeze(
-            cases, skips, constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier, tell=tell
-        )
-    data.write(as_text(summary))
-    index.write(summary_page(summary))
-    held = ", ".join(sorted(summary["cross_validation"])) or "none"
-    click.echo(f"archsim: wrote {file} and {place / 'index.html'}; cross-validated: {held}", err=True)
-
-
-def _made(folder: str) -> Path:
-    if not folder:
-        raise click.BadParameter("names no folder", param_hint="--freeze")
-    place = Path(folder)
-    try:
-        place.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(folder, f"cannot be made ({error.strerror or error})") from None
-    return place

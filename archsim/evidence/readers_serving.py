@@ -61,6 +61,15 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     )]  # fmt: skip
 
 
+def engine_of(written: str) -> str:
+    """An engine of a row without the size of its prompt steps, which llama.cpp's rows state with it.
+
+    >>> engine_of("llama.cpp-nb16"), engine_of("vllm-0.5.4")
+    ('llama.cpp', 'vllm-0.5.4')
+    """
+    return _FED.sub("", written)
+
+
 def _model(name: str) -> str:
     try:
         return models.canonical(name)

@@ -9,7 +9,7 @@ from archsim.base.files import data_folder
 FOLDER = "reports/published"
 PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
 PEER_ROWS = "transformers.csv"
-SERVING = f"{FOLDER}/serving"  # runs of language models that engines served, to which nothing is fitted
+SERVING = f"{FOLDER}/serving"  # runs of language models that engines served; no constant is fitted to them
 
 
 def shipped_files(*, with_peers: bool = False) -> list[Traversable]:

@@ -14,6 +14,7 @@ from archsim.report.markup import TableCell, percent, table, text, words
 from archsim.report.summary_svg import summary_rows, summary_svg
 from archsim.report.validation_figures import BAND, MOST_POINTS, at_limit, distribution, scatter, sources
 from archsim.validation.evaluation import GroupScore, Validation
+from archsim.validation.served import CARD, GROUP
 
 QUANTITIES = ("time", "power", "energy")
 TERMS = (
@@ -149,8 +150,8 @@ def _origin(provenance: Mapping[str, str]) -> str:
 # ----------------------------------------------------------------------------------------------------------- the summary
 
 
-def summary_page(summary: Mapping[str, Any]) -> str:
-    """The summary that `archsim validate --freeze` writes, as a page of tables."""
+def summary_page(summary: Mapping[str, Any], served: Mapping[str, Any] | None = None) -> str:
+    """The summary that `archsim validate --freeze` writes, as a page of tables, with that of `--served` if it is there."""
     s = summary
     count = sum(own["n"] for own in s["overall"].values())
     asked = f"{count} measured values of the shipped corpus · {len(s['devices'])} devices · analytical model"
@@ -162,7 +163,8 @@ def summary_page(summary: Mapping[str, Any]) -> str:
         _section("Times of whole networks", "device kind", s["networks"]),
         _cross_validation(s["cross_validation"]), _parts(s),
         _section("By class", "class", _flat(s["by_class"])), _section("By device kind", "device kind", _flat(s["by_kind"])),
-        _section("By source", "source", _flat(s["by_source"])), _devices(s["devices"]), _skips(s["skipped"]),
+        _section("By source", "source", _flat(s["by_source"])), _served(served) if served else "",
+        _devices(s["devices"]), _skips(s["skipped"]),
         _origin(dict(sorted(s["provenance"].items()))),
     ]  # fmt: skip
     return document("Validation of the shipped corpus", sections)
@@ -196,6 +198,22 @@ def _recorded(own: Mapping[str, Any]) -> list[TableCell]:
 
 def _baselines(own: Mapping[str, Any], names: Sequence[str]) -> list[TableCell]:
     return [_share(own["baselines"][name]["median"] if name in own["baselines"] else None) for name in names]
+
+
+def _served(served: Mapping[str, Any]) -> str:
+    """Language models that engines served, by quantity, by engine and card, and each by itself."""
+    values = sum(own["n"] for own in served["overall"])
+    note = (f"{values} values of published runs, to which no constant is fitted; the clocks of each engine's host between two "
+            f"steps follow from them. {sum(served['skipped'].values())} more cannot be predicted. Constants: "
+            f"{served['provenance']['calibration']}.")  # fmt: skip
+    tables = [_scored(served["overall"], ("quantity",)), _scored(served["cards"], CARD), _scored(served["groups"], GROUP)]
+    return f'<h2>Served language models</h2>\n<p class="quiet">{text(note)}</p>\n' + "\n".join(tables)
+
+
+def _scored(records: Sequence[Mapping[str, Any]], by: Sequence[str]) -> str:
+    rows = [[*(words(own[name]) for name in by), _count(own["n"]), percent(own["median"]), percent(own["p90"]),
+             percent(own["bias"], "+.1f"), _share(own["coverage"], ".0f")] for own in records]  # fmt: skip
+    return f'<div class="scroll">\n{table((*by, "rows", "median", "p90", "bias", "covered"), rows)}\n</div>'
 
 
 def _cross_validation(folds: Mapping[str, Mapping[str, Any]]) -> str:

@@ -9,6 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -29,7 +30,7 @@ SECTIONS = {  # captions of the menu and their pages of the manual, in order
 MADE = {"Understand": ("accuracy", "terms/index"), "Look up": ("commands/index", "keys/index", "schemas/index")}
 MARK = ".archsim-site"  # stands in each folder that was made here, which alone may be replaced
 CHECKOUT = Path(archsim.__file__).parents[1]
-SUMMARY = Path("reports", "validation", "validation.json")
+FROZEN = Path("reports", "validation")
 SETTINGS = {
     "project": "archsim", "version": __version__, "release": __version__, "extensions": ["myst_parser"], "html_theme": "furo",
     "html_title": f"archsim {__version__}", "html_copy_source": False, "html_show_sourcelink": False,
@@ -54,10 +55,17 @@ def sources(manual: Mapping[str, str], about: Mapping[str, str], group: click.Gr
     found |= commands.pages(group) | keys.pages() | schemas.pages()
     tests = checkout / "tests" if checkout else None
     found |= terms.pages(tests if tests and tests.is_dir() else None)
-    summary = checkout / SUMMARY if checkout else None
-    if summary and summary.is_file():
-        found["accuracy"] = accuracy.page(json.loads(summary.read_text("utf-8")))
+    summary, served = (_frozen(checkout, name) for name in ("validation", "served"))
+    if summary:
+        found["accuracy"] = accuracy.page(summary, served)
     return found | {"index": _index(found, about)}
+
+
+def _frozen(checkout: Path | None, name: str) -> dict[str, Any] | None:
+    """A frozen result of a checkout, None where there is none."""
+    file = checkout / FROZEN / f"{name}.json" if checkout else None
+    found: dict[str, Any] | None = json.loads(file.read_text("utf-8")) if file and file.is_file() else None
+    return found
 
 
 def _index(found: Mapping[str, str], about: Mapping[str, str]) -> str:
