@@ -43,8 +43,8 @@ def _served(served: Mapping[str, Any]) -> list[str]:
     sources = " and ".join(f"`{name}` ({count:,})" for name, count in sorted(served["sources"].items()))
     lead = (
         f"## Served language models\n\n{values:,} values of published runs, of {sources}: batches that arrive at once, and a "
-        "number of requests that is kept. No constant is fitted to them; but the clocks that each engine's host takes between two "
-        "steps, one to three numbers of its stack, follow from these runs, so that they say little of an engine that nobody "
+        "number of requests that is kept. No constant is fitted to them; but the clocks that each engine's host takes between "
+        "two steps, one to three numbers of its stack, follow from these runs, so that they say little of an engine that nobody "
         f"measured. {left} further values cannot be predicted; `archsim validate --measurements "
         "reports/published/serving/llm_serving.csv.gz` says why, and `archsim llm` shows the nearest run beside its answer "
         "([llm](llm.md)). An engine is called as its source calls it. Only powers have an interval; where less than 80 % of the "
