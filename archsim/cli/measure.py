@@ -31,6 +31,8 @@ def _columns() -> Sequence[str]:
 @click.option("--batch", default="1", show_default=True, help="Samples per run, separated by commas.")
 @click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20), default=None,
               help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
+@click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE",
+              help="Size of another symbol in the shapes of a network's file: height=224.")  # fmt: skip
 @click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
@@ -49,8 +51,9 @@ def _columns() -> Sequence[str]:
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def command(
-    net: str, batch: str, seq_len: int | None, threads: str | None, backend: str, device: str, hw: str | None, rounds: int,
-    seconds: float, per_op: bool, by_processor: bool, strict: bool, split: str, out: OutputFile | None,
+    net: str, batch: str, seq_len: int | None, bind: tuple[str, ...], threads: str | None, backend: str, device: str,
+    hw: str | None, rounds: int, seconds: float, per_op: bool, by_processor: bool, strict: bool, split: str,
+    out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Run networks on this computer, with random weights, and write their times as measurement rows.
 
@@ -63,14 +66,16 @@ def command(
       archsim measure --net alexnet,resnet_50 --out mine.csv
       archsim measure --net resnet_50 --batch 1,16 --threads 1,2 --per-op --out mine.csv
       archsim measure --net bert_base --seq-len 64 --out bert.csv
+      archsim measure --net model.onnx --bind height=320 --bind width=320 --out mine.csv
       archsim validate --measurements mine.csv --by network
       archsim detect --probe --out host.toml
       archsim measure --net resnet_50 --hw host.toml --out other.csv
       archsim validate --measurements other.csv --hw host.toml
     """
-    from archsim.cli.options import names
+    from archsim.cli.options import names, sizes_given
     from archsim.detect.available import available_here
     from archsim.detect.system import allowed_here
+    from archsim.estimation.sizes import sizes_of
     from archsim.measure.memory import check_memory, memory_of
     from archsim.measure.rows import Writer
     from archsim.measure.run import (
@@ -92,19 +97,20 @@ def command(
         raise click.UsageError("--net names no network")
     counts = whole_numbers(threads, "--threads") if threads else ()
     check_threads(counts or (1,), len(allowed_here()))
-    check_networks(networks, batches, stack, seq_len)
+    sizes = sizes_of(sizes_given(bind))
+    check_networks(networks, batches, stack, seq_len, sizes)
     if device == "cpu":  # before the probes, which take long
-        check_memory(networks, batches, stack, available_here(), seq_len)
+        check_memory(networks, batches, stack, available_here(), seq_len, sizes)
     wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
     plan = MeasurementPlan(
         networks=networks, batches=batches, threads=counts or (_cores(wanted),), hw=wanted, rounds=rounds, seconds=seconds,
         per_op=per_op, strict=strict, by_processor=by_processor, split=split, stack=stack,
-        seq_len=seq_len,
+        seq_len=seq_len, sizes=sizes,
     )  # fmt: skip
     kind = "gpu" if device == "cuda" else "cpu"
     check(plan, kind)
     if device == "cuda":
-        check_memory(networks, batches, stack, memory_of(wanted), seq_len)
+        check_memory(networks, batches, stack, memory_of(wanted), seq_len, sizes)
     _say(energy_said(kind))
     refused = 0
     writer = Writer(out, sys.stdout)
@@ -114,7 +120,7 @@ def command(
             refused += result.refused
             _say(result.said)
     finally:
-        _say(f"{writer.rows} rows" + (f" in {out.path}" if out and writer.rows else ""))
+        _say(f"{writer.rows} row{'' if writer.rows == 1 else 's'}" + (f" in {out.path}" if out and writer.rows else ""))
     if refused:
         raise click.exceptions.Exit(EXIT["bound missed"])
 

@@ -125,8 +125,8 @@ def choices(**given: Any) -> dict[str, Any]:
     if not given.get("strict", True):
         del given["strict"]
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
-    bound = once([pair(text, "--bind", "batch=8") for text in given.pop("bind", ())], "--bind")
-    given |= {"bind": {name: whole(size, "--bind") for name, size in bound.items()}} if bound else {}
+    bound = sizes_given(given.pop("bind", ()))
+    given |= {"bind": bound} if bound else {}
     factors = once([pair(text, "--scale", "sm.count=2") for text in scales], "--scale")
     given["scales"] = {key: _factor(key, text) for key, text in factors.items()}
     if calibration is not None:
@@ -176,6 +176,12 @@ def pair(text: str, option: str, example: str) -> tuple[str, str]:
     if not separator or not key.strip() or not value.strip():
         raise click.BadParameter(f"{text!r} is not KEY=VALUE, like {example}", param_hint=option)
     return key.strip(), value.strip()
+
+
+def sizes_given(words: Sequence[str]) -> dict[str, int]:
+    """The sizes of a network's symbols: `height=320`, each once."""
+    given = once([pair(text, "--bind", "batch=8") for text in words], "--bind")
+    return {symbol: whole(size, "--bind") for symbol, size in given.items()}
 
 
 def once(found: Sequence[tuple[str, str]], option: str) -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import Unsupported
-from archsim.cli.options import once, pair, whole
+from archsim.cli.options import sizes_given
 from archsim.trace.trace import BoundTrace, Trace
 
 
@@ -34,8 +34,7 @@ def network_of(name: str, bind: tuple[str, ...]) -> ShownNetwork:
     from archsim.trace.file import canonical, load
     from archsim.trace.formats import format_of, is_path
 
-    given = once([pair(text, "--bind", "batch=8") for text in bind], "--bind")
-    sizes = {symbol: whole(size, "--bind") for symbol, size in given.items()}
+    sizes = sizes_given(bind)
     name = canonical(name)
     operators: list[Any] = []
     trace: Trace | None

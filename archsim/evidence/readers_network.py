@@ -15,6 +15,7 @@ from archsim.evidence.family import Family, integer
 from archsim.evidence.resolve import Refused, as_timed, device, host_cpu, network, setting
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
+from archsim.trace.formats import Sizes
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp
 
@@ -29,6 +30,7 @@ _RESULT = re.compile(r"/results/([^/]+)/")  # what MLPerf calls a system
 _ACCELERATORS = re.compile(r"[a-zA-Z]x(\d{1,2})(?=[_-])")
 _BEST_EFFICIENCY, _OFFLINE = re.compile("MaxQ"), re.compile("offline", re.IGNORECASE)
 _PACKAGES = re.compile(r"(\d{1,4}) packages?, ")  # what `archsim measure` says that RAPL covered
+_SIZE = re.compile(r"(\S+)=([1-9]\d{0,8})(?!\S)")
 _VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
 
 
@@ -53,7 +55,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     graph = script.graph(name, framework, task, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else script.lengths.get(name)
     optimiser = script.optimiser(name, framework, found.stack.optimiser)
-    work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart).now
+    work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart,
+                _sizes(cells.get("bind", ""))).now  # fmt: skip
     trace = network(work, samples, tokens)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     _same_packages(cells.get("covers", ""), metric, found.spec)
@@ -73,6 +76,14 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             limit=_limit(cells, found.spec, system),
         )
     ]  # fmt: skip
+
+
+def _sizes(text: str) -> Sizes:
+    """`height=320 width=320`: sizes of symbols by the names that the network's file has for them."""
+    found = tuple(sorted((name, int(size)) for name, size in _SIZE.findall(text)))
+    if len(found) != len(text.split()):
+        raise Refused(f"bind {text!r} is not NAME=SIZE, such as height=320, with spaces between")
+    return found
 
 
 def _group(cells: Mapping[str, str], script: Protocol, framework: str, task: str) -> DeviceGroup | None:

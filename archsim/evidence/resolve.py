@@ -174,14 +174,15 @@ def _network(work: Work, batch: int, tokens: int | None) -> BoundTrace | str:
         return f"task {task!r} is not one of {', '.join(TASKS)}"
     try:
         trace = prepared(*work)
-        others = [symbol for symbol in trace.unsized if symbol != "N"]
+        named = {trace.symbol_called(called): size for called, size in work.sizes}
+        others = [symbol for symbol in trace.unsized if symbol != "N" and symbol not in named]
         if others:
             return f"network {graph!r} needs {', '.join(others)}, which the row does not give"
         if tokens is not None and "T" not in trace.free_symbols:
             return f"network {graph!r} takes no sequences of a length that can be set"
         if trace.fixed_batch not in (None, batch):
             return f"network {graph!r} is of batch {trace.fixed_batch}, the row of batch {batch}"
-        sizes = {"N": batch} | ({} if tokens is None else {"T": tokens})
+        sizes = named | {"N": batch} | ({} if tokens is None else {"T": tokens})
         return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols})
     except (ArchsimError, ValueError) as error:
         return str(error).splitlines()[0].split(";")[0]

@@ -12,11 +12,12 @@ from archsim.base.writer import OutputFile
 from archsim.device.spec import Spec
 from archsim.evidence.readers_network import TOGETHER
 from archsim.measure.timing import Reading
+from archsim.trace.formats import Sizes
 
 SOURCE, OPS_SOURCE = "measured_here", "measured_here_ops"
 COLUMNS = (
-    "source", "network", "hardware", "stack", "task", "batch", "seq_len", "precision", "threads", "devices", "metric", "value",
-    "split",
+    "source", "network", "hardware", "stack", "task", "batch", "seq_len", "bind", "precision", "threads", "devices", "metric",
+    "value", "split",
     "op", "spec_hash", "software", "low", "high", "least", "timed_by", "rounds", "disturbed", "cpu_share", "cpu_s", "load",
     "covers",
 )  # fmt: skip
@@ -24,7 +25,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """What was run: network, batch, tokens of a sequence (None: the network's own), threads and device."""
+    """What was run: network, batch, tokens of a sequence (None: the network's own), other sizes, threads and device."""
 
     network: str
     batch: int
@@ -35,6 +36,7 @@ class Cell:
     shipped: bool
     split: str
     seq_len: int | None = None
+    sizes: Sizes = ()
 
 
 def rows_of(cell: Cell, reading: Reading) -> list[dict[str, str]]:
@@ -63,6 +65,7 @@ def _row(cell: Cell, source: str, metric: str, value: float) -> dict[str, str]:
     return {
         "source": source, "network": cell.network, "hardware": cell.spec.identity.id, "stack": cell.stack, "task": "inference",
         "batch": str(cell.batch), "seq_len": "" if cell.seq_len is None else str(cell.seq_len),
+        "bind": " ".join(f"{name}={size}" for name, size in cell.sizes),
         "precision": "fp32", "threads": "" if cell.spec.kind == "gpu" else str(cell.threads),
         "devices": "1", "metric": metric, "value": _figure(value), "split": cell.split,
         "spec_hash": "" if cell.shipped else cell.spec.digest, "software": cell.software,

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported
 from archsim.detect.catalog import find, names
+from archsim.estimation.sizes import bound as all_bound
+from archsim.estimation.sizes import sized
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import Cell, op_rows, rows_of
 from archsim.measure.timing import Reading, Session, measure
 from archsim.stack import catalog as stacks
-from archsim.trace.dims import BATCH, SEQUENCE
-from archsim.trace.task import prepared
+from archsim.trace.formats import Sizes
+from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace
+from archsim.trace.training import OPTIMISER
 
 BACKENDS = ("onnxruntime", "torch")
 PROFILED = 5  # rounds with the profiler
@@ -31,6 +34,7 @@ class MeasurementPlan:
     by_processor: measure processor time instead of wall time, for one thread on a shared computer
     stack: that of the backend; its variants of networks run under their names
     seq_len: tokens of each sequence; None for what each network has
+    sizes: of other symbols of the networks' files
     """
 
     networks: tuple[str, ...]
@@ -45,6 +49,7 @@ class MeasurementPlan:
     split: str = "calibrate"
     stack: str = ""
     seq_len: int | None = None
+    sizes: Sizes = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,20 +110,19 @@ def check(plan: MeasurementPlan, kind: str = "cpu") -> None:
         raise Unsupported("--processor-time says what one thread of a processor takes; add --threads 1")
 
 
-def check_networks(networks: Sequence[str], batches: Sequence[int], stack: str, seq_len: int | None = None) -> None:
-    """Refuse networks that are not there, or that cannot run at these batches and lengths, before anything else.
+def check_networks(
+    networks: Sequence[str], batches: Sequence[int], stack: str, seq_len: int | None = None, sizes: Sizes = ()
+) -> None:  # fmt: skip
+    """Refuse networks that are not there, or that cannot run at these batches and sizes, before anything else.
 
     Rows contain no absolute paths, which would reveal users and folders.
     """
-    variants, given = stacks.find(stack).variants, (BATCH,) if seq_len is None else (BATCH, SEQUENCE)
+    variants = stacks.find(stack).variants
     for net in networks:
         if os.path.isabs(net):
             raise Unsupported(f"--net {net}: the rows would hold this path; name the file by a relative one")
-        free = [symbol for symbol in prepared(net, "inference").unsized if symbol not in given]
-        if free:
-            raise Unsupported(f"network {net} needs {', '.join(free)}, which `archsim measure` does not set")
         for batch in batches:
-            bound(variants.get(net, net), batch, seq_len)
+            bound(variants.get(net, net), batch, seq_len, sizes)
 
 
 def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text: None) -> Iterator[Result]:
@@ -131,28 +135,26 @@ def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text:
             for threads in plan.threads if spec.kind == "cpu" else (1,):
                 label = f"{net}, batch {batch}" + (f", {threads} threads" if spec.kind == "cpu" else "")
                 tell(f"{label}: building")
-                trace = bound(variants.get(net, net), batch, plan.seq_len)
+                trace = bound(variants.get(net, net), batch, plan.seq_len, plan.sizes)
                 try:
                     session = open_session(trace, threads)
                     cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
-                                spec=spec, shipped=shipped, split=plan.split, seq_len=plan.seq_len)  # fmt: skip
+                                spec=spec, shipped=shipped, split=plan.split, seq_len=plan.seq_len, sizes=plan.sizes)  # fmt: skip
                     yield _measured(plan, cell, session, label, tell)
                 except (Unsupported, MemoryError, RuntimeError) as error:  # runtimes raise the last
                     why = (str(error).splitlines() or ["not enough memory"])[0][:200]
                     yield Result(label=label, rows=[], said=f"{label}: refused, {why}", refused=True)
 
 
-def bound(net: str, batch: int, seq_len: int | None = None) -> BoundTrace:
-    """A network with its batch, and with sequences of `seq_len` tokens. Raises InputError for a size that it does not take."""
-    trace = prepared(net, "inference")
-    if seq_len is not None and SEQUENCE not in trace.free_symbols:
-        raise InputError(net, "takes no sequences of a length that can be set")
+def bound(net: str, batch: int, seq_len: int | None = None, sizes: Sizes = ()) -> BoundTrace:
+    """All sizes given. Raises InputError for a batch, ArgumentError for other sizes that it does not take or lacks."""
+    work = Work(net, "inference", OPTIMISER, False, True, sizes=sizes).now
+    samples, tokens = sized(work, batch, seq_len)
     try:
-        trace.samples(batch)
-        sizes = {BATCH: batch, SEQUENCE: seq_len}
-        return trace.bind(**{name: size for name, size in sizes.items() if size is not None and name in trace.free_symbols})
+        prepared(*work).samples(batch)
     except ValueError as error:
         raise InputError(net, str(error)) from None
+    return all_bound(work, batch if samples is None else samples, tokens)
 
 
 def _measured(plan: MeasurementPlan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:

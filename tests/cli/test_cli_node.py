@@ -158,7 +158,7 @@ def test_an_interrupt_keeps_what_was_measured(
     path = tmp_path / "mine.csv"
     result = cli("measure", "--net", "resnet_56,alexnet", "--out", str(path), *QUICK)
     assert result.code == 130
-    assert "1 rows in" in result.err
+    assert "1 row in" in result.err
     assert [row["network"] for row in csv.DictReader(path.read_text().splitlines())] == ["resnet_56"]
 
 

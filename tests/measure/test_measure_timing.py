@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
 from archsim.base.writer import OutputFile, table_with
 from archsim.detect.system import Told
 from archsim.device.catalog import find
+from archsim.evidence.readers import read_files
 from archsim.measure.memory import check_memory, needed_bytes
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
@@ -233,6 +234,47 @@ def test_sequences_have_the_length_that_is_asked_for(pretended: Pretended) -> No
     assert [result.refused for result in results(asked, open_session)] == [True]
     assert built == [{"N": 2, "T": 48}]
     check_networks(("bert_base",), (1,), "onnxruntime-cpu", 48)
-    with pytest.raises(InputError, match="alexnet: takes no sequences"):
+    with pytest.raises(ArgumentError, match="alexnet takes no sequences"):
         check_networks(("alexnet",), (1,), "onnxruntime-cpu", 48)
     assert op_rows(replace(CELL, seq_len=48), {("a",): 1.0})[0]["seq_len"] == "48"
+
+
+OWN = """{"schema": "archsim-trace/1", "name": "own", "inputs": {"data": ["N", 3, "H", "W"]}, "dtype": "fp32", "source": "test", \
+"symbols": {"N": "samples", "H": "height", "W": "width"}}
+{"op": "conv2d", "name": "c", "in": ["data"], "out": ["N", 8, "H", "W"], "kernel": [3, 3], "pad": [1, 1]}
+"""
+
+
+def test_other_symbols_of_an_own_network_are_sized_and_written_into_the_rows(
+    pretended: Pretended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("own.jsonl").write_text(OWN)
+    built: list[dict[str, int]] = []
+
+    def open_session(trace: BoundTrace, threads: int) -> Any:
+        built.append(dict(trace.symbols))
+        raise Unsupported("enough is known")
+
+    sizes = (("W", 48), ("height", 64))
+    assert list(results(replace(PLAN, networks=("own.jsonl",), batches=(2,), sizes=sizes), open_session))
+    assert built == [{"N": 2, "H": 64, "W": 48}]
+    with pytest.raises(ArgumentError, match="needs sizes for W"):
+        check_networks(("own.jsonl",), (1,), "onnxruntime-cpu", sizes=(("height", 64),))
+    with pytest.raises(ArchsimError, match="no symbol 'depth'"):
+        check_networks(("own.jsonl",), (1,), "onnxruntime-cpu", sizes=(("depth", 64),))
+    row = op_rows(replace(CELL, network="own.jsonl", sizes=sizes), {("c",): 1.0})[0]
+    assert row["bind"] == "W=48 height=64"
+    table = Path("mine.csv")
+    with table.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        writer.writerow(row | {"op": ""})
+        writer.writerow(row | {"op": "", "bind": "W=48 height=0"})
+        writer.writerow(row | {"op": "", "bind": ""})
+    cases, skips = read_files([str(table)])
+    assert [case.trace.symbols for case in cases] == [{"N": CELL.batch, "H": 64, "W": 48}]
+    assert [skip.reason for skip in skips] == [
+        "bind 'W=48 height=0' is not NAME=SIZE, such as height=320, with spaces between",
+        "network 'own.jsonl' needs H, W, which the row does not give",
+    ]
