@@ -27,19 +27,20 @@ ACCUMULATE = "accumulate"  # gradients added to those of the step before, withou
 def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
     """The ops of a task in execution order: forward, gradients in reverse, updates; dead ops are left out.
 
-    `inference` is the forward pass, `forward` the forward pass in training (batch statistics, dropout, loss), `backward` the
-    gradients alone (forward tensors that they read become inputs), `forward_backward` both; `backward_update` and
-    `training_step` add the updates. With `input_gradient` the network's inputs get a gradient too, as in scripts that do not
-    exclude the first layer's.
+    `inference` is the forward pass, or all of a trace with gradients of its own; `forward` the forward pass in training (batch
+    statistics, dropout, loss), `backward` the gradients alone (forward tensors that they read become inputs), `forward_backward`
+    both; `backward_update` and `training_step` add the updates. With `input_gradient` the network's inputs get a gradient too, as
+    in scripts that do not exclude the first layer's.
 
     Raises ValueError for an unknown task, for a trace that contains gradients already, and, where gradients are wanted, for a
     network without learned values.
     """
     if task not in TASKS:
         raise ValueError(f"unknown task {task!r}; one of {', '.join(TASKS)}")
-    if any(op.phase != FORWARD for op in trace.ops):
-        raise ValueError(f"network {trace.name!r} holds gradients or updates already; give the forward trace")
     live = trace.without_dead_code()
+    if any(op.phase != FORWARD for op in trace.ops) and task != "inference":
+        raise ValueError(f"network {trace.name!r} holds gradients or updates already: it runs as it is, without a task, "
+                         "or give the forward trace")  # fmt: skip
     if task == "inference":
         return live
     forward = _in_training(live)

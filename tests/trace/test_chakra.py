@@ -147,8 +147,10 @@ def test_nodes_wait_for_those_whose_results_they_read(tmp_path: Path):
     trace = prepared("resnet_18", "training_step")
     for op in trace.ops:
         assert {other.name for other in nodes.values() if other.id in nodes[op.name].data} == {*op.inputs} & {*nodes}
+    step = archsim.estimate(net="resnet_18", hw="gtx_1080", task="training_step")
+    assert archsim.estimate(net=path, hw="gtx_1080").flop == step.flop  # all that the file holds
     with pytest.raises(ArchsimError, match="holds gradients"):
-        archsim.estimate(net=path, hw="gtx_1080")
+        archsim.estimate(net=path, hw="gtx_1080", task="training_step")
 
 
 def test_a_file_of_another_is_not_overwritten(tmp_path: Path):

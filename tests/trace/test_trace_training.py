@@ -194,7 +194,7 @@ def test_residual_networks_add_one_gradient_at_each_block():
     ("trace", "task", "sentence"),
     [
         (CHAIN, "train", "unknown task 'train'; one of inference, forward, backward"),
-        (training_step(CHAIN), "training_step", "holds gradients or updates already"),
+        (training_step(CHAIN), "training_step", "holds gradients or updates already: it runs as it is"),
         (net(op("relu", Relu(), "data")), "training_step", "has no learned values"),
         (
             net(op("fc", Linear(), "data"), op("fc.update", Linear(), "fc")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from archsim.trace.profiles.gradients import is_gradient
 from archsim.trace.readers.aten_rules import RULES
 
 CALL = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_][\w.]*)")
@@ -55,7 +56,7 @@ def counted_calls(
     """The calls that count, in the order in which they began; and for each call within one of them, that one."""
     parent = parents_of(starts, durations, threads)
     called = [operator_of(name) for name in names]
-    known = [space == "aten" and kind in RULES and kind not in VIEWS for space, kind in called]
+    known = [space == "aten" and ((kind in RULES and kind not in VIEWS) or is_gradient(kind)) for space, kind in called]
     above = [False] * len(names)  # whether a known call runs inside
     for i in range(len(names) - 1, -1, -1):
         if parent[i] >= 0 and (known[i] or above[i]):

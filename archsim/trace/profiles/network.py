@@ -1,15 +1,16 @@
 """The network of a run: each call as ops by the reader of its framework, joined where shapes say that one feeds the next.
 
 A profile records no tensors, only their shapes. An argument is taken for the result of the last call before that made one of its
-shape, else of as many values; else it is an input of the network. Calls that only change how a tensor is seen, that copy it into
-another layout, or whose shapes were not recorded are no ops; what they took is reported as not matched.
+shape, else of as many values; else it is an input of the network. Gradients and updates of a training step are ops too. Calls
+that only change how a tensor is seen, that copy it into another layout, or whose shapes were not recorded are no ops; what they
+took is reported as not matched.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.shaping import Reshape
 from archsim.trace.profiles.aten import model_of_aten
 from archsim.trace.profiles.attention import attentions
+from archsim.trace.profiles.gradients import Gradient, gradients_of, is_gradient
 from archsim.trace.profiles.nesting import operator_of
 from archsim.trace.profiles.record import Profile, ProfiledCall
 from archsim.trace.readers.model import ModelFile, checked
@@ -60,6 +62,10 @@ def network_of(profile: Profile) -> ProfiledNetwork:
                 joined.attention(group.calls, group.heads, group.shapes)
             continue
         try:
+            space, kind = operator_of(call.operator)
+            if space == "aten" and is_gradient(kind):
+                joined.gradients(place, kind, gradients_of(call, kind))
+                continue
             model = model_of(call, place, profile.path)
         except (Unsupported, InputError, ValueError) as error:
             joined.left_out.append(LeftOut(place, _said(error)))
@@ -98,6 +104,8 @@ class _Joined:
     inputs: dict[str, Shape] = field(default_factory=dict)
     made: dict[Shape, list[str]] = field(default_factory=dict)
     sized: dict[int, list[tuple[str, Shape]]] = field(default_factory=dict)
+    left: dict[str, Shape] = field(default_factory=dict)  # what an op leaves, where that is not the shape that it has
+    shapes: dict[str, Shape] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
     calls: dict[str, tuple[int, ...]] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
@@ -119,7 +127,7 @@ class _Joined:
             shape = _fixed(op.shape)
             inputs = tuple(names[name] for name in op.inputs)
             names[op.name] = op.name
-            self.ops.append(Op(name=op.name, kind=op.kind, inputs=inputs, shape=shape))
+            self._op(Op(name=op.name, kind=op.kind, inputs=inputs, shape=shape))
             self.calls[op.name] = (place,)
         self._leave(part.ops[-1].name, _fixed(part.ops[-1].shape))
 
@@ -131,9 +139,29 @@ class _Joined:
             fed.append(self._fed(shape, taken))
             taken.add(fed[-1])
         name = f"attention_{calls[0]}"
-        self.ops.append(Op(name=name, kind=Attention(heads=heads), inputs=tuple(fed), shape=shapes[0]))
+        self._op(Op(name=name, kind=Attention(heads=heads), inputs=tuple(fed), shape=shapes[0]))
         self.calls[name] = calls
         self._leave(name, shapes[0])
+
+    def gradients(self, place: int, operator: str, found: Sequence[Gradient]) -> None:
+        """The gradients that a call computes, or the update of an optimiser."""
+        if not found:
+            self.left_out.append(LeftOut(place, "computes no gradient that anybody asked for"))
+        for one in found:
+            name = f"{operator}_{place}" + ("" if one is found[-1] else f"/{one.phase}")
+            fed = (self._fed(one.reads, set()),)
+            self._op(Op(name=name, kind=one.kind, inputs=fed, shape=one.shape, phase=one.phase, of=one.of))
+            self.calls[name] = (place,)
+            if one.made != one.shape:
+                self.left[name] = one.made
+            self._leave(name, one.made)
+
+    def _op(self, op: Op) -> None:
+        """One op. What it reads of a gradient has another shape than that op, which is told beside it."""
+        if not op.of and any(name in self.left for name in op.inputs):
+            op = replace(op, of=tuple([self.left.get(name, self.shapes[name]) for name in op.inputs]))
+        self.shapes[op.name] = _fixed(op.shape)
+        self.ops.append(op)
 
     def _fed(self, shape: Shape, taken: set[str]) -> str:
         """The tensor that an argument of this shape is taken for."""
@@ -145,13 +173,13 @@ class _Joined:
             if name in self.unread and name not in taken:
                 self.unread.discard(name)
                 seen = f"{name}.view{len(self.ops)}"
-                self.ops.append(Op(name=seen, kind=Reshape(), inputs=(name,), shape=shape))
+                self._op(Op(name=seen, kind=Reshape(), inputs=(name,), shape=shape))
                 return seen
         return self._input(shape)
 
     def _input(self, shape: Shape) -> str:
         name = f"{INPUT}_{len(self.inputs)}"
-        self.inputs[name] = shape
+        self.inputs[name] = self.shapes[name] = shape
         return name
 
     def _leave(self, name: str, shape: Shape) -> None:
