@@ -45,6 +45,7 @@ def print_scoreboard(
     data: str, as_json: bool, as_csv: bool, html: OutputFile | None, tell: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
+    from archsim.evidence.claims import claims
     from archsim.evidence.identity import ID
     from archsim.evidence.shipped import peer_files
     from archsim.report.scoreboard import scoreboard_csv, scoreboard_json, scoreboard_text
@@ -57,14 +58,14 @@ def print_scoreboard(
     names = {one.name for one in given}
     published = [one for one in (from_file(place, None) for place in peer_files()) if one.name not in names]
     board = scoreboard(cases, skips, [*given, *published], settings, tell)
-    provenance = provenance_of_settings(settings, data)
+    provenance, said = provenance_of_settings(settings, data), claims() if PUBLISHED in words else ()
     if html is not None:
         from archsim.report.scoreboard_page import scoreboard_page
 
-        write(html, scoreboard_page(board, provenance))
+        write(html, scoreboard_page(board, provenance, said))
     if as_json:
-        click.echo(scoreboard_json(board, provenance))
+        click.echo(scoreboard_json(board, provenance, said))
     elif as_csv:
         click.echo(scoreboard_csv(board), nl=False)
     else:
-        say(scoreboard_text(board, provenance))
+        say(scoreboard_text(board, provenance, said))

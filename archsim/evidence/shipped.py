@@ -8,14 +8,14 @@ from archsim.base.files import data_folder
 
 FOLDER = "reports/published"
 PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
-PEER_ROWS = "transformers.csv"
+PEER_ROWS = ("transformers.csv", "served.csv")
 SERVING = f"{FOLDER}/serving"  # runs of language models that engines served; no constant is fitted to them
 
 
 def shipped_files(*, with_peers: bool = False) -> list[Traversable]:
     """The measurement files, by name; the rows of other tools' predictions come last."""
     files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith((".csv", ".csv.gz"))]
-    return sorted(files, key=lambda f: f.name) + ([data_folder(PEERS).joinpath(PEER_ROWS)] if with_peers else [])
+    return sorted(files, key=lambda f: f.name) + ([data_folder(PEERS).joinpath(name) for name in PEER_ROWS] if with_peers else [])
 
 
 def serving_files() -> list[Traversable]:
@@ -25,5 +25,5 @@ def serving_files() -> list[Traversable]:
 
 def peer_files() -> list[Traversable]:
     """The files of other tools' predictions, by name: one a tool, by the ids of the rows."""
-    files = [f for f in data_folder(PEERS).iterdir() if f.name.endswith(".csv") and f.name != PEER_ROWS]
+    files = [f for f in data_folder(PEERS).iterdir() if f.name.endswith(".csv") and f.name not in PEER_ROWS]
     return sorted(files, key=lambda f: f.name)

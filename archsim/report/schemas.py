@@ -281,7 +281,8 @@ def scoreboard() -> Schema:
     value = table({"id": TEXT, **own, "measured": NUMBER, "predictor": TEXT, "predicted": NUMBER, "error": NUMBER, "lo": MAYBE,
                    "hi": MAYBE})  # fmt: skip
     return table({"schema": _named(SCHEMA), "fidelity": TEXT, "provenance": by_name(TEXT), "asked": WHOLE, "rows": WHOLE,
-                  "skipped": WHOLE, "predictors": listed(one), "predictions": listed(value)})  # fmt: skip
+                  "skipped": WHOLE, "predictors": listed(one), "predictions": listed(value),
+                  "claims": listed(by_name(TEXT))})  # fmt: skip
 
 
 def _entry() -> Schema:

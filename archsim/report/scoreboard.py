@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.base.units import show
+from archsim.evidence.claims import NOTE, Claim
 from archsim.evidence.columns import OWN
 from archsim.evidence.identity import ID
 from archsim.report.data import rows_as_csv
@@ -27,10 +28,10 @@ TERMS = (
 )
 
 
-def scoreboard_text(b: Scoreboard, provenance: Mapping[str, str]) -> str:
-    """The predictors, what each answers, the rows that all answer, and the groups that were asked for."""
+def scoreboard_text(b: Scoreboard, provenance: Mapping[str, str], claims: Sequence[Claim] = ()) -> str:
+    """The predictors, what each answers, the rows that all answer, the groups that were asked for, and what others claim."""
     head = f"{len(b.entrants)} predictors on {len(b.cases):,} of {b.asked:,} measured values, by the {b.settings.fidelity} model"
-    parts = [head, _overall(b), TERMS, coverage_text(b), _common(b), _groups(b), _abouts(b),
+    parts = [head, _overall(b), TERMS, coverage_text(b), _common(b), _groups(b), _abouts(b), _claims(claims),
              ", ".join(f"{name} {value}" for name, value in provenance.items())]  # fmt: skip
     return "\n\n".join(part for part in parts if part)
 
@@ -114,7 +115,14 @@ def _abouts(b: Scoreboard) -> str:
     return "\n".join(f"{clean(e.predictions.name)}: {clean(e.predictions.about)}" for e in b.entrants if e.predictions.about)
 
 
-def record(b: Scoreboard, provenance: Mapping[str, str]) -> dict[str, Any]:
+def _claims(claims: Sequence[Claim]) -> str:
+    if not claims:
+        return ""
+    lines = [f"{clean(one.tool)}: {clean(one.says)}, of {clean(one.of)} ({clean(one.source)})" for one in claims]
+    return "\n".join(["what other tools say of themselves", NOTE, *lines])
+
+
+def record(b: Scoreboard, provenance: Mapping[str, str], claims: Sequence[Claim] = ()) -> dict[str, Any]:
     """Plain values for JSON."""
     common = dict(zip([e.predictions.name for e in b.entrants], b.common, strict=False))
     return {
@@ -127,12 +135,13 @@ def record(b: Scoreboard, provenance: Mapping[str, str]) -> dict[str, Any]:
             for e in b.entrants
         ],
         "predictions": [dict(zip(COLUMNS, row, strict=True)) for row in rows(b)],
+        "claims": [one.model_dump() for one in claims],
     }  # fmt: skip
 
 
-def scoreboard_json(b: Scoreboard, provenance: Mapping[str, str]) -> str:
+def scoreboard_json(b: Scoreboard, provenance: Mapping[str, str], claims: Sequence[Claim] = ()) -> str:
     """One JSON object; never NaN or Infinity."""
-    return json.dumps(record(b, provenance), allow_nan=False, ensure_ascii=True)
+    return json.dumps(record(b, provenance, claims), allow_nan=False, ensure_ascii=True)
 
 
 COLUMNS = (ID, *OWN, "measured", "predictor", "predicted", "error", "lo", "hi")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from archsim.evidence.claims import COLUMNS, NOTE, Claim
 from archsim.evidence.columns import quantity
 from archsim.report.drawing import drawing
 from archsim.report.frame import document
@@ -21,15 +22,16 @@ TERMS = (
 )
 
 
-def scoreboard_page(b: Scoreboard, provenance: Mapping[str, str]) -> str:
-    """The whole page."""
+def scoreboard_page(b: Scoreboard, provenance: Mapping[str, str], claims: Sequence[Claim] = ()) -> str:
+    """The whole page; `claims` are what other tools say of themselves."""
     asked = f"{len(b.entrants)} predictors · {len(b.cases):,} of {b.asked:,} measured values · {b.settings.fidelity} model"
     sections = [
         f'<h1>Predictors on the same measurements</h1>\n<p class="asked">{text(asked)}</p>',
         *(_quantity(b, kind) for kind in dict.fromkeys(map(quantity, b.cases))),
         _coverage(b), _common(b),
         _cut(b, "Kind", lambda i: _kind(b, i)), _cut(b, "Device", lambda i: b.cases[i].hardware),
-        _cut(b, "Network", lambda i: b.cases[i].label), _origin(b, provenance),
+        _cut(b, "Network", lambda i: b.cases[i].label), _claims(claims),
+        _origin(b, provenance),
     ]  # fmt: skip
     return document("Predictors on the same measurements", sections)
 
@@ -112,6 +114,15 @@ def _median(e: ScoredPredictor, own: Sequence[int]) -> TableCell:
     median = score(left).median_ape
     part = "" if left.size == len(own) else f" of {100 * left.size / len(own):.0f} %"
     return TableCell(body=f"{100 * median:.1f} %{part}", value=median, style="num")
+
+
+def _claims(claims: Sequence[Claim]) -> str:
+    if not claims:
+        return ""
+    rows = [[words(one.tool), words(one.says), words(one.of), words(f"{one.source}, {one.url}"), words(one.here)]
+            for one in claims]  # fmt: skip
+    return (f'<h2>What other tools say of themselves</h2>\n<p class="quiet">{text(NOTE)}</p>\n'
+            f'<div class="scroll">\n{table(COLUMNS, rows)}\n</div>')  # fmt: skip
 
 
 def _origin(b: Scoreboard, provenance: Mapping[str, str]) -> str:

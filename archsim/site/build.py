@@ -16,7 +16,8 @@ import click
 import archsim
 from archsim.base.errors import InputError, MissingExtra
 from archsim.base.version import __version__
-from archsim.site import accuracy, commands, keys, schemas, terms
+from archsim.evidence.claims import claims
+from archsim.site import accuracy, commands, field, keys, schemas, terms
 from archsim.site.markdown import contents, table
 
 SECTIONS = {  # captions of the menu and their pages of the manual, in order
@@ -52,6 +53,7 @@ def sources(manual: Mapping[str, str], about: Mapping[str, str], group: click.Gr
     checkout: folder with tests and the summary of the validation; without one the pages that need them leave them out
     """
     found = {place(name): _linked(name, text, manual) for name, text in manual.items()}
+    found[place("predictors")] += field.section(claims())
     found |= commands.pages(group) | keys.pages() | schemas.pages()
     tests = checkout / "tests" if checkout else None
     found |= terms.pages(tests if tests and tests.is_dir() else None)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
-from archsim.evidence.identity import case_line, with_ids
+from archsim.evidence.claims import NOTE, claims, read_claims
+from archsim.evidence.identity import ID, case_line, with_ids
 from archsim.evidence.readers import read
-from archsim.evidence.shipped import PEERS, peer_files, shipped_files
+from archsim.evidence.shipped import PEER_ROWS, PEERS, peer_files, shipped_files
 from archsim.report.scoreboard import coverage_text, record, scoreboard_csv, scoreboard_text
 from archsim.report.scoreboard_page import scoreboard_page
 from archsim.validation.evaluation import ValidationSettings
-from archsim.validation.predictor import from_command, from_file
+from archsim.validation.predictor import Predictions, from_command, from_file
 from archsim.validation.scoreboard import Scoreboard, scoreboard
 
 Write = Callable[..., str]
@@ -64,7 +68,7 @@ def test_a_case_tells_nothing_of_its_measured_value(cases: list[Case]) -> None:
     told = json.loads(case_line(cases[2]))
     assert told["row"]["batch"] == "16"
     assert "0.04" not in case_line(cases[2])
-    shown = json.loads(case_line(with_ids(read(shipped_files(with_peers=True)[-1])[0])[0]))
+    shown = json.loads(case_line(with_ids(read(shipped_files(with_peers=True)[-2])[0])[0]))
     assert not {"value", "published_as", "notes", "source_ref"} & set(shown["row"])
 
 
@@ -169,19 +173,72 @@ def test_a_command_that_fails_or_is_none_is_refused(cases: list[Case]) -> None:
         from_command('python "predict', cases, ids(cases))
 
 
-def test_published_predictions_are_of_shipped_rows_and_say_where_they_stand() -> None:
-    rows = with_ids(read(shipped_files(with_peers=True)[-1])[0])
-    found = [from_file(place, ids(rows)) for place in peer_files()]
-    assert [one.name for one in found] == ["habitat", "li_et_al", "neusight"]
-    assert all(len(one.values) == len(rows) == 29 and "github.com" in one.about and one.seconds is None for one in found)
-    board = scoreboard(rows, (), found, SETTINGS)
-    # Their authors print 7.2 % for this cell, and 32.5 % for the next.
-    inference = [i for i, case in enumerate(board.cases) if case.task == "inference"]
-    of = board.cases
-    cell = {(of[i].label.partition("@")[0], of[i].hardware, of[i].batch): i for i in inference}
-    neusight = board.entrants[4].error
-    assert neusight[cell["gpt3_xl_3072", "tesla_v100_pcie_32gb", 2]] == pytest.approx(0.072, abs=5e-4)
-    assert neusight[cell["bert_large", "tesla_t4", 16]] == pytest.approx(0.325, abs=5e-4)
+@pytest.fixture(scope="module")
+def peers() -> tuple[list[Case], dict[str, Predictions]]:
+    """The rows that other tools have predicted, and their published predictions."""
+    rows = [case for name in PEER_ROWS for case in with_ids(read(data_folder(PEERS).joinpath(name))[0])]
+    return rows, {one.name: one for one in (from_file(place, ids(rows)) for place in peer_files())}
+
+
+def test_published_predictions_are_of_shipped_rows_and_say_where_they_stand(peers: Any) -> None:
+    rows, found = peers
+    assert {name: len(one.values) for name, one in found.items()} == {
+        "habitat": 29, "li_et_al": 29, "neusight": 29, "neusight_of_pipeweave": 84, "pipeweave": 84}  # fmt: skip
+    assert len(rows) == 29 + 84
+    assert all("github.com" in one.about and one.seconds is None for one in found.values())
+
+
+def error_of(peers: Any, name: str, label: str, hardware: str, batch: int, metric: str = "latency_s") -> float:
+    """What a published prediction of an inference is off, of the value that stands here."""
+    rows, found = peers
+    own = [case for case in rows if (case.label.partition("@")[0], case.hardware, case.batch, case.metric, case.task) == (
+        label, hardware, batch, metric, "inference")]  # fmt: skip
+    assert len(own) == 1
+    return float(found[name].values[own[0].fields[ID]] / own[0].measured - 1.0)
+
+
+def test_published_errors_follow_from_published_predictions(peers: Any) -> None:
+    """The authors of NeuSight print 7.2 % and 32.5 % for these two cells."""
+    assert error_of(peers, "neusight", "gpt3_xl_3072", "tesla_v100_pcie_32gb", 2) == pytest.approx(0.072, abs=5e-4)
+    assert error_of(peers, "neusight", "bert_large", "tesla_t4", 16) == pytest.approx(0.325, abs=5e-4)
+    # PipeWeave's authors print errors against the nearest of five runs; here it is the median.
+    assert error_of(peers, "pipeweave", "qwen2_5_14b", "h100_sxm5_80gb", 8, "ttft_s") == pytest.approx(-0.1168, abs=5e-3)
+    assert error_of(peers, "pipeweave", "llama_3_1_70b", "a100_sxm4_80gb", 64, "e2e_s") == pytest.approx(-0.0045, abs=5e-3)
+    assert error_of(peers, "neusight_of_pipeweave", "qwen3_32b", "a100_sxm4_80gb", 48, "e2e_s") == pytest.approx(0.40, abs=0.02)
+
+
+def test_served_runs_of_peers_are_predicted_and_scored_by_phase(peers: Any) -> None:
+    rows, found = peers
+    own = [case for case in rows if case.label == "qwen2_5_14b" and case.hardware == "a40"]
+    board = scoreboard(own, (), list(found.values()), SETTINGS)
+    assert [one.predictions.name for one in board.entrants] == ["archsim", "neusight_of_pipeweave", "pipeweave"]
+    assert {group.by["quantity"] for group in board.entrants[0].overall} == {"prefill", "decode", "end to end"}
+    assert sum(group.score.n for group in board.entrants[0].overall) == 6
+
+
+def test_claims_stand_apart_from_scores_and_each_says_where_it_was_read() -> None:
+    named = {"LLMCompass", "NeuSight", "PipeWeave", "Timeloop", "ZigZag", "SCALE-Sim", "Accel-Sim", "gem5", "Calculon",
+             "AIConfigurator", "AISimulate", "EnergAIzer", "mlsysim", "Li et al."}  # fmt: skip
+    found = {one.tool: one for one in claims()}
+    assert named <= set(found)
+    assert len(found) == len(claims())
+    assert all(one.url.startswith("https://") and one.says and one.here for one in claims())
+    board = scoreboard((), (), (), SETTINGS)
+    for text in (scoreboard_text(board, {}, claims()), scoreboard_page(board, {}, claims())):
+        assert "What other tools say of themselves".lower() in text.lower()
+        assert NOTE[:40] in text
+        assert found["Calculon"].says in text
+    assert "say of themselves" not in scoreboard_text(board, {}) + scoreboard_page(board, {})
+    assert record(board, {}, claims())["claims"][0]["tool"] == "LLMCompass"
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    ('[[claim]]\ntool = "X"\n', "claim 1: says"), ("[[claims]]\n", "claims: unknown key; known: claim"),
+    ("claim = 3\n", "must be tables"),
+])  # fmt: skip
+def test_a_broken_claim_is_named(content: str, said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        read_claims(content, "claims.toml")
 
 
 def test_nothing_is_fitted_to_rows_of_peers() -> None:
