@@ -118,7 +118,7 @@ def _abouts(b: Scoreboard) -> str:
 def _claims(claims: Sequence[Claim]) -> str:
     if not claims:
         return ""
-    lines = [f"{clean(one.tool)}: {clean(one.says)}, of {clean(one.of)} ({clean(one.source)})" for one in claims]
+    lines = [f"{clean(one.tool)}: {clean(one.says)} ({clean(one.of)}; {clean(one.source)})" for one in claims]
     return "\n".join(["what other tools say of themselves", NOTE, *lines])
 
 

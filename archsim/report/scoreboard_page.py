@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from archsim.evidence.claims import COLUMNS, NOTE, Claim
+from archsim.evidence.claims import NOTE, Claim
 from archsim.evidence.columns import quantity
+from archsim.evidence.pattern import ServingPattern
 from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, table, text, words
@@ -15,6 +16,7 @@ from archsim.validation.evaluation import GroupScore
 from archsim.validation.score import score
 from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
 
+PHASES = {"prefill": "the time of prefill", "decode": "the time of a decode step", "end to end": "the end-to-end time"}
 TERMS = (
     "An error is predicted / measured - 1 of a time, power or energy; a rate counts as the time that it stands for. MAPE, median "
     "and p90 are of its absolute value on the rows that a predictor answers, the bias is its signed median. The columns archsim "
@@ -27,7 +29,7 @@ def scoreboard_page(b: Scoreboard, provenance: Mapping[str, str], claims: Sequen
     asked = f"{len(b.entrants)} predictors · {len(b.cases):,} of {b.asked:,} measured values · {b.settings.fidelity} model"
     sections = [
         f'<h1>Predictors on the same measurements</h1>\n<p class="asked">{text(asked)}</p>',
-        *(_quantity(b, kind) for kind in dict.fromkeys(map(quantity, b.cases))),
+        f'<p class="quiet">{text(TERMS)}</p>', *(_quantity(b, kind) for kind in dict.fromkeys(map(quantity, b.cases))),
         _coverage(b), _common(b),
         _cut(b, "Kind", lambda i: _kind(b, i)), _cut(b, "Device", lambda i: b.cases[i].hardware),
         _cut(b, "Network", lambda i: b.cases[i].label), _claims(claims),
@@ -41,11 +43,12 @@ def _quantity(b: Scoreboard, kind: str) -> str:
     scored = [(e, group) for e in b.entrants for group in e.overall if group.by["quantity"] == kind]
     places = [Place(e.predictions.name, e.predictions.seconds, group.score.median_ape, group.score.n) for e, group in scored]
     rows = [(p.name, p.seconds if p.seconds is not None else "", p.error, p.rows) for p in places]
-    picture = drawing(scoreboard_svg(places), f"{kind} error against time",
+    names = [e.predictions.name for e in b.entrants]  # so that each has one colour on all pictures
+    picture = drawing(scoreboard_svg(places, names), f"{kind} error against time",
                       ("predictor", "seconds", "median_error", "rows"), rows)  # fmt: skip
     head = ("predictor", *HEAD, *(f"{name}, median" for name in MODELS), "each")
     lines = [[words(e.predictions.name), *_cells(group), *_beside(group), _each(e)] for e, group in scored]
-    return (f'<h2>Error of {text(kind)} against the time of a prediction</h2>\n<p class="quiet">{text(TERMS)}</p>\n{picture}\n'
+    return (f'<h2>Error of {text(PHASES.get(kind, kind))} against the time of a prediction</h2>\n{picture}\n'
             f'<div class="scroll">\n{table(head, lines)}\n</div>')  # fmt: skip
 
 
@@ -89,6 +92,8 @@ def _common(b: Scoreboard) -> str:
 def _kind(b: Scoreboard, i: int) -> str:
     """What was timed: a whole network, one op, or a power."""
     case = b.cases[i]
+    if isinstance(case.pattern, ServingPattern):
+        return f"{case.spec.kind}, served model, {quantity(case)}"
     what = "one kernel or layer" if case.work is None else (case.fields.get("task") or case.task).replace("_", " ")
     return f"{case.spec.kind}, {what}, {quantity(case)}"
 
@@ -119,10 +124,12 @@ def _median(e: ScoredPredictor, own: Sequence[int]) -> TableCell:
 def _claims(claims: Sequence[Claim]) -> str:
     if not claims:
         return ""
-    rows = [[words(one.tool), words(one.says), words(one.of), words(f"{one.source}, {one.url}"), words(one.here)]
+    rows = [(words(one.tool), TableCell(body=f"{text(one.says)}; {text(one.of)}.<br>Here: {text(one.here)}.<br>"
+                                             f'<span class="quiet">{text(one.source)}, {text(one.url)}</span>'))
             for one in claims]  # fmt: skip
+    head = ("tool", "what it says, and what of it stands here")
     return (f'<h2>What other tools say of themselves</h2>\n<p class="quiet">{text(NOTE)}</p>\n'
-            f'<div class="scroll">\n{table(COLUMNS, rows)}\n</div>')  # fmt: skip
+            f'{table(head, rows, style="pairs")}')  # fmt: skip
 
 
 def _origin(b: Scoreboard, provenance: Mapping[str, str]) -> str:

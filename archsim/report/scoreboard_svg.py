@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from archsim.report.lines_svg import FONT, QUIET, RULE, PlotScale, rule, words
@@ -10,7 +10,8 @@ from archsim.report.palette import SERIES
 from archsim.report.study_figures import PlotAxis, written
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 900, 84, 24, 24, 56, 430  # [px]
-UNSTATED = 190  # width of the strip of predictors whose time nobody states [px]
+UNSTATED = 190  # least width of the strip of predictors whose time nobody states [px]
+LETTER = 7.8  # width of a letter of a name [px]
 APART = 17  # least distance of two names on top of each other [px]
 
 
@@ -23,10 +24,15 @@ class Place(NamedTuple):
     rows: int
 
 
-def scoreboard_svg(places: Sequence[Place]) -> str:
-    """One mark a predictor; those whose time is not stated stand in a strip of their own at the right."""
+def scoreboard_svg(places: Sequence[Place], names: Sequence[str] = ()) -> str:
+    """One mark a predictor; those whose time is not stated stand in a strip of their own at the right.
+
+    names: of all predictors of a page, in the order of their colours; those of `places` if not given
+    """
     timed, untimed = [p for p in places if p.seconds], [p for p in places if not p.seconds]
-    edge = WIDTH - RIGHT - (UNSTATED if untimed else 0)
+    strip = max([UNSTATED, *(24 + LETTER * len(_label(p)) for p in untimed)]) if untimed else 0
+    edge = WIDTH - RIGHT - strip
+    colours = {name: SERIES[i % len(SERIES)] for i, name in enumerate(names or [p.name for p in places])}
     floor = HEIGHT - BOTTOM
     errors = [100 * p.error for p in places if p.error > 0] or [1.0]
     up = PlotScale([min(errors) / 1.5, max(errors) * 1.5], PlotAxis(title="", log=True), floor, TOP)
@@ -41,19 +47,23 @@ def scoreboard_svg(places: Sequence[Place]) -> str:
                   words(LEFT - 8, up(mark) + 4, f"{mark:g} %", ink=QUIET, anchor="end")]  # fmt: skip
     if untimed:
         parts.append(f'<line x1="{edge}" y1="{TOP}" x2="{edge}" y2="{floor}" stroke="{RULE}" stroke-width="3"/>')
-        parts.append(words(edge + UNSTATED / 2, floor + 18, "time not stated", ink=QUIET, anchor="middle"))
+        parts.append(words(edge + strip / 2, floor + 18, "time not stated", ink=QUIET, anchor="middle"))
     parts.append(words((LEFT + edge) / 2, HEIGHT - 12, "time of one prediction", anchor="middle", size=13))
     middle = (TOP + floor) / 2
     parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{words(16, middle, "median error", anchor="middle", size=13)}</g>')
-    parts += _marks(timed, [across(float(p.seconds or 0)) for p in timed], up, places)
-    parts += _marks(untimed, [edge + 24.0] * len(untimed), up, places)
+    parts += _marks(timed, [across(float(p.seconds or 0)) for p in timed], up, colours)
+    parts += _marks(untimed, [edge + 24.0] * len(untimed), up, colours)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" role="img">\n'
         "<title>Median error against the time of one prediction</title>\n" + "\n".join(parts) + "\n</svg>"
     )
 
 
-def _marks(own: Sequence[Place], xs: Sequence[float], up: PlotScale, every: Sequence[Place]) -> list[str]:
+def _label(p: Place) -> str:
+    return f"{p.name}, {100 * p.error:.1f} %"
+
+
+def _marks(own: Sequence[Place], xs: Sequence[float], up: PlotScale, colours: Mapping[str, str]) -> list[str]:
     """Marks with their names at the right; names that would overprint move down."""
     parts: list[str] = []
     taken: list[tuple[float, float]] = []
@@ -63,7 +73,6 @@ def _marks(own: Sequence[Place], xs: Sequence[float], up: PlotScale, every: Sequ
         while any(abs(line - other) < APART and abs(x - at) < UNSTATED for at, other in taken):
             line += 1
         taken.append((x, line))
-        colour = SERIES[list(every).index(p) % len(SERIES)]
-        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colour}"/>')
-        parts.append(words(x + 11, line + 4, f"{p.name}, {100 * p.error:.1f} %", weight=600))
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" fill="{colours[p.name]}"/>')
+        parts.append(words(x + 11, line + 4, _label(p), weight=600))
     return parts
