@@ -6,11 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
 from archsim.base.version import __version__
 from archsim.calibration.constants import Spread
 from archsim.calibration.nearness import Platform
+from archsim.generation.intervals import POWER, TIME, interval_basis, served_spread
 from archsim.generation.memory import ServingMemory, largest_batch, largest_context, memory_of, room
 from archsim.generation.phases import PrefillCost
 from archsim.generation.plan import WIDENED, ServingPlan, serving_plan
@@ -76,11 +79,13 @@ class GenerationEstimate(Answer):
     e2e_s: float
     e2e_interval_s: tuple[float, float]
     tokens_per_s: float
+    tokens_per_s_interval: tuple[float, float]
     total_tokens_per_s: float
     energy_j: float
     energy_per_token_j: float
     energy_per_token_interval_j: tuple[float, float]
     power_w: float
+    power_interval_w: tuple[float, float]
     memory_bytes: Mapping[str, float]
     memory_room_bytes: float
     fits: bool
@@ -116,7 +121,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     steps = max(1, plan.output - 1)
     tpot = rest.time_s / waves / steps if plan.output > 1 else 0.0
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
-    (kind, time), energy = spreads(plan), energy_spread(plan)
+    (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", _platform(plan), of) for of in (TIME, POWER))
     return GenerationEstimate(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
         devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
@@ -125,9 +130,11 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         speculative=plan.asked.get("speculative"), parameters=parameters(plan), active_parameters=active_parameters(plan),
         ttft_s=read.time_s, ttft_interval_s=around(read.time_s, time), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
         tpot_s=tpot, tpot_interval_s=around(tpot, time), e2e_s=total.time_s, e2e_interval_s=around(total.time_s, time),
-        tokens_per_s=tokens / total.time_s, total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
+        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=around(tokens / total.time_s, time),
+        total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
         energy_j=total.energy_j, energy_per_token_j=total.energy_j / tokens,
-        energy_per_token_interval_j=around(total.energy_j / tokens, energy), power_w=power, memory_bytes=memory.parts,
+        energy_per_token_interval_j=around(total.energy_j / tokens, energy), power_w=power,
+        power_interval_w=_within(around(power, energy), power, plan), memory_bytes=memory.parts,
         memory_room_bytes=room(plan), fits=memory.total <= room(plan), max_batch=most,
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
@@ -168,20 +175,10 @@ def around(value: float, spread: Spread) -> tuple[float, float]:
     return value * math.exp(-spread.high), value * math.exp(-spread.low)
 
 
-def spreads(plan: ServingPlan) -> tuple[str, Spread]:
-    """The class of a predicted time, and the spread of its errors."""
-    return plan.calibration.spread_of("gpu", "inference", _platform(plan))
-
-
-def interval_basis(kind: str, time: Spread, energy: Spread) -> str:
-    """What the intervals stand on."""
-    return (f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {energy.rows} of gpu power: single runs, "
-            "none of them of a model that an engine serves; no class of served models is fitted")  # fmt: skip
-
-
-def energy_spread(plan: ServingPlan) -> Spread:
-    """The spread of errors of power."""
-    return plan.calibration.spread_of("gpu", "power", _platform(plan))[1]
+def _within(interval: tuple[float, float], power: float, plan: ServingPlan) -> tuple[float, float]:
+    """An interval of power up to what the boards may draw, or what they are predicted to [W]."""
+    most = float(np.ravel(plan.spec.device.power.tdp)[0]) * plan.devices
+    return interval[0], max(power, min(interval[1], most))
 
 
 def _platform(plan: ServingPlan) -> Platform:
@@ -192,7 +189,7 @@ def _platform(plan: ServingPlan) -> Platform:
 def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     """What each number rests on: the nearest measured rows."""
     kernels = plan.calibration.spread_of("gpu", "kernel", _platform(plan))[1].basis
-    power = energy_spread(plan).basis
+    power = served_spread(plan.calibration, "gpu", _platform(plan), POWER)[1].basis
     engine = plan.stack.serving
     known = f"host of a step: {engine.basis or 'assumed, no measured run of this engine is known'}"
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"

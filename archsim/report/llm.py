@@ -47,9 +47,11 @@ def figures_of(found: GenerationEstimate) -> list[tuple[str, str, str]]:
          f"{limits['prefill']}"),
         ("time per token", _between(found.tpot_s, found.tpot_interval_s, "s"), f"limited by {limits['decode']}"),
         ("end to end", _between(found.e2e_s, found.e2e_interval_s, "s"), ""),
-        ("throughput", f"{grouped(found.tokens_per_s)} tokens/s", f"{grouped(found.total_tokens_per_s)} with prompts"),
+        ("throughput", f"{grouped(found.tokens_per_s)} tokens/s ({' to '.join(map(grouped, found.tokens_per_s_interval))})",
+         f"{grouped(found.total_tokens_per_s)} with prompts"),
         ("energy per token", _between(found.energy_per_token_j, found.energy_per_token_interval_j, "J"),
-         f"{show(found.power_w, 'W', 3)} on average, {'all devices' if found.devices > 1 else 'the board'}"),
+         f"{_between(found.power_w, found.power_interval_w, 'W')} on average, "
+         f"{'all devices' if found.devices > 1 else 'the board'}"),
         ("largest batch", f"{found.max_batch}", f"of {found.input + found.output} tokens"),
         ("largest context", f"{found.max_context}", f"tokens of each of {min(found.batch, found.max_batch)}"),
     ]  # fmt: skip

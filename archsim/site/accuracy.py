@@ -47,8 +47,8 @@ def _served(served: Mapping[str, Any]) -> list[str]:
         "two steps, one to three numbers of its stack, follow from these runs, so that they say little of an engine that nobody "
         f"measured. {left} further values cannot be predicted; `archsim validate --measurements "
         "reports/published/serving/llm_serving.csv.gz` says why, and `archsim llm` shows the nearest run beside its answer "
-        "([llm](llm.md)). An engine is called as its source calls it. Only powers have an interval; where less than 80 % of the "
-        "values lie in it, it is too narrow.\n"
+        "([llm](llm.md)). An engine is called as its source calls it. Intervals are those that `archsim llm` states; "
+        "where less than 80 % of the values lie in one, it is too narrow.\n"
     )
     order = list(QUANTITIES)
     overall = [_row(QUANTITIES[one["quantity"]], one)

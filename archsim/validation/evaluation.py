@@ -18,6 +18,7 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.evidence.misses import published_stack, reason_of
 from archsim.evidence.pattern import ServingPattern
+from archsim.generation.intervals import POWER, RATE, TIME, served_spread
 from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of
@@ -222,7 +223,7 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
 
     P: predicted values; low, high: quantiles of log(predicted / measured) of times, or of powers, of the case's class
     `trusted`: whether the calibration's own errors hold for these predictions; otherwise the class is an extrapolated one.
-    Rows of a case's own source are no evidence for it.
+    Rows of a case's own source are no evidence for it. A served language model has the intervals that `archsim llm` states.
     NaN for ratios to another run, for clocks, and for classes without quantiles.
     """
     low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
@@ -232,6 +233,11 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
         name = class_of(case)
         if case.system is not None:
             spread = wall_constants().spreads[GENERIC if case.system[0].generic else DESCRIBED]
+            low[i], high[i] = predicted[i] * np.exp(-spread.high), predicted[i] * np.exp(-spread.low)
+            continue
+        if isinstance(case.pattern, ServingPattern):
+            of = {"power": POWER, "energy": POWER, "tokens": RATE}.get(quantity(case), TIME)
+            _, spread = served_spread(calibration, case.spec.kind, platform_of(case), of)
             low[i], high[i] = predicted[i] * np.exp(-spread.high), predicted[i] * np.exp(-spread.low)
             continue
         if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
