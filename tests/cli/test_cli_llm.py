@@ -112,7 +112,8 @@ def test_the_interval_says_that_no_served_model_stands_behind_it(cli: Any):
     found = json.loads(cli(*ASKED, "--json").out)
     assert "none of them of a model that an engine serves" in found["interval_basis"]
     assert f"class {found['interval_class']}" in found["interval_basis"]
-    for name, interval in (("tokens_per_s", "tokens_per_s_interval"), ("power_w", "power_interval_w"), ("e2e_s", "e2e_interval_s")):
+    intervals = {"tokens_per_s": "tokens_per_s_interval", "power_w": "power_interval_w", "e2e_s": "e2e_interval_s"}
+    for name, interval in intervals.items():
         assert found[interval][0] < found[name] <= found[interval][1], name
     wide = [found[name][1] / found[name][0] for name in ("e2e_interval_s", "energy_per_token_interval_j")]
     assert wide[1] > wide[0]  # 1.5 times that of single runs
