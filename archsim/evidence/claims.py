@@ -13,7 +13,6 @@ from archsim.base.toml import parsed
 from archsim.evidence.shipped import PEERS
 
 FILE = "claims.toml"
-COLUMNS = ("tool", "says", "of", "here", "source")
 NOTE = ("On rows and by measures of their own, a mean where others have a median: comparable neither with a score on these rows "
         "nor with each other.")  # fmt: skip
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from archsim.site.markdown import plain, table
 
-SCORES = ("values", "median error", "90 % below", "bias", "in the 80 % interval")
+SPACE = "\u00a0"  # at which no line is broken
+SCORES = ("values", "median error", f"90{SPACE}% below", "bias", f"in the 80{SPACE}% interval")
 HEAD = ("", *SCORES)
 QUANTITIES = {  # of a served model, in the order of its run
     "prefill": "time to first token", "decode": "time per output token", "end to end": "end to end",
@@ -30,10 +31,10 @@ def page(summary: Mapping[str, Any], served: Mapping[str, Any] | None = None) ->
     for key, title in VIEWS.items():
         rows = [_row(f"{name}, {metric}", one) for name, metrics in sorted(summary[key].items())
                 for metric, one in sorted(metrics.items())]  # fmt: skip
-        parts.append(f"## {title}\n\n{table(HEAD, rows)}")
+        parts.append(f"## {title}\n\n{table(HEAD, rows, len(SCORES))}")
     held = [_row(f"{kind.upper()}s, {what} held out", one) for what, kinds in sorted(summary["cross_validation"].items())
             for kind, one in sorted(kinds.items())]  # fmt: skip
-    parts.append(f"## Held out\n\n{table(HEAD, held)}")
+    parts.append(f"## Held out\n\n{table(HEAD, held, len(SCORES))}")
     return "\n".join([*parts, *(_served(served) if served else ())])
 
 
@@ -50,21 +51,25 @@ def _served(served: Mapping[str, Any]) -> list[str]:
         "([llm](llm.md)). An engine is called as its source calls it. Intervals are those that `archsim llm` states; "
         "where less than 80 % of the values lie in one, it is too narrow.\n"
     )
+    parts = [lead, _records(served["overall"]), "### By engine and card\n"]
+    runs = dict.fromkeys((one["engine"], one["hardware"]) for one in served["cards"])
+    for run in runs:
+        cards, models = ([one for one in served[name] if (one["engine"], one["hardware"]) == run] for name in ("cards", "groups"))
+        parts += [f"#### {plain(run[0])} on {plain(run[1])}\n", _records([*cards, *models])]
+    return parts
+
+
+def _records(records: Sequence[Mapping[str, Any]]) -> str:
+    """Scores of all models and by model, each quantity in the order of a run."""
     order = list(QUANTITIES)
-    overall = [_row(QUANTITIES[one["quantity"]], one)
-               for one in sorted(served["overall"], key=lambda one: order.index(one["quantity"]))]  # fmt: skip
-    return [lead, table(HEAD, overall), "### By engine and card\n", _records(served["cards"], ("engine", "hardware", "quantity")),
-            "### By model\n", _records(served["groups"], ("engine", "hardware", "model", "quantity"))]  # fmt: skip
-
-
-def _records(records: Sequence[Mapping[str, Any]], by: Sequence[str]) -> str:
-    shown = {"hardware": "card"}
-    rows = [[*(plain(QUANTITIES.get(one[name], one[name])) for name in by), *_row("", one)[1:]] for one in records]
-    return table((*(shown.get(name, name) for name in by), *SCORES), rows)
+    ordered = sorted(records, key=lambda one: (one.get("model", ""), order.index(one["quantity"])))
+    rows = [[plain(one["model"]) if "model" in one else f"all{SPACE}models", *_row(QUANTITIES[one["quantity"]], one)]
+            for one in ordered]  # fmt: skip
+    return table(("model", "quantity", *SCORES), rows, len(SCORES))
 
 
 def _row(name: str, one: Mapping[str, Any]) -> list[str]:
     within = one["coverage"]
-    median, p90 = (f"{100 * one[key]:.1f} %" for key in ("median", "p90"))
-    bias, inside = f"{100 * one['bias']:+.1f} %", "" if within is None else f"{100 * within:.0f} %"
-    return [plain(name), f"{one['n']:,}", median, p90, bias, inside]
+    median, p90 = (f"{100 * one[key]:.1f}{SPACE}%" for key in ("median", "p90"))
+    bias, inside = f"{100 * one['bias']:+.1f}{SPACE}%", "" if within is None else f"{100 * within:.0f}{SPACE}%"
+    return [plain(name).replace(" ", SPACE), f"{one['n']:,}", median, p90, bias, inside]

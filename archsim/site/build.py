@@ -28,7 +28,12 @@ SECTIONS = {  # captions of the menu and their pages of the manual, in order
     "Understand": ("model", "tpu", "stacks", "validation", "predictors", "cells"),
     "Look up": ("devices", "formats"),
 }  # fmt: skip
-MADE = {"Understand": ("accuracy", "terms/index"), "Look up": ("commands/index", "keys/index", "schemas/index")}
+MADE = {  # pages that are computed, with what each answers
+    "Understand": {"accuracy": "how far predictions are from measurements, by class, source, engine and model",
+                   "terms/index": "each quantity of the model: equation, source, worked number, tests"},
+    "Look up": {"commands/index": "every command with its options and examples",
+                "keys/index": "every key of a device's file with its unit", "schemas/index": "the JSON of every command"},
+}  # fmt: skip
 MARK = ".archsim-site"  # stands in each folder that was made here, which alone may be replaced
 CHECKOUT = Path(archsim.__file__).parents[1]
 FROZEN = Path("reports", "validation")
@@ -77,7 +82,8 @@ def _index(found: Mapping[str, str], about: Mapping[str, str]) -> str:
     ]
     menus = []
     for caption, names in SECTIONS.items():
-        listed = {place(name): about.get(name, "") for name in (*names, *MADE.get(caption, ())) if place(name) in found}
+        made = MADE.get(caption, {})
+        listed = {place(name): made.get(name) or about.get(name, "") for name in (*names, *made) if place(name) in found}
         rows = [[f"[{_title(found[there])}]({there}.md)", line] for there, line in listed.items()]
         parts.append(f"## {caption}\n\n{table(('page', 'what it answers'), rows)}")
         menus.append(contents(listed, caption=caption, hidden=True))

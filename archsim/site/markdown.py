@@ -18,15 +18,15 @@ def plain(text: str) -> str:
     return "".join(part.replace("|", "\\|") if at % 2 else _MARKUP.sub(r"\\\1", part) for at, part in enumerate(parts))
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose cells are Markdown.
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
+    """A table whose cells are Markdown; the last columns hold `numbers`, which stand at the right.
 
     >>> print(table(["key", "unit"], [["`sm.count`", "1"]]), end="")
     | key | unit |
     | --- | --- |
     | `sm.count` | 1 |
     """
-    lines = [head, ["---"] * len(head), *rows]
+    lines = [head, ["---"] * (len(head) - numbers) + ["--:"] * numbers, *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
