@@ -53,13 +53,17 @@ def served_summary(
         "skipped": dict(Counter(skip.reason for skip in v.skips)),
         "overall": _scores(v, ("quantity",)), "cards": _scores(v, CARD), "groups": _scores(v, GROUP),
     })  # fmt: skip
-    return found | {"sample": sample(v.cases, v.predicted)}
+    return found | {"sample": sample(v)}
 
 
-def sample(cases: Sequence[Case], predicted: Sequence[float] | np.ndarray[Any, Any]) -> list[Record]:
-    """Every so many of the predictions, by the line of their row."""
-    return [{"line": case.line, "metric": case.metric, "predicted": float(f"{value:.4g}")}
-            for case, value in list(zip(cases, predicted, strict=True))[::APART]]  # fmt: skip
+def sample(v: Validation) -> list[Record]:
+    """Every so many of the predictions with their intervals, by the line of their row."""
+    return [
+        {"line": case.line, "metric": case.metric,
+         **{name: float(f"{value:.4g}") if np.isfinite(value) else None
+            for name, value in (("predicted", predicted), ("low", low), ("high", high))}}
+        for case, predicted, low, high in list(zip(v.cases, v.predicted, v.low, v.high, strict=True))[::APART]
+    ]  # fmt: skip
 
 
 def _scores(v: Validation, by: Sequence[str]) -> list[Record]:
