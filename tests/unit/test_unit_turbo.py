@@ -9,7 +9,8 @@ import pytest
 
 from archsim.base.errors import InputError
 from archsim.cost.cores import active_clock
-from archsim.device.catalog import find
+from archsim.device.catalog import find, names
+from archsim.device.cpu_clock import turbo_knots, turbo_table
 from archsim.device.device import Cpu
 
 TABLE = "2: 3.6 GHz, 3: 3.4 GHz, 4: 3.3 GHz, 5: 3.2 GHz, 6: 3.1 GHz, 7: 3.0 GHz, 8: 2.9 GHz, 16: 2.8 GHz"
@@ -59,3 +60,17 @@ def test_fewer_cores_than_run_at_the_highest_clock_fall_evenly() -> None:
     small = find("xeon_e5_2698_v3").with_settings({"core.count": "2", "core.threads": "2", "clock.turbo": TABLE}).device
     assert isinstance(small, Cpu)
     assert active_clock(small, np.array([1.0, 2.0]), 2.5e9).tolist() == [3.6e9, 2.5e9]
+
+
+def test_shipped_tables_begin_at_the_boost_and_end_with_all_cores() -> None:
+    tables = 0
+    for name in names():
+        device = find(name).device
+        if isinstance(device, Cpu) and device.clock.turbo is not None:
+            tables += 1
+            table = turbo_table(device.clock.turbo)
+            assert table[0][1] == device.clock.boost, name
+            assert table[-1][1] == device.clock.all_core, name
+            assert turbo_knots(device.clock.turbo)[0][0] == 1.0
+            assert table[-1][0] <= device.core.count / device.core.sockets, name
+    assert tables > 20
