@@ -11,6 +11,7 @@ from archsim.device.cpu_clock import CpuClock
 from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.part import (
     Chip,
+    CooledPower,
     Core,
     CpuCache,
     CpuL1,
@@ -23,7 +24,6 @@ from archsim.device.part import (
     Market,
     Memory,
     Mode,
-    Power,
     Rate,
     Sm,
     fraction,
@@ -169,23 +169,21 @@ class Gpu:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GpuPower(Power):
-    """Power limits of a GPU, the line of its voltages where they were read or fitted, and its temperature where it is known."""
+class GpuPower(CooledPower):
+    """Power limits of a GPU, and the line of its voltages where they were read or fitted."""
 
     voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
     voltage_floor: Number | None = fraction("least core voltage over that at the chip's highest clock", low=0.2, optional=True)
     operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
-    temperature: Number | None = spec(COUNT, "of the chip, in degrees Celsius", low=-50, high=130, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CpuPower(Power):
+class CpuPower(CooledPower):
     """Power limits of a CPU; `idle` is that of all its packages with every core asleep."""
 
     boundary: str = spec(TEXT, "what the two powers cover: board, module or package; memory modules stand outside a package")
     operation: Number | None = spec(COUNT, "energy of a core's clocks and operations beside desktop and server cores of the node",
                                     low=0.01, high=10, optional=True)  # fmt: skip
-    temperature: Number | None = spec(COUNT, "of the chip, in degrees Celsius", low=-50, high=130, optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,6 +166,16 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CooledPower(Power):
+    """Power limits of a chip; its temperature moves its leakage, its cooler the clock (all three keys together)."""
+
+    temperature: Number | None = spec(COUNT, "of the chip, in degrees Celsius", low=-50, high=130, optional=True)
+    throttle: Number | None = spec(COUNT, "of a chip that lowers its clock, in degrees Celsius", low=20, high=150, optional=True)
+    air: Number | None = spec(COUNT, "of the air before the cooler, in degrees Celsius", low=-50, high=100, optional=True)
+    thermal_resistance: Number | None = spec(COUNT, "from chip to air, kelvin for each watt", low=1e-3, high=1e3, optional=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Mode:
     """Power modes of a module: the highest core clock in each."""
 
@@ -378,8 +388,7 @@ class CpuL1(CpuCache):
 class CpuL2(CpuCache):
     """The second level of each core, with the TLB behind the first one."""
 
-    miss_buffers: Number | None = whole("lines on their way from the next level that this level tracks for one core", high=65536,
-                                        optional=True)  # fmt: skip
+    miss_buffers: Number | None = whole("lines on their way to one core from the next level", high=65536, optional=True)
     prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,
                                       optional=True, cycle=True)  # fmt: skip
     tlb_entries: Number | None = whole("pages whose addresses the TLB of this level translates", high=1e9, optional=True,

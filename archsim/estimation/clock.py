@@ -11,6 +11,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.base.units import show
 from archsim.cost.cost import Array
+from archsim.cost.heat import thermal_limit, within_heat
 from archsim.device.device import Device, Gpu, with_caches
 from archsim.device.spec import Spec
 
@@ -28,7 +29,8 @@ def clock_and_limit(
     A `clock` that was `measured` while the kernels ran stands. One that is asked for is the highest that they take, as on a card
     with locked clocks, and without one they run at the device's usual clock: the all-core clock of a CPU, the sustained clock of
     a GPU. Under a `power_limit` [W] kernels run at the highest clock at which they draw no more; a GPU whose sustained clock
-    nobody measured keeps to its TDP. Numbers are floats or [D, 1].
+    nobody measured keeps to its TDP, and what is given a cooler keeps to the heat that it carries away (`thermal_limit`). Numbers
+    are floats or [D, 1].
 
     With "clock" in `without` kernels run at the rated boost clock; with "sustained" at what the power model finds.
 
@@ -41,14 +43,16 @@ def clock_and_limit(
     device = spec.device
     guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished
     if clock is not None:
-        return clock, device.power.tdp if guessed and power_limit is None and not measured else power_limit
-    if "clock" in without:
+        if measured:
+            return clock, power_limit
+    elif "clock" in without:
         return device.clock.boost, None
-    if "sustained" in without:
-        return highest_clock(device), device.power.tdp if power_limit is None else power_limit
-    if power_limit is not None:
-        return highest_clock(device), power_limit
-    return device.usual_clock, device.power.tdp if guessed else None
+    elif "sustained" in without:
+        clock, guessed = highest_clock(device), True
+    else:
+        clock = device.usual_clock if power_limit is None else highest_clock(device)
+    limit = device.power.tdp if guessed and power_limit is None else power_limit
+    return clock, within_heat(device, limit)
 
 
 def highest_clock(device: Device) -> float | Array:
@@ -84,6 +88,33 @@ def clock_note(spec: Spec, device: Gpu) -> str:
         return f"clock {megahertz(device)} MHz: the sustained clock of the spec; --clock sets another"
     return (f"clock up to {megahertz(device)} MHz, less for kernels that would draw more than "
             f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
+
+
+def limit_notes(device: Device, power_limit: float | None) -> list[str]:
+    """What is said of a power limit and of a cooler that a device is given.
+
+    Raises ArgumentError for a limit that `check_limit` refuses, and for a cooler that does not carry away the idle power.
+    """
+    clocks = "each kernel runs at the highest clock at which it draws no more"
+    found = []
+    if power_limit is not None:
+        check_limit(device, power_limit)
+        found.append(f"power limit {power_limit:g} W: {clocks}")
+    carried = thermal_limit(device)
+    if carried is not None:
+        most, idle = float(np.ravel(carried)[0]), float(np.ravel(device.power.idle)[0])
+        throttle, air = (float(np.ravel(getattr(device.power, name))[0]) for name in ("throttle", "air"))
+        if most <= idle:
+            raise ArgumentError(f"the cooler carries away {most:.4g} W at {throttle:g} degrees, no more than the idle power, "
+                                f"{idle:g} W; power.thermal_resistance, power.air and power.throttle set it")  # fmt: skip
+        found.append(f"heat: in air of {air:g} degrees the chip reaches {throttle:g} degrees at {most:.4g} W; {clocks}")
+    return found
+
+
+def limit_note(device: Device, limit: float) -> str:
+    """What is said of a power limit that nobody asked for [W]."""
+    of = "the TDP of the spec" if limit >= float(np.ravel(device.power.tdp)[0]) else "what the cooler carries away"
+    return f"power limit {limit:.4g} W: {of}"
 
 
 def megahertz(device: Device) -> str:

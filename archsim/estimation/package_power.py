@@ -18,7 +18,7 @@ from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.device.units import CORE, PACKAGE_UNITS
 from archsim.device.variant import device_fields
-from archsim.estimation.clock import ROUNDED
+from archsim.estimation.clock import ROUNDED, limit_note
 from archsim.estimation.power_estimate import COUNTED, PowerEstimate, clock_within
 from archsim.estimation.request import find_device
 
@@ -100,7 +100,7 @@ def _assumptions(use: PackageUse, usual: bool, tdp: bool) -> list[str]:
     if missing and use.shares:
         found.append(f"not counted and taken to be idle: {', '.join(missing)}")
     if tdp:
-        found.append(f"power limit {use.limit:g} W: the TDP of the spec")
+        found.append(limit_note(use.device, use.limit))
     if entry.unpublished:
         found.append(f"idle power {use.device.power.idle:g} W: {entry.kind}, nobody measured it on this device")
     return found

@@ -13,16 +13,17 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import show
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.nearness import Platform
+from archsim.cost.heat import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import highest_clock, voltage, voltage_line
 from archsim.device.counters import package_unit_named, shares_of
-from archsim.device.device import Cpu, Gpu
+from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.device.variant import device_fields
 from archsim.estimation.boundary import WALL, check_boundary
-from archsim.estimation.clock import ROUNDED, check_clock, check_limit, memory_clock_top
+from archsim.estimation.clock import ROUNDED, check_clock, limit_note, limit_notes, memory_clock_top
 from archsim.estimation.power_estimate import COUNTED, PowerEstimate, clock_within
 from archsim.estimation.request import find_device, host_of
 
@@ -32,7 +33,8 @@ READ = ("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth",
         "memory.achievable", "memory.data_rate", "memory.type")  # fmt: skip  # keys of a device that are read here
 CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double", "special": "energy.special",
              "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
-ELSEWHERE = ("power.tdp", "memory.data_rate", "clock.sustained")  # they set the limit, and which clocks are the usual ones
+ELSEWHERE = ("power.tdp", "power.throttle", "power.air", "power.thermal_resistance", "memory.data_rate",
+             "clock.sustained")  # they set the limit, and which clocks are the usual ones  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,14 +110,12 @@ def power_by_unit(
         return _of_packages(spec, shares, clock, (memory_clock_hz, counted_at, boundary), power_limit, calibration, name,
                             (hw, dict(settings or {}), dict(scales or {})))  # fmt: skip
     device = _gpu(spec)
-    if power_limit is not None:
-        check_limit(device, power_limit)
     clock_hz = float(np.ravel(device.usual_clock)[0]) if clock is None else clock
     now = _clocks(spec, clock_hz, memory_clock_hz)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
     use = UnitUse(
         spec=spec, counted=_counted(spec, shares_of(shares)), was=was, now=now, constants=calibration or default(),
-        limit=float(np.ravel(device.power.tdp)[0]) if power_limit is None else power_limit,
+        limit=_most_power(device, power_limit),
     )  # fmt: skip
     still = _without_effect(use, hw, dict(settings or {}), dict(scales or {}))
     said = _assumptions(use, shares, clock is None, counted_at is None, power_limit is None)
@@ -137,14 +137,12 @@ def _of_packages(
             raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
     device = spec.device
     assert isinstance(device, Cpu)
-    if limit is not None:
-        check_limit(device, limit)
     if clock is not None:
         check_clock("clock", clock)
     use = PackageUse(
         spec=spec, shares=shares_of(shares, package_unit_named), constants=calibration or default(),
         clock=float(np.ravel(device.usual_clock)[0]) if clock is None else clock,
-        limit=float(np.ravel(device.power.tdp)[0]) if limit is None else limit,
+        limit=_most_power(device, limit),
     )  # fmt: skip
     return package_estimate(use, name, usual=clock is None, tdp=limit is None, words=words)
 
@@ -223,7 +221,7 @@ def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, t
     if missing and use.counted:
         found.append(f"not counted and taken to be idle: {', '.join(missing)}")
     if tdp:
-        found.append(f"power limit {use.limit:g} W: the TDP of the spec")
+        found.append(limit_note(use.device, use.limit))
     if entry.unpublished:
         found.append(f"idle power {float(np.ravel(device.power.idle)[0]):g} W: {entry.kind}, nobody measured it on this device")
     if device.power.voltage_slope is None or device.power.voltage_floor is None:
@@ -240,6 +238,12 @@ def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, t
 
 def _has(use: UnitUse, unit: str) -> bool:
     return bool(float(np.ravel(unit_rates(use.device, use.now)[unit])[0]) > 0.0)
+
+
+def _most_power(device: Device, limit: float | None) -> float:
+    """What a board or package may draw: a limit that is given or its TDP, and no more than its cooler carries away [W]."""
+    limit_notes(device, None)
+    return float(np.ravel(within_heat(device, device.power.tdp if limit is None else limit))[0])  # type: ignore[arg-type]
 
 
 def _warnings(use: UnitUse, shares: Mapping[str, float], power: float, within: float | None) -> list[str]:

@@ -23,9 +23,9 @@ from archsim.estimation.clock import (
     asked_clock,
     at_memory_clock,
     check_clock,
-    check_limit,
     clock_and_limit,
     clock_note,
+    limit_notes,
     megahertz,
     memory_clock_note,
     memory_clock_share,
@@ -227,10 +227,8 @@ def make_request(
         threads = threads if threads is not None else int(chosen.usual_threads(device.core.count, device.core.threads))
         if clock is None and power_limit is None:
             notes.append(f"clock {megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
-    if power_limit is not None:
-        check_limit(device, power_limit)
-        notes.append(f"power limit {power_limit:g} W: each kernel runs at the highest clock at which it draws no more")
     memory = memory_clock_share(spec, memory_clock)
+    notes += limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
     notes += said + precision_notes(device, precision, chosen) + _architecture_notes(spec)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)

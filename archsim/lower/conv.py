@@ -38,6 +38,8 @@ from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
+PACK = 4  # channels of fp32 that fill a SIMD register of 128 bit; those of an image do not
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Algorithm:
@@ -81,6 +83,7 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     layer, rules = layer_of(op, context.element), context.stack.conv
     before = (*_layout_copies(layer, context), *_images_before(op, layer, context))
     after = (*_bias(op, context), *_barrier(layer, context))
+    few = rules.few_channels if layer.groups == 1 and layer.ci < PACK else ""
     options = []
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
@@ -88,7 +91,7 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
             problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}"
             raise InputError(f"stack {context.stack.id}", problem)
         algorithm = ALGORITHMS[name]
-        option = algorithm.option(layer, context, efficiency)
+        option = algorithm.option(layer, context, few or efficiency)
         if option is not None and layer.element == 1 and context.stack.wide_values:
             option = _widened(option, context.stack.wide_values)
         if option is not None and (option.workspace <= rules.workspace_limit or not algorithm.limited):

@@ -12,7 +12,8 @@ from archsim.stack.read import Path, read
 # What a step changes = the keys that say so; what none of them names is left to the last step.
 STEPS: Mapping[str, tuple[str, ...]] = {
     "tf32": ("tf32", "without_tensor_cores", "fp16_arithmetic"),
-    "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.tensor", "conv.architectures", "conv.without"),
+    "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.few_channels", "conv.tensor",
+                                 "conv.architectures", "conv.without"),
     "channels last": ("conv.layout_copies",),
     "chains in one kernel": ("fusion", "fused", "second_pass", "attention.fused", "passes", "conv.bias", "linear_bias",
                              "short_row"),

@@ -134,6 +134,10 @@ class Conv:
         low=1, default=128,
     )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
+    few_channels: str = key(
+        "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
+        "none: as others", default="",
+    )  # fmt: skip
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
     product_registers: int = key(
         "CPU: threads take the output channels of a product in blocks of so many SIMD registers; 0: in register blocks of "

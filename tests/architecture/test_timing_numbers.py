@@ -42,6 +42,7 @@ STRUCTURE = {
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},
     "lower/context.py": {"HALF": "bytes"},
     "lower/experts.py": {"CHOICES": "kernels of an op"},
+    "lower/conv.py": {"PACK": "channels of a register"},
     "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
     "lower/lower.py": {"REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache"},
     "lower/beside.py": {"CHANNELS": "axes of a result"},

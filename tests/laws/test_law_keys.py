@@ -48,7 +48,9 @@ CELLS: dict[str, list[Cell]] = {
 # Whole numbers and shares that scale by these stay what they are.
 FACTORS = (0.5, 2.0, 0.9, 4.0, 0.01)
 LEVELS = ("l1", "l2", "l3")
-NOWHERE = {"power.temperature": 50.0}  # keys that no shipped device has, with a value from which to go
+COOLER = {"power.throttle": 85.0, "power.air": 35.0, "power.thermal_resistance": 0.5}  # read together
+# Keys that no shipped device has, with values from which to go.
+NOWHERE = {"power.temperature": {"power.temperature": 50.0}, **dict.fromkeys(COOLER, COOLER)}
 INSTEAD = {"core.miss_buffers": "l2.miss_buffers"}  # keys that are read where nobody has told another one
 
 
@@ -65,7 +67,7 @@ def moves_a_run(kind: str, key: str) -> bool:
     for cell in CELLS[kind]:
         spec = devices.find(cell[1])
         if key in NOWHERE:
-            spec = spec.with_values({key: NOWHERE[key]})
+            spec = spec.with_values(NOWHERE[key])
         if key not in spec.entries:
             continue
         if key in INSTEAD:

@@ -17,10 +17,11 @@ from archsim.trace import loads, task_trace
 HEADER = '{"schema": "archsim-trace/1", "name": "t", "inputs": {"data": ["N", 64, 56, 56]}, "dtype": "fp32", "source": "test"}\n'
 
 
-def conv(words: str = '"kernel": [3, 3], "pad": [1, 1]', size: int = 56) -> Any:
+def conv(words: str = '"kernel": [3, 3], "pad": [1, 1]', size: int = 56, channels: int = 64) -> Any:
     out = f'["N", 64, {size}, {size}]'
     op = f'{{"op": "conv2d", "name": "c", "in": ["data"], "out": {out}, "bias": false, {words}}}\n'
-    return task_trace(loads(HEADER + op, "t.jsonl"), "inference").bind(N=1)
+    header = HEADER.replace('["N", 64,', f'["N", {channels},')
+    return task_trace(loads(header + op, "t.jsonl"), "inference").bind(N=1)
 
 
 def products(trace: Any, precision: str = "fp32") -> dict[float, tuple[Kernel, ...]]:
@@ -36,6 +37,12 @@ def test_winograd_of_three_sizes_transforms_its_filters_ahead_of_the_run() -> No
     assert all("filter" not in kernel.name for kernels in found.values() for kernel in kernels)
     tiles = {count: next(k.n for k in kernels if k.menu) for count, kernels in found.items()}
     assert tiles == {1: 56 * 56, 16: 28 * 28, 36: 14 * 14, 64: 10 * 10}
+
+
+@pytest.mark.parametrize(("channels", "family"), [(3, "cpu.ncnn_images"), (4, "cpu.ncnn")])
+def test_images_of_three_channels_do_not_fill_a_register(channels: int, family: str) -> None:
+    for kernels in products(conv(channels=channels)).values():
+        assert [kernel.efficiency for kernel in kernels if kernel.menu] == [family]
 
 
 def test_an_image_is_copied_with_its_border_and_one_without_is_not() -> None:
