@@ -73,4 +73,4 @@ def test_shipped_tables_begin_at_the_boost_and_end_with_all_cores() -> None:
             assert table[-1][1] == device.clock.all_core, name
             assert turbo_knots(device.clock.turbo)[0][0] == 1.0
             assert table[-1][0] <= device.core.count / device.core.sockets, name
-    assert tables > 20
+    assert tables >= 20
