@@ -38,7 +38,7 @@ def request_of(
         batch=case.batch, precision=case.precision, threads=threads, clock=clock, turbo=case.clock is None, limit=limit,
         fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec),
         dispatch=case.dispatch * (1.0 + case.wrappers * calibration["dispatch.wrapped"]), group=case.group, without=without,
-        graph=case.replayed,
+        graph=case.replayed, stored=case.stored,
     )  # fmt: skip
 
 

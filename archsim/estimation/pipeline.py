@@ -274,7 +274,8 @@ def lowered_ops(request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ..
     device = request.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
-                 architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths)  # fmt: skip
+                 architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
+                 stored=request.stored)  # fmt: skip
 
 
 def mean_clock(request: Request, result: Run) -> Array:

@@ -36,6 +36,7 @@ from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import check_names
 from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
 from archsim.evidence.case import DeviceGroup
+from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack import choose as stack_choice
 from archsim.stack.stack import Stack
@@ -67,6 +68,7 @@ class Request:
     streams: CUDA streams on which ops that do not wait for each other may overlap
     host_cpu: the CPU that dispatches ops and launches kernels; a CPU dispatches for itself
     narrowed: the op kinds whose products run in `precision`, those of others in fp32; None: all
+    stored: formats of weights and of cached values in memory, where they are narrower
     dispatch: how much of the host CPU's time for calls and launches counts; 0 for kernels that were timed alone
     traffic: how the bytes that kernels move between the levels of caches are found (`estimation.fidelity.TRAFFIC`)
     group: devices that share a training step; the trace is then that of one of them
@@ -93,6 +95,7 @@ class Request:
     streams: int = 1
     host_cpu: Spec
     narrowed: frozenset[str] | None = None
+    stored: Stored = AS_MULTIPLIED
     dispatch: float = 1.0
     traffic: str = CLOSED
     group: DeviceGroup | None = None

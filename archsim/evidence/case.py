@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from archsim.device.spec import Spec
 from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, ServingPattern, UnitPattern, VoltagePattern
+from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp, BoundTrace
@@ -49,6 +50,7 @@ class Case:
     trace, work: the ops that were timed, of one device; `work` is None for single ops
     stack: the software that ran, with the input feed and the waits of the source's timer
     batch: as the source counts it, over all devices
+    stored: formats of weights and of cached values in memory, where they are narrower than what was multiplied
     threads, clock [Hz]: as stated; None where the row does not say
     limit: the power limit that was set [W]; None for the device's own
     anchor: with it, only the ratio to another run is predicted
@@ -79,6 +81,7 @@ class Case:
     spec: Spec
     stack: Stack
     precision: str
+    stored: Stored = AS_MULTIPLIED
     batch: int
     threads: int | None = None
     clock: float | None = None

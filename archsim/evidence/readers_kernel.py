@@ -10,7 +10,7 @@ from archsim.device.device import Gpu
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
 from archsim.evidence.kernel_ops import alone, conv, forward
-from archsim.evidence.resolve import Refused, host_cpu, setting
+from archsim.evidence.resolve import UNFITTED, Refused, host_cpu, rounded_before, setting
 from archsim.evidence.resolve import device as device_of
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
@@ -70,24 +70,28 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     architecture = device_of(cells["hardware"]).identity.kernels_of
     words = f"{software} {op} {cells['dtype']} {more.get('kernel', '')} {architecture}"
     found = setting(cells["hardware"], stack_of("kernels", words), cells["dtype"], sets)
+    if script.rounded_before(software, op, cells["dtype"]):
+        found = rounded_before(found)
     built = BUILDERS[op](cells, more)
     fields = {**cells, "source": cells["source_id"]}
 
     device = found.spec.device
     limit = script.power_limit(software, op, cells["dtype"], float(device.power.tdp)) if isinstance(device, Gpu) else None
+    once = script.ran_once(software, op, cells["dtype"])
 
     def case(metric: str, measured: float, split: str) -> Case:
         return Case(
             line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
             stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
-            trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, batch=1,
+            trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, stored=found.stored, batch=1,
             dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
             graph_calls=script.calls_of_graph(software, op, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
             host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None, file=file,
+            clock=float(device.clock.boost) if once else None,
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6
-    split = cells.get("split", "")
+    split = "test" if cells["dtype"] in UNFITTED else cells.get("split", "")
     timed = case("latency_s", latency_s, split)
     if "energy_uj" not in cells or not cells.get("power_w"):
         return [timed]

@@ -10,6 +10,7 @@ from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.sources import Protocol
+from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work, prepared
@@ -26,7 +27,20 @@ PRECISIONS = {
     "fp16 storage (pseudo fp16)": HALF_STORAGE,
     "int8 mult, int32 accumulate": "int8",
     "fp8_block": "fp8",
+    "fp8_static": "fp8",
+    "sq": "int8",
+    "int8_wo": "fp16",
+    "int4_wo": "fp16",
+    "bf16/kv_fp8": "bf16",
 }
+# those of them that keep weights, or cached keys and values, in less: weights have a scale for each output alone
+STORED = {
+    "int8_wo": Stored(weight_bytes=1.0),
+    "int4_wo": Stored(weight_bytes=0.5),
+    "bf16/kv_fp8": Stored(cache_bytes=1.0),
+}
+# words for formats that no constant is fitted to: what they take follows from formats of 8 and 16 bits
+UNFITTED = ("fp8_static", "sq", *STORED)
 
 
 class Refused(Exception):
@@ -35,12 +49,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What a measured row ran on: a device, a stack, the precision of its values, threads on a CPU (0: as the stack takes)."""
+    """What a measured row ran on: a device, a stack, the precision and format of its values, threads on a CPU (0: the usual)."""
 
     spec: Spec
     stack: Stack
     precision: str
     threads: int = 0
+    stored: Stored = AS_MULTIPLIED
 
 
 def setting(hardware: str, stack: str, precision: str, sets: int = 0, threads: int = 0) -> Setting:
@@ -49,7 +64,7 @@ def setting(hardware: str, stack: str, precision: str, sets: int = 0, threads: i
     sets: sets of operands that the loop of a kernel timed alone goes through before the first comes again; 0: it is not alone
     threads: that ran on a CPU, which may be few enough for its faster cores; 0: not told
     """
-    found = _setting(hardware, stack, precision, sets, threads)
+    found = _setting(hardware, stack, precision.strip().lower(), sets, threads)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -98,6 +113,12 @@ def as_library(found: Setting, op: str) -> Setting:
     return Setting(spec=found.spec, stack=stack, precision=found.precision)
 
 
+def rounded_before(found: Setting) -> Setting:
+    """The setting with activations that come to a product in one byte."""
+    passes = {name: rows for name, rows in found.stack.passes.items() if name != "quantise"}
+    return replace(found, stack=replace(found.stack, passes=passes, digest=f"{found.stack.digest}-rounded"))
+
+
 def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
     """The setting as a script timed it: where the timed loop finds its inputs, whether it waits for each layer, the precision."""
     framework, own = found.stack.framework, found.stack
@@ -120,7 +141,7 @@ def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
 
 @lru_cache(maxsize=4096)
 def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: int) -> Setting | str:
-    spec, precision = _device(hardware, threads), PRECISIONS.get(written.strip().lower())
+    spec, precision = _device(hardware, threads), PRECISIONS.get(written)
     stack = _stack(stack_name, "" if isinstance(spec, str) else spec.identity.kernels_of)
     if isinstance(spec, str) or isinstance(stack, str):
         return spec if isinstance(spec, str) else str(stack)
@@ -140,7 +161,14 @@ def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: i
         return f"{stack.id} has no kernels of {precision} for {spec.identity.id}"
     if sets:
         stack = replace(stack, operand_sets=sets, digest=f"{stack.digest}-{sets}")
-    return Setting(spec=spec, stack=stack, precision=precision, threads=threads)
+    return Setting(spec=spec, stack=stack, precision=precision, threads=threads, stored=_stored(written, spec))
+
+
+def _stored(written: str, spec: Spec) -> Stored:
+    """How weights and cached values of this format lie in memory."""
+    found = STORED.get(written, AS_MULTIPLIED)
+    emulated = bool(found.cache_bytes) and isinstance(spec.device, Gpu) and not spec.device.has_tensor("fp8")
+    return replace(found, emulated=emulated) if emulated else found
 
 
 def _without_half_arithmetic(spec: Spec) -> Spec:

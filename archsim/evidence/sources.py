@@ -22,6 +22,7 @@ from archsim.stack.reader import SampleReader
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
+NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 Place = Literal["", "device", "host", "decoded"]
@@ -102,6 +103,12 @@ class Protocol(Form):
     # beginnings of "software op dtype" (* for any text) of products one of whose operands is memory that nobody wrote, zeros
     zeros: list[Word] = []
 
+    # beginnings of "software op dtype" (* for any text) of calls that ran once, other work before them: what they read is in no
+    # cache, no graph was replayed, and no power limit has had the time to act
+    once: list[Word] = []
+    # beginnings of "software op dtype" (* for any text) of products whose activations were rounded before they were timed
+    rounded: list[Word] = []
+
     # power
     boundary: str = ""  # what its powers cover
     meter: PowerMeter | None = None
@@ -176,11 +183,22 @@ class Protocol(Form):
 
     def sets_of(self, software: str, op: str, dtype: str) -> int:
         """Sets of operands that the timed loop goes through before the first comes again."""
+        if self.ran_once(software, op, dtype):
+            return NEVER_AGAIN
         return longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
+
+    def ran_once(self, software: str, op: str, dtype: str) -> bool:
+        """Whether a call ran once, and not in a loop."""
+        return any(begins(f"{software} {op} {dtype}", start) for start in self.once)
+
+    def rounded_before(self, software: str, op: str, dtype: str) -> bool:
+        """Whether activations of a product were rounded before it was timed."""
+        return any(begins(f"{software} {op} {dtype}", start) for start in self.rounded)
 
     def calls_of_graph(self, software: str, op: str, dtype: str) -> int:
         """Calls in a graph that the timed loop replays; 0 where it launches them one by one, or where that does not tell."""
-        return 0 if self.dispatch(software, dtype) else longest(self.graph_calls, f"{software} {op} {dtype}") or 0
+        graph = not self.dispatch(software, dtype) and not self.ran_once(software, op, dtype)
+        return 0 if not graph else longest(self.graph_calls, f"{software} {op} {dtype}") or 0
 
     def power_limit(self, software: str, op: str, dtype: str, tdp: float) -> float | None:
         """The power limit that kernels behave as if they kept to [W]: more than the TDP where operands are zeros; else None."""

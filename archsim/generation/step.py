@@ -23,6 +23,7 @@ from archsim.estimation.pipeline import priced
 from archsim.estimation.request import Request
 from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES, ServingPlan
 from archsim.lower.lower import lower
+from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.serial import asynchronous
@@ -74,15 +75,10 @@ NOTHING = StepCost(time_s=0.0, bound_s={}, energy_j=0.0, dram_bytes=0.0, flop=0.
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpSetting:
-    """What ops multiply, and in how many bytes their weights and cached values are stored; 0: as they are multiplied.
-
-    emulated: the chip has no instruction that widens a cached value
-    """
+    """What ops multiply, and how their weights and cached values are stored."""
 
     precision: str
-    weight_bytes: float = 0.0
-    cache_bytes: float = 0.0
-    emulated: bool = False
+    stored: Stored = AS_MULTIPLIED
 
 
 def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, decode: bool) -> StepCost:
@@ -181,13 +177,14 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
     """How an op of this plan multiplies."""
     if isinstance(op.kind, Attention | LatentAttention):
         narrower = CACHE_BYTES[plan.cache] < CACHE_BYTES[plan.precision]
-        return OpSetting(precision=plan.precision, cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0,
-                         emulated=plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8"))  # fmt: skip
+        emulated = plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8")
+        stored = Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0, emulated=emulated)
+        return OpSetting(precision=plan.precision, stored=stored)
     if isinstance(op.kind, Linear | Experts) and op.name != HEAD:
         if plan.both_narrow:
             return OpSetting(precision=plan.weights)
         if plan.weights != plan.precision:
-            return OpSetting(precision=plan.precision, weight_bytes=WEIGHT_BYTES[plan.weights])
+            return OpSetting(precision=plan.precision, stored=Stored(weight_bytes=WEIGHT_BYTES[plan.weights]))
     return OpSetting(precision=plan.precision)
 
 
@@ -203,8 +200,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         request = _request(plan, trace, setting, replays)
         lowered = lower(tuple([trace.ops[i] for i in own]), plan.stack, "gpu", setting.precision, False,
                         tensor=on_tensor_cores(plan.stack, plan.spec.device, setting.precision),
-                        architecture=plan.spec.identity.kernels_of, weight_bytes=setting.weight_bytes,
-                        cache_bytes=setting.cache_bytes, emulated=setting.emulated)  # fmt: skip
+                        architecture=plan.spec.identity.kernels_of, stored=setting.stored)  # fmt: skip
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]

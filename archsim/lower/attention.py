@@ -74,7 +74,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
     packs = packs and (rules.packed_windows or not (cached and kind.window))
-    packs = packs and (rules.packed_narrow or not (cached and context.cache_bytes))
+    packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
     begins = kind.window > 0 and rules.window_slots == 0
     reached = min(keys[1], kind.window + BLOCK) if begins else keys[1]
@@ -126,12 +126,12 @@ def latent(op: BoundOp, context: Context) -> Plan:
 def _widening(context: Context) -> float:
     """Issue slots of a lane for each cached value, where it is narrower than what is multiplied."""
     rules = context.stack.attention
-    return (rules.widen_slots + (rules.emulated_slots if context.emulated else 0.0)) if context.cache_bytes else 0.0
+    return (rules.widen_slots + (rules.emulated_slots if context.stored.emulated else 0.0)) if context.stored.cache_bytes else 0.0
 
 
 def _kept(context: Context) -> float:
     """Bytes of a cached value over those of one that is multiplied."""
-    return context.cache_bytes / context.element if context.cache_bytes else 1.0
+    return context.stored.cache_bytes / context.element if context.stored.cache_bytes else 1.0
 
 
 def _over_cache(queries: int, keys: int) -> bool:

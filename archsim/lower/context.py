@@ -9,6 +9,7 @@ from math import prod
 from archsim.calibration.constants import FULL
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
+from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Passes, Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
@@ -21,9 +22,7 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only. `sole`: the op is the only gradient of its layer. `weight_bytes`, `cache_bytes`: a stored weight of a linear
-    layer, and a cached key or value, where they are narrower than what is multiplied [B]; 0: they are not. `emulated`: the GPU
-    has no instruction that widens a cached value.
+    some GPUs only. `sole`: the op is the only gradient of its layer. `stored`: formats of weights and of cached values.
     """
 
     stack: Stack
@@ -33,9 +32,7 @@ class Context:
     tensor: bool = False
     architecture: str = ""
     sole: bool = False
-    weight_bytes: float = 0.0
-    cache_bytes: float = 0.0
-    emulated: bool = False
+    stored: Stored = AS_MULTIPLIED
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""

@@ -94,9 +94,9 @@ def narrowed(kernel: Kernel, context: Context) -> Kernel:
 
     a_bytes, operand_a x weight_bytes / element        a matrix-vector kernel: its weights' bytes alone
     """
-    if not context.weight_bytes:
+    if not context.stored.weight_bytes:
         return kernel
-    share = context.weight_bytes / context.element
+    share = context.stored.weight_bytes / context.element
     loaded = kernel.operand_a * (share if kernel.menu else 1.0)
     return replace(kernel, a_bytes=kernel.a_bytes * share, operand_a=loaded)
 

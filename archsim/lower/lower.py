@@ -19,6 +19,7 @@ from archsim.lower.fusion import Fused, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
+from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
@@ -118,8 +119,7 @@ def again(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) 
 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
-    architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), weight_bytes: float = 0.0,
-    cache_bytes: float = 0.0, emulated: bool = False,
+    architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), stored: Stored = AS_MULTIPLIED,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
@@ -127,9 +127,8 @@ def lower(
 
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
-    precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `weight_bytes`, `cache_bytes`: of a
-    stored weight and of a cached key or value, where these are narrower [B]; `emulated`: the device has no instruction for the
-    latter.
+    precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `stored`: formats of weights and of
+    cached values in memory.
 
     Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
     rule.
@@ -146,17 +145,17 @@ def lower(
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
-                    (weight_bytes, cache_bytes, emulated))  # fmt: skip
+                    stored)  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
-    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: tuple[float, float, bool],
+    tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: Stored,
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
-                      architecture=architecture, weight_bytes=stored[0], cache_bytes=stored[1], emulated=stored[2])  # fmt: skip
+                      architecture=architecture, stored=stored)  # fmt: skip
     ends = tuple(accumulate(lengths))
     networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
@@ -283,8 +282,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture, context.sole, context.weight_bytes, context.cache_bytes,
-                context.emulated)  # fmt: skip
+                context.tensor, context.architecture, context.sole, context.stored)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

@@ -95,7 +95,7 @@ def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> lis
     for position, case in enumerate(cases):
         host = None if case.host_cpu is None else case.host_cpu.digest
         setting = (case.clock, case.limit, case.threads, case.training, case.replayed, host)
-        key: object = (case.spec.digest, case.stack.digest, case.precision, *setting)
+        key: object = (case.spec.digest, case.stack.digest, case.precision, case.stored, *setting)
         if isinstance(case.pattern, UNSIMULATED):
             key = (case.spec.digest, type(case.pattern))
         grouped.setdefault(key, []).append(position)
