@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.cost.switched import MEMORY_FAMILIES, memory_family
 from archsim.detect import catalog as devices
-from archsim.device.catalog import is_shipped
+from archsim.device.catalog import architectures, is_shipped
 from archsim.device.spec import Spec
 from archsim.stack import catalog as stacks
 
@@ -28,6 +28,17 @@ def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
     if said:
         given = all(key in spec.entries and spec.entries[key].file == SET for key in said)
         raise InputError("--set" if given else spec.path, [f"{key}: {problem}" for key, problem in said.items()])
+
+
+def architecture_notes(spec: Spec) -> list[str]:
+    """What is said of an architecture that the model does not know."""
+    identity = spec.identity
+    if not identity.like:
+        return []
+    if spec.kind == "cpu":
+        return [f"architecture {identity.architecture}: no known one; the model of a CPU reads only the values of its spec"]
+    return [f"architecture {identity.architecture}: not one of {', '.join(architectures(spec.kind))}; libraries are taken to run "
+            f"their kernels for the nearest, {identity.like}"]
 
 
 def _memory_problem(spec: Spec) -> str:

@@ -14,7 +14,6 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.detect.catalog import threads_of
-from archsim.device.catalog import architectures
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
@@ -33,7 +32,7 @@ from archsim.estimation.clock import (
 )
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
 from archsim.estimation.fidelity import find as find_fidelity
-from archsim.estimation.names_in_spec import check_names
+from archsim.estimation.names_in_spec import architecture_notes, check_names
 from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.stored import AS_MULTIPLIED, Stored
@@ -233,7 +232,7 @@ def make_request(
     memory = memory_clock_share(spec, memory_clock)
     notes += limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
-    notes += said + precision_notes(device, precision, chosen) + _architecture_notes(spec)
+    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
         from archsim.estimation.replay import check_graph
@@ -389,13 +388,3 @@ def _check_vendor(spec: Spec, stack: Stack) -> None:
         own = spec.identity.default_stack
         raise Unsupported(f"stack {stack.id} is for cards of {stack.vendor}, not of {spec.identity.vendor}; "
                           f"--stack {own} is that of {spec.identity.id}")  # fmt: skip
-
-
-def _architecture_notes(spec: Spec) -> list[str]:
-    identity = spec.identity
-    if not identity.like:
-        return []
-    if spec.kind == "cpu":
-        return [f"architecture {identity.architecture}: no known one; the model of a CPU reads only the values of its spec"]
-    return [f"architecture {identity.architecture}: not one of {', '.join(architectures(spec.kind))}; libraries are taken to run "
-            f"their kernels for the nearest, {identity.like}"]

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.device.device import Gpu
+from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.estimation.measured import request_of
+from archsim.estimation.pipeline import lowered_of
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.readers import data_hash, family_of, read
 from archsim.evidence.shipped import shipped_files
@@ -17,6 +19,8 @@ from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import read_table
 from archsim.lower.lower import lower
+from archsim.lower.role import Role
+from archsim.lower.stored import Stored
 from archsim.trace.op import Add, Attention, Conv2d, Gru, LatentAttention, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validation.predict import predict
 
@@ -285,6 +289,45 @@ def test_a_kernel_is_timed_in_the_graph_and_with_the_operands_of_its_script(
     (case,), _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
     tdp = float(case.spec.device.power.tdp)
     assert (case.graph_calls, case.limit) == (calls, pytest.approx(tdp / 0.6) if zeros else None)
+
+
+@pytest.mark.parametrize(("dtype", "precision", "stored", "rounds"), [
+    ("int8_wo", "fp16", Stored(weight_bytes=1.0), False), ("int4_wo", "fp16", Stored(weight_bytes=0.5), False),
+    ("sq", "int8", Stored(), False), ("fp8_static", "fp8", Stored(), True), ("bf16", "bf16", Stored(), False),
+])  # fmt: skip
+def test_weights_in_fewer_bytes_than_are_multiplied(
+    write: Write, dtype: str, precision: str, stored: Stored, rounds: bool
+) -> None:  # fmt: skip
+    """A plug-in takes activations as they are, or rounded by a layer before it; no constant is fitted to such formats."""
+    row = kernel(op="gemm", m="8", n="1024", k="4096", dtype=dtype, software="trtllm-1.0.0", hardware="l40s", split="calibrate")
+    (case,), _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
+    assert (case.precision, case.stored, case.split) == (precision, stored, "calibrate" if dtype == "bf16" else "test")
+    (option,) = lowered_of(request_of(case, default())).kernels.options
+    assert any(one.role == Role.QUANTISE for one in option.kernels) == rounds
+    (product,) = (one for one in option.kernels if one.role != Role.QUANTISE)
+    assert product.a_bytes == 1024 * 4096 * (stored.weight_bytes or PRECISION_BYTES[precision])
+
+
+@pytest.mark.parametrize(("hardware", "emulated"), [("l40s", False), ("a100_sxm4_80gb", True)])
+def test_keys_and_values_of_one_byte_under_queries_of_two(write: Write, hardware: str, emulated: bool) -> None:
+    row = kernel(op="attention", sub_op="decode", batch="4", heads="32", kv_heads="8", head_dim="128", seq_q="1", seq_kv="2048",
+                 dtype="bf16/kv_fp8", software="vllm-0.24.0", hardware=hardware)  # fmt: skip
+    row |= {"source_id": "aiconfigurator"}
+    narrow, wide = (rows(write, KERNELS, row | {"dtype": dtype})[0][0] for dtype in ("bf16/kv_fp8", "bf16"))
+    assert (narrow.precision, narrow.stored) == ("bf16", Stored(cache_bytes=1.0, emulated=emulated))
+    small, large = predict([narrow, wide], default())
+    assert 0.4 * large < small < 1.1 * large
+
+
+def test_a_call_that_ran_once_found_nothing_in_a_cache_and_was_slowed_by_no_limit(write: Write) -> None:
+    row = kernel(op="gemm", m="8", n="1024", k="4096", software="trtllm-1.0.0", hardware="l40s") | {"source_id": "aiconfigurator"}
+    once, again = (rows(write, KERNELS, row | {"dtype": dtype})[0][0] for dtype in ("int8_wo", "fp8"))
+    device = once.spec.device
+    assert isinstance(device, Gpu)
+    assert (once.clock, once.graph_calls, once.limit) == (float(device.clock.boost), 0, None)
+    assert (again.clock, again.graph_calls) == (None, 5)
+    read_s = 1024 * 4096 / float(device.memory.bandwidth)
+    assert predict([once], default())[0] > read_s
 
 
 # DeepBench
