@@ -43,6 +43,9 @@ def turbo_room(device: Cpu, awake: Array | float) -> Array:
 
     per: cores of a socket [1], a float or [D, 1]
     evenly: what is left after even steps from one core to all of a socket [1]
+    lowest: clock of a full socket, T(per) [Hz]
+    span: what the table falls from one core to a full socket [Hz]
+    falls: what is left by the table [1]
     awake: cores that are not asleep, [D, V]
 
     Tables are of scalar code; that of wider code has lower clocks at its ends and is taken to fall alike.

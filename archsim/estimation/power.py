@@ -34,7 +34,7 @@ READ = ("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth",
 CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double", "special": "energy.special",
              "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
 ELSEWHERE = ("power.tdp", "power.throttle", "power.air", "power.thermal_resistance", "memory.data_rate",
-             "clock.sustained")  # they set the limit, and which clocks are the usual ones  # fmt: skip
+             "clock.sustained")  # they set the limit, and which clocks are the usual ones
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -242,7 +242,7 @@ def _has(use: UnitUse, unit: str) -> bool:
 
 def _most_power(device: Device, limit: float | None) -> float:
     """What a board or package may draw: a limit that is given or its TDP, and no more than its cooler carries away [W]."""
-    limit_notes(device, None)
+    limit_notes(device, limit)
     return float(np.ravel(within_heat(device, device.power.tdp if limit is None else limit))[0])  # type: ignore[arg-type]
 
 

@@ -459,6 +459,7 @@ def test_a_library_with_a_grain_gives_a_narrow_product_to_one_thread() -> None:
 
 def test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket() -> None:
     device = cpu("xeon_e5_2630_v3_2s")  # 3.2 GHz with one core, 2.6 GHz with eight of a socket
+    device = replace(device, clock=replace(device.clock, turbo=None))
     assert active_clock(device, np.array([1.0, 8.0, 16.0]), 2.6e9).tolist() == [3.2e9, 2.6e9, 2.6e9]
     assert active_clock(device, np.array([4.5]), 2.6e9)[0] == pytest.approx(2.9e9)
     assert active_clock(device, np.array([1.0]), 4e9)[0] == 4e9

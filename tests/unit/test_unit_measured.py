@@ -18,6 +18,7 @@ from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case, DeviceGroup
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.resolve import network
+from archsim.lower.stored import Stored
 from archsim.node.spec import find as find_node
 from archsim.node.system import asked
 from archsim.stack import catalog as stacks
@@ -39,6 +40,11 @@ def gpu() -> Case:
 @cache
 def cpu() -> Case:
     return case_of("alexnet_s", "xeon_e5_2630_v3_2s", "caffe-openblas", threads="8")
+
+
+def linear() -> Case:
+    """AlexNet as inference: most of its bytes are weights of linear layers."""
+    return replace(single(), stack=stacks.find("pytorch-2"))
 
 
 def at_the_wall() -> Case:
@@ -76,6 +82,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "stack.waits": (gpu, lambda case: replace(case, stack=replace(case.stack, waits=True, digest="timed"))),
     "host_cpu": (gpu, lambda case: replace(case, host_cpu=devices.find("tegra_x1_cpu"))),
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
+    "stored": (linear, lambda case: replace(case, stored=Stored(weight_bytes=0.5))),
     "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
     "ahead": (gpu, lambda case: replace(case, ahead=True)),
     "replayed": (single, lambda case: replace(case, replayed=True)),
