@@ -11,7 +11,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.base.units import show
 from archsim.cost.cost import Array
-from archsim.cost.heat import thermal_limit, within_heat
+from archsim.cost.power import thermal_limit, within_heat
 from archsim.device.device import Device, Gpu, with_caches
 from archsim.device.spec import Spec
 

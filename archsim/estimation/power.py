@@ -13,7 +13,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import show
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.nearness import Platform
-from archsim.cost.heat import within_heat
+from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import highest_clock, voltage, voltage_line

@@ -35,7 +35,7 @@ from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import architecture_notes, check_names
 from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
 from archsim.evidence.case import DeviceGroup
-from archsim.lower.stored import AS_MULTIPLIED, Stored
+from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack import choose as stack_choice
 from archsim.stack.stack import Stack

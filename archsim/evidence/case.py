@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from archsim.device.spec import Spec
 from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, ServingPattern, UnitPattern, VoltagePattern
-from archsim.lower.stored import AS_MULTIPLIED, Stored
+from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp, BoundTrace

@@ -10,7 +10,7 @@ from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.sources import Protocol
-from archsim.lower.stored import AS_MULTIPLIED, Stored
+from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work, prepared

@@ -22,8 +22,8 @@ from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.pipeline import priced
 from archsim.estimation.request import Request
 from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES, ServingPlan
+from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.lower.lower import lower
-from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.serial import asynchronous

@@ -9,12 +9,27 @@ from math import prod
 from archsim.calibration.constants import FULL
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Passes, Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
 
 HALF = 2  # B of a value of fp16 or bf16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """How values lie in memory that are multiplied in more bytes.
+
+    weight_bytes, cache_bytes: size of a weight of a linear layer, and of a cached key or value [B]; 0: as they are multiplied
+    emulated: the GPU has no instruction that widens a cached value
+    """
+
+    weight_bytes: float = 0.0
+    cache_bytes: float = 0.0
+    emulated: bool = False
+
+
+AS_MULTIPLIED = Stored()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,11 @@ from archsim.base.errors import InputError, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
-from archsim.lower.context import Context
+from archsim.lower.context import AS_MULTIPLIED, Context, Stored
 from archsim.lower.fusion import Fused, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
-from archsim.lower.stored import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp

@@ -18,9 +18,9 @@ from archsim.evidence.shipped import shipped_files
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import read_table
+from archsim.lower.context import Stored
 from archsim.lower.lower import lower
 from archsim.lower.role import Role
-from archsim.lower.stored import Stored
 from archsim.trace.op import Add, Attention, Conv2d, Gru, LatentAttention, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validation.predict import predict
 

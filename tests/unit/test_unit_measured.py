@@ -18,7 +18,7 @@ from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case, DeviceGroup
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.resolve import network
-from archsim.lower.stored import Stored
+from archsim.lower.context import Stored
 from archsim.node.spec import find as find_node
 from archsim.node.system import asked
 from archsim.stack import catalog as stacks
