@@ -8,7 +8,8 @@ from archsim.base.files import data_folder
 
 FOLDER = "reports/published"
 PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
-PEER_ROWS = ("transformers.csv", "served.csv")
+PEER_SERVED = "served.csv"
+PEER_ROWS = ("transformers.csv", PEER_SERVED)
 SERVING = f"{FOLDER}/serving"  # runs of language models that engines served; no constant is fitted to them
 
 
@@ -19,8 +20,9 @@ def shipped_files(*, with_peers: bool = False) -> list[Traversable]:
 
 
 def serving_files() -> list[Traversable]:
-    """The files of served language models, by name."""
-    return sorted((f for f in data_folder(SERVING).iterdir() if f.name.endswith(".csv.gz")), key=lambda f: f.name)
+    """The files of served language models, by name; the rows of other tools' predictions come last."""
+    files = [f for f in data_folder(SERVING).iterdir() if f.name.endswith(".csv.gz")]
+    return [*sorted(files, key=lambda f: f.name), data_folder(PEERS).joinpath(PEER_SERVED)]
 
 
 def peer_files() -> list[Traversable]:

@@ -118,6 +118,7 @@ def _rows() -> tuple[tuple[str, int, Mapping[str, str]], ...]:
     """Name of the file, number of the line and cells of every row of a served model."""
     found: list[tuple[str, int, Mapping[str, str]]] = []
     for file in serving_files():
-        text = io.StringIO(gzip.decompress(file.read_bytes()).decode("utf-8"))
+        data = file.read_bytes()
+        text = io.StringIO((gzip.decompress(data) if file.name.endswith(".gz") else data).decode("utf-8"))
         found += [(table_name(file.name), number, cells) for number, cells in enumerate(csv.DictReader(text), start=2)]
     return tuple(found)

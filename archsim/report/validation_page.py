@@ -204,7 +204,7 @@ def _served(served: Mapping[str, Any]) -> str:
     """Language models that engines served, by quantity, by engine and card, and each by itself."""
     values = sum(own["n"] for own in served["overall"])
     note = (f"{values} values of published runs, to which no constant is fitted; the clocks of each engine's host between two "
-            f"steps follow from them. {sum(served['skipped'].values())} more cannot be predicted. Constants: "
+            f"steps follow from them, but for SGLang's. {sum(served['skipped'].values())} more cannot be predicted. Constants: "
             f"{served['provenance']['calibration']}.")  # fmt: skip
     tables = [_scored(served["overall"], ("quantity",)), _scored(served["cards"], CARD), _scored(served["groups"], GROUP)]
     return f'<h2>Served language models</h2>\n<p class="quiet">{text(note)}</p>\n' + "\n".join(tables)

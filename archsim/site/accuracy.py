@@ -45,9 +45,10 @@ def _served(served: Mapping[str, Any]) -> list[str]:
     lead = (
         f"## Served language models\n\n{values:,} values of published runs, of {sources}: batches that arrive at once, and a "
         "number of requests that is kept. No constant is fitted to them; but the clocks that each engine's host takes between "
-        "two steps, one to three numbers of its stack, follow from these runs, so that they say little of an engine that nobody "
-        f"measured. {left} further values cannot be predicted; `archsim validate --measurements "
-        "reports/published/serving/llm_serving.csv.gz` says why, and `archsim llm` shows the nearest run beside its answer "
+        "two steps, one to three numbers of its stack, follow from these runs, but for SGLang's, which are assumed: its rows are "
+        f"what to expect of an engine that nobody measured. {left} further values cannot be predicted; `archsim validate "
+        "--measurements reports/published/serving/llm_serving.csv.gz` says why, and `archsim llm` shows the nearest run beside "
+        "its answer "
         "([llm](llm.md)). An engine is called as its source calls it. Intervals are those that `archsim llm` states; "
         "where less than 80 % of the values lie in one, it is too narrow.\n"
     )

@@ -20,7 +20,7 @@ def plan(hw: str = "a100_sxm4_40gb", **words: Any) -> Any:
 
 
 def test_the_corpus_of_served_models_is_shipped() -> None:
-    assert [file.name for file in serving_files()] == ["llm_serving.csv.gz"]
+    assert [file.name for file in serving_files()] == ["llm_serving.csv.gz", "served.csv"]
 
 
 def test_the_run_that_was_asked_for_stands_beside_its_prediction() -> None:
@@ -33,6 +33,13 @@ def test_the_run_that_was_asked_for_stands_beside_its_prediction() -> None:
         assert one.error == pytest.approx(one.predicted / one.measured - 1)
         assert abs(one.error) < 0.3
         assert one.source == "LLM-Inference-Bench, 2024"
+
+
+def test_runs_that_other_tools_predicted_are_shown_too() -> None:
+    words = {"input": 3496, "output": 122, "batch": 8, "engine": "sglang"}
+    found = references_of(serving_plan("qwen2_5_14b", "a40", **words))
+    assert {one.metric for one in found} == {"ttft_s", "decode_s_per_token", "e2e_s"}
+    assert all(one.same and one.source == "PipeWeave, 2026" for one in found)
 
 
 def test_the_prediction_of_the_same_run_is_the_answer() -> None:
