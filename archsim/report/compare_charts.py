@@ -16,14 +16,21 @@ from archsim.study.contender import Contender
 def comparison_charts(c: Comparison, i: int) -> list[str]:
     """The sections with charts of the `i`th comparison of a page."""
     level = 100 * c.all[0].estimate.interval_level
-    times = [_time(x) for x in sorted(c.contenders, key=lambda x: x.latency_s)]
-    energies = [_energy(x) for x in sorted(c.contenders, key=lambda x: x.energy_j)]
+    short = _stacks_alone(c.contenders)
+    times = [_time(x, short) for x in sorted(c.contenders, key=lambda x: x.latency_s)]
+    energies = [_energy(x, short) for x in sorted(c.contenders, key=lambda x: x.energy_j)]
     note = f"The mark is the prediction, the bar its {level:.0f} % interval."
     return [
         _section("Time of one batch", note + _told(times), figures.embed(spans(times, "s", "latency"), f"times-{i}")),
         _section("Energy of one batch", note + _told(energies), figures.embed(spans(energies, "J", "energy"), f"energies-{i}")),
         _prices(c, i),
     ]
+
+
+def _stacks_alone(contenders: Sequence[Contender]) -> bool:
+    """Whether the stack tells each from the others: the title names the one device, for which a phone has no room in each row."""
+    devices, stacks = ({getattr(x.estimate, name) for x in contenders} for name in ("hardware", "stack"))
+    return len(devices) == 1 and len(stacks) == len(contenders) > 1
 
 
 def _section(title: str, note: str, chart: str) -> str:
@@ -35,21 +42,23 @@ def _told(rows: Sequence[Span]) -> str:
     return f" Diamonds: {seen} published {'measurement' if seen == 1 else 'measurements'} of the same cell." if seen else ""
 
 
-def _time(c: Contender) -> Span:
+def _time(c: Contender, short: bool) -> Span:
     low, high = c.latency_interval_s
     batch = c.estimate.batch
     seen = [(r.measured if r.metric == "latency_s" else batch / r.measured, r.source) for r in c.estimate.references
             if r.metric in ("latency_s", "throughput_per_s") and not r.conditions]  # fmt: skip
-    return Span(name=c.name, low=low, value=c.latency_s, high=high, note=show(c.latency_s, "s", 3), measured=seen)
+    name = c.estimate.stack if short else c.name
+    return Span(name=name, low=low, value=c.latency_s, high=high, note=show(c.latency_s, "s", 3), measured=seen)
 
 
-def _energy(c: Contender) -> Span:
+def _energy(c: Contender, short: bool) -> Span:
     """Energy of a batch; its interval is that of the estimate, moved by what copies add."""
     e = c.estimate
     more = c.energy_j / e.energy_j
     low, high = (more * end for end in e.energy_interval_j)
     seen = [(r.measured, r.source) for r in e.references if r.metric == "energy_j" and not r.conditions]
-    return Span(name=c.name, low=low, value=c.energy_j, high=high, note=show(c.energy_j, "J", 3), measured=seen)
+    name = c.estimate.stack if short else c.name
+    return Span(name=name, low=low, value=c.energy_j, high=high, note=show(c.energy_j, "J", 3), measured=seen)
 
 
 def _prices(c: Comparison, i: int) -> str:

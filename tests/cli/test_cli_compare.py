@@ -128,6 +128,18 @@ def test_which_stack_on_which_device(cli: Any, tmp_path: Path) -> None:
     assert [row["cannot_run"] != "" for row in told] == [False] * 4 + [True] * 2
 
 
+def test_bars_of_one_device_are_named_by_their_stacks(cli: Any, tmp_path: Path) -> None:
+    """Names of device and stack were cut on a phone before they differed."""
+    pages = {}
+    for hw in ("gtx_1080", "gtx_1080,tesla_k40"):
+        pages[hw] = tmp_path / f"{len(hw)}.html"
+        cli("compare", "--net", "alexnet", "--hw", hw, "--stack", "caffe-cudnn5.1,tensorflow-cudnn5.1", "--html", str(pages[hw]))
+    one, two = (page.read_text("utf-8").split("Which stack on which device")[0] for page in pages.values())
+    assert '"caffe-cudnn5.1"' in one
+    assert "gtx_1080 caffe-cudnn5.1" not in one
+    assert "gtx_1080 caffe-cudnn5.1" in two
+
+
 def test_if_none_can_run_it_is_an_error(cli: Any) -> None:
     result = cli("compare", "--hw", "i7_6700k", "--stack", "caffe-cudnn5.1")
     assert (result.code, result.out) == (2, "")
