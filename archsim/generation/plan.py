@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
@@ -20,7 +22,7 @@ from archsim.node.node import Node
 from archsim.node.spec import find as find_node
 from archsim.node.spec import names as node_names
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Stack
+from archsim.stack.stack import Passes, Stack
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.huggingface.model import TransformerModel
 
@@ -128,7 +130,7 @@ def serving_plan(
     device = spec.device
     if not isinstance(device, Gpu):
         raise Unsupported(f"hw {spec.identity.id}: engines are described for GPUs only")
-    stack = stacks.find(engine_named(engine), spec.identity.kernels_of)
+    stack = served(stacks.find(engine_named(engine), spec.identity.kernels_of))
     if engine is None:
         notes.append(f"engine {stack.id}: --engine names another")
     for name, value, most in (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH)):
@@ -153,6 +155,22 @@ def serving_plan(
         limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
         calibration=calibration or default_calibration(), notes=(*notes, *model.notes), asked=asked,
     )  # fmt: skip
+
+
+def served(stack: Stack) -> Stack:
+    """The stack as it runs inside its engine, which may compile what a single call of an operator leaves apart.
+
+    >>> called = stacks.find("vllm-0.14")
+    >>> [stack.passes["quantise"]["forward"].launches for stack in (called, served(called))]
+    [4, 1]
+    """
+    return _compiled(ByIdentity(stack)) if stack.serving.compiled and "quantise" in stack.passes else stack
+
+
+@lru_cache(maxsize=64)
+def _compiled(stack: ByIdentity[Stack]) -> Stack:
+    passes = {**stack.it.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}}
+    return replace(stack.it, passes=passes, digest=f"{stack.it.digest}-compiled")
 
 
 def engines() -> list[str]:

@@ -25,6 +25,10 @@ class ServingEngine:
     step_tokens: int = key("most tokens of a step that reads prompts; 0: those of the longest context", low=0, default=0)
     cuts_prompts: bool = key("prompts are cut over steps that also decode (chunked prefill); else whole prompts come first",
                              default=False)  # fmt: skip
+    compiled: bool = key(
+        "what it leaves to operators of its framework is compiled: one kernel rounds activations in one pass, where a single call "
+        "takes what `passes.quantise` says", default=False,
+    )  # fmt: skip
     sequences: int = key("most sequences that run at once", low=1, default=256)
     block: int = key("tokens of a block of the paged cache of keys and values", low=1, default=1)
     memory_share: float = key("share of the device's memory that the engine takes", low=0, default=0.9)
