@@ -26,8 +26,8 @@ class ServingEngine:
     cuts_prompts: bool = key("prompts are cut over steps that also decode (chunked prefill); else whole prompts come first",
                              default=False)  # fmt: skip
     compiled: bool = key(
-        "what it leaves to operators of its framework is compiled: one kernel rounds activations in one pass, where a single call "
-        "takes what `passes.quantise` says", default=False,
+        "what it leaves to its framework is compiled: one kernel rounds activations in one pass, where a single call takes what "
+        "`passes.quantise` says", default=False,
     )  # fmt: skip
     sequences: int = key("most sequences that run at once", low=1, default=256)
     block: int = key("tokens of a block of the paged cache of keys and values", low=1, default=1)
