@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from archsim.lower.context import Context, element_wise, quantised, single
-from archsim.lower.gemm import narrowed, product
+from archsim.lower.gemm import narrowed, product, weights_menu
 from archsim.lower.kernel import Kernel, Plan
 from archsim.lower.role import Role
 from archsim.trace.kinds.experts import Experts
@@ -41,7 +41,8 @@ def experts(op: BoundOp, context: Context) -> Plan:
                           flop=2.0 * rows * features)  # fmt: skip
 
     def grouped(m: float, k: float) -> Kernel:
-        made = product(context, m, each, k, count=active, family="gemm.transposed", transposed=True, suffix="_grouped")
+        made = product(context, m, each, k, count=active, menu=weights_menu(context), family="gemm.transposed", transposed=True,
+                       suffix="_grouped")  # fmt: skip
         return narrowed(made, context)
 
     up, down = grouped(wide, features), grouped(features, kind.hidden)

@@ -75,7 +75,8 @@ def linear(op: BoundOp, context: Context) -> Plan:
     block = context.stack.linear_rows if op.phase == "forward" else 0
     blocks = ceil(rows / block) if block else 1
     each = rows / blocks if block else n
-    main = narrowed(product(context, m, each, k, family=family, transposed=transposed, repeat=blocks), context)
+    main = narrowed(product(context, m, each, k, menu=weights_menu(context), family=family, transposed=transposed, repeat=blocks),
+                    context)  # fmt: skip
     kernels = [*quantised(context, rows * inner), main]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
@@ -87,6 +88,11 @@ def linear(op: BoundOp, context: Context) -> Plan:
         elif op.phase == "backward_filter":
             kernels.append(element_wise("bias_gradient", Role.BIAS_GRADIENT, out, 0, flop=flop, element=element))
     return plan(op, context, Option(algorithm="gemm", kernels=tuple(kernels)))
+
+
+def weights_menu(context: Context) -> str:
+    """The menu of products with weights: tiles of kernels that widen them have one of their own."""
+    return "gemm_widened" if context.stored.weight_bytes else "gemm"
 
 
 def narrowed(kernel: Kernel, context: Context) -> Kernel:
