@@ -62,7 +62,8 @@ def bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
 
 def samples_of(work: Work, batch: int | None) -> int:
     """Samples of a run; without a batch 1, or what the shapes fix. Raises ArgumentError for another batch than they fix."""
+    trace = prepared(*work)
     try:
-        return prepared(*work).samples(batch)
+        return trace.samples(batch)
     except ValueError as error:
         raise ArgumentError(f"{work.net}: {error}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -12,12 +13,14 @@ from typing import Any
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from archsim.base.errors import ArchsimError, InputError, MissingFile
+import archsim
+from archsim.base.errors import ArchsimError, ArgumentError, InputError, MissingFile
 from archsim.trace import load
-from archsim.trace.readers.wire import LIMIT
+from archsim.trace.readers.wire import LIMIT, MOST_LEFT
 
 from ..each import each
-from .onnx_models import hollow, onnx_model, small_cnn, whole, written
+from .onnx_models import hollow, number, onnx_model, small_cnn, whole, written
+from .test_onnx_reader import attention_nodes
 
 BIG = 2**62
 
@@ -253,6 +256,85 @@ def test_a_tower_of_recurrent_layers_is_one_call_or_refused(tmp_path: Path):
     assert [getattr(kind, "layers", 0) for kind in kinds if kind.op == "lstm"] == [40]
     with pytest.raises(InputError, match=r"'layers' must lie in 1..1024, not 1100"):
         load(written(tower(1100), tmp_path))
+
+
+def layers_of_attention(layers: int) -> ModelProto:
+    """Layers of attention, each of which reads the one before."""
+    nodes: list[Any] = []
+    for layer in range(layers):
+        for operator, reads, makes, *more in attention_nodes():
+            own = {"x": f"y_{layer}", "y": f"y_{layer + 1}"}
+            kept = ("heads", "joined", "b", "root", "wq", "wk", "wv", "wo")
+            read, made = (" ".join([own.get(name, name if name in kept else f"{name}_{layer}") for name in names.split()])
+                          for names in (reads, makes))  # fmt: skip
+            nodes.append((operator, read, made, *more))
+    held = [whole("heads", 0, 0, 4, 16), whole("joined", 0, 0, 64), hollow("b", 64), number("root", 4.0),
+            *[hollow(name, 64, 64) for name in ("wq", "wk", "wv", "wo")]]  # fmt: skip
+    return onnx_model(nodes, {"y_0": ["N", 16, 64]}, [f"y_{layers}"], held)
+
+
+def parts_that_are_results() -> ModelProto:
+    names = [[f"y{i}_{j}" for j in range(1000)] for i in range(25)]
+    nodes = [("Split", "x", " ".join(made), {"axis": 0}) for made in names]
+    return onnx_model(nodes, {"x": [1000, 4]}, [name for made in names for name in made])
+
+
+def weights_turned_over_and_over() -> ModelProto:
+    turned = [("Transpose", f"w{i}", f"w{i + 1}", {"perm": [1, 0]}) for i in range(9000)]
+    used = [("MatMul", f"x{i} w9000", f"x{i + 1}") for i in range(9000)]
+    return onnx_model([*turned, *used], {"x0": [4, 4]}, ["x9000"], [hollow("w0", 4, 4)])
+
+
+def one_name_for_all() -> ModelProto:
+    model = onnx_model([("Relu", f"x{i}", f"x{i + 1}") for i in range(20_000)], {"x0": [1, 4]}, ["x20000"])
+    for node in model.graph.node:
+        node.name = "n"
+    return model
+
+
+@each("made", [lambda: layers_of_attention(700), parts_that_are_results, weights_turned_over_and_over, one_name_for_all])
+def test_time_grows_with_a_model_and_not_with_its_square(tmp_path: Path, made: Callable[[], ModelProto]):
+    path = written(made(), tmp_path)
+    start = time.process_time()
+    assert len(load(path).ops) > 5000
+    assert time.process_time() - start < 5
+
+
+def of_many_sizes(count: int, written_as: str) -> ModelProto:
+    names = [f"x{i}" for i in range(count)]
+    return onnx_model([("Relu", name, f"y{name}") for name in names], {name: [written_as.format(name), 4] for name in names},
+                      [f"y{name}" for name in names])  # fmt: skip
+
+
+@each("written_as", ["{}", "{} + batch", "{}" + "*b" * 90])
+def test_open_sizes_without_number_are_refused_before_they_are_worked_out(tmp_path: Path, written_as: str):
+    with pytest.raises(InputError, match="leaves more than 1000 different sizes open; refused") as caught:
+        load(written(of_many_sizes(4000, written_as), tmp_path))
+    assert len(str(caught.value)) < 300
+
+
+def test_open_sizes_that_are_many_are_not_all_named(tmp_path: Path):
+    path = written(of_many_sizes(400, "{}"), tmp_path)
+    with pytest.raises(ArgumentError, match=r"needs sizes for x0, .* and 388 more: --bind x0=SIZE") as caught:
+        load(path)
+    assert len(str(caught.value)) < 1000
+    with pytest.raises(ArgumentError) as again:
+        archsim.estimate(net=path, hw="gtx_1080")
+    assert str(again.value) == str(caught.value)
+
+
+def test_shapes_that_a_file_states_in_too_many_ways_are_refused(tmp_path: Path):
+    nodes = [("my.Odd", f"x{i}", f"x{i + 1}") for i in range(1500)]
+    stated = {f"x{i}": [f"a + {i}", 4] for i in range(1, 1501)}
+    with pytest.raises(InputError, match="leaves more than 1000 different sizes open"):
+        load(written(onnx_model(nodes, {"x0": ["a", 4]}, ["x1500"], shapes=stated), tmp_path))
+
+
+def test_names_that_fill_the_memory_are_refused(tmp_path: Path):
+    long = "n" * 20_000
+    nodes = [("Relu", f"{long}{i}", f"{long}{i + 1}") for i in range(1000)]
+    with pytest.raises(InputError, match=f"has more than {MOST_LEFT} bytes beside its weights; refused"):
+        load(written(onnx_model(nodes, {f"{long}0": [1, 4]}, [f"{long}1000"]), tmp_path))
 
 
 def test_what_an_error_quotes_of_a_file_is_cut(tmp_path: Path):

@@ -36,6 +36,7 @@ class Draft:
         self.shapes: dict[str, Shape] = {}
         self.names: dict[str, str] = {}
         self.outputs: tuple[str, ...] = ()
+        self._taken: dict[str, int] = {}  # wanted names -> the number that was last put behind them
 
     def input(self, tensor: str, shape: Shape) -> None:
         """An input of the network."""
@@ -81,10 +82,11 @@ class Draft:
 
     def _free(self, wanted: str) -> str:
         plain = "".join(c if c.isprintable() else "?" for c in wanted)[: LONGEST_NAME - 8] or "op"
-        name, number = plain, 1
+        name, number = plain, self._taken.get(plain, 1)
         while name in self.shapes:
             number += 1
             name = f"{plain}.{number}"
+        self._taken[plain] = number
         return name
 
 

@@ -49,7 +49,7 @@ def emit(graph: NodeGraph, draft: Draft) -> None:
 
 def _extra(e: Emitter, output: str) -> None:
     """One more result of a node, written beside the first, where something reads it."""
-    if e.graph.readers(output) or output in e.graph.outputs:
+    if e.graph.readers(output) or e.graph.ends(output):
         first = e.draft.name_of(e.node.outputs[0])
         name = e.draft.add(Gather(function=f"{e.node.kind} result"), [first], e.graph.shape(output), f"{e.name}/{output}")
         e.draft.alias(output, name)
@@ -217,7 +217,7 @@ def _split(e: Emitter) -> None:
     start = 0
     for output, size in enumerate(sizes):
         name = e.node.outputs[output]
-        if name and size and (e.graph.readers(name) or name in e.graph.outputs):
+        if name and size and (e.graph.readers(name) or e.graph.ends(name)):
             if size == e.call.shape()[axis]:
                 e.end(e.tensor(), output)
             else:

@@ -235,7 +235,7 @@ def _recurrent(e: Emitter) -> None:
             continue
         if output == 0:
             e.end(made)
-        elif e.graph.readers(name) or name in e.graph.outputs:
+        elif e.graph.readers(name) or e.graph.ends(name):
             last = e.draft.add(Gather(function="last step"), [made], (1, samples, ways * hidden), f"{e.name}/last{output}")
             e.end(last, output)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,11 +24,15 @@ class NodeGraph:
     def __init__(self, inferred: Inferred) -> None:
         self.inferred = inferred
         self.known: dict[str, KnownTensor] = dict(inferred.known)
-        self.outputs = [name for name in inferred.model.outputs if not self.known[name].fixed]
+        self.outputs: list[str] = []
+        self._ends: set[str] = set()
+        self._end_in([name for name in inferred.model.outputs if not self.known[name].fixed])
         runs = [node for node in inferred.model.nodes if any(not self.known[name].fixed for name in node.outputs if name)]
         self._place: dict[ModelNode, float] = {node: float(i) for i, node in enumerate(runs)}
+        self._places = [float(i) for i in range(len(runs))]  # sorted; those of nodes that are gone, too
         self.producer: dict[str, ModelNode] = {name: node for node in runs for name in node.outputs if name}
         self.all_makers = {name: node for node in inferred.model.nodes for name in node.outputs}  # those of fixed tensors, too
+        self._stored: dict[str, str] = {}
         self.tables = {self.stored(node.inputs[0]) for node in runs if node.kind == "Gather" and self.known[node.inputs[0]].fixed}
         self._readers: dict[str, dict[ModelNode, None]] = {}
         for node in runs:
@@ -47,10 +52,14 @@ class NodeGraph:
         """The nodes that read a tensor."""
         return [*self._readers.get(tensor, ())]
 
+    def ends(self, tensor: str) -> bool:
+        """Whether a tensor is a result of the model."""
+        return tensor in self._ends
+
     def reader(self, tensor: str, *kinds: str) -> ModelNode | None:
         """The only node that reads a tensor, if it is of these kinds, and the tensor is no output."""
         found = self._readers.get(tensor, {})
-        if len(found) != 1 or tensor in self.outputs:
+        if len(found) != 1 or self.ends(tensor):
             return None
         node = next(iter(found))
         return node if not kinds or node.kind in kinds else None
@@ -62,9 +71,16 @@ class NodeGraph:
 
     def stored(self, tensor: str) -> str:
         """The tensor of the file from which a fixed one is turned or cast."""
-        while (maker := self.all_makers.get(tensor)) is not None and maker.kind in ("Transpose", "Cast", "Identity"):
+        way = []
+        while tensor not in self._stored:
+            maker = self.all_makers.get(tensor)
+            if maker is None or maker.kind not in ("Transpose", "Cast", "Identity"):
+                self._stored[tensor] = tensor.removesuffix(TURNED)
+                break
+            way.append(tensor)
             tensor = maker.inputs[0]
-        return tensor.removesuffix(TURNED)
+        self._stored.update(dict.fromkeys(way, self._stored[tensor]))
+        return self._stored[tensor]
 
     def shape(self, tensor: str) -> Shape:
         """The shape of a tensor."""
@@ -132,13 +148,14 @@ class NodeGraph:
         self.remove([self.producer[made] for made in same])
         for reader in dict.fromkeys(node for made in same for node in self.readers(made)):
             self._reread(reader, same)
-        self.outputs = [same.get(tensor, tensor) for tensor in self.outputs]
+        self._end_in([same.get(tensor, tensor) for tensor in self.outputs])
 
     def rename(self, made: str, source: str) -> None:
         """Let all that reads one tensor read another."""
         for reader in self.readers(made):
             self._reread(reader, {made: source})
-        self.outputs = [source if tensor == made else tensor for tensor in self.outputs]
+        if self.ends(made):
+            self._end_in([source if tensor == made else tensor for tensor in self.outputs])
 
     def _reread(self, reader: ModelNode, same: Mapping[str, str]) -> None:
         """Let one node read other tensors in place of some."""
@@ -163,13 +180,15 @@ class NodeGraph:
         """One more node, just before another."""
         made = ModelNode(kind=kind, name=name, inputs=tuple(inputs), outputs=(output,), attributes=attributes, domain=OWN)
         self._place[made] = self._before(before)
+        insort(self._places, self._place[made])
         self.producer[output] = made
         self._enter(made)
         return made
 
     def _before(self, node: ModelNode) -> float:
         at = self._place[node]
-        return (at + max((place for place in self._place.values() if place < at), default=at - 1.0)) / 2.0
+        first = bisect_left(self._places, at)
+        return (at + (self._places[first - 1] if first else at - 1.0)) / 2.0
 
     def without_dead(self) -> None:
         """Take out what no output needs."""
@@ -181,6 +200,18 @@ class NodeGraph:
             else:
                 needed.update(node.inputs)
         self.remove(dead)
+
+    def without_unread(self, tensors: Iterable[str]) -> None:
+        """Take out the makers of those of these tensors that nothing reads, and what only they read."""
+        waiting = [*tensors]
+        while waiting:
+            maker = self.producer.get(waiting.pop())
+            if maker is not None and not any(self._readers.get(name) or self.ends(name) for name in maker.outputs):
+                self.remove([maker])
+                waiting.extend(maker.inputs)
+
+    def _end_in(self, outputs: list[str]) -> None:
+        self.outputs, self._ends = outputs, set(outputs)
 
     def _enter(self, node: ModelNode) -> None:
         for tensor in filter(None, node.inputs):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from archsim.trace.readers.shapes import possible, shapes_of
 from archsim.trace.readers.values import values_of
 
 RANDOM = ("RandomNormalLike", "RandomUniformLike", "RandomNormal", "RandomUniform", "Bernoulli")
+MOST_WRITTEN = 1000  # different texts of sizes in a file
 MOST_REFUSED = 20  # problems that one run tells
 
 
@@ -30,6 +31,30 @@ class Inferred:
     def call(self, node: ModelNode) -> Call:
         """A node with its inputs."""
         return Call(node=node, inputs=[self.known.get(name) if name else None for name in node.inputs], opset=self.model.opset)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenSizes:
+    """The sizes that a file writes as names, sums and products, each of them worked out once."""
+
+    path: str
+    sizes: Mapping[str, int]
+    found: dict[str, int | None] = field(default_factory=dict)
+
+    def of(self, dim: Dim) -> int | None:
+        """A dimension. Raises InputError for a file that writes too many."""
+        if isinstance(dim, int):
+            return dim
+        if dim not in self.found:
+            if len(self.found) == MOST_WRITTEN:
+                raise too_many_written(self.path)
+            self.found[dim] = size_of(dim, self.sizes)
+        return self.found[dim]
+
+
+def too_many_written(path: str) -> InputError:
+    """The error for a file that writes more sizes as texts than any exporter."""
+    return InputError(path, f"leaves more than {MOST_WRITTEN} different sizes open; refused")
 
 
 def size_of(dim: Dim, sizes: Mapping[str, int]) -> int | None:
@@ -92,12 +117,13 @@ def infer(model: ModelFile, sizes: Mapping[str, int]) -> Inferred:
         said = [f"{kind} ({len(found)} {'nodes' if len(found) > 1 else 'node'}) {REFUSED[kind]}" for kind, found in nodes.items()]
         raise Unsupported(f"{model.path}: has operators that are not read: {'; '.join(said)}")
     known = {name: constant(value) for name, value in model.constants.items()}
+    written = WrittenSizes(path=model.path, sizes=sizes)
     for name, dims in model.inputs.items():
-        known[name] = KnownTensor(shape=_at(model.path, name, dims, sizes))
+        known[name] = KnownTensor(shape=_at(name, dims, written))
     problems: list[str] = []
     for node in model.nodes:
         try:
-            _node(model, node, known, sizes)
+            _node(model, node, known, written)
         except Refusal as problem:
             problems.append(f"{node.said} {problem}")
             if isinstance(problem, Unknown) or len(problems) > MOST_REFUSED:
@@ -108,17 +134,17 @@ def infer(model: ModelFile, sizes: Mapping[str, int]) -> Inferred:
     return Inferred(model=model, known=known)
 
 
-def _at(path: str, name: str, dims: Dims, sizes: Mapping[str, int]) -> Shape:
+def _at(name: str, dims: Dims, written: WrittenSizes) -> Shape:
     found = []
     for dim in dims:
-        size = size_of(dim, sizes)
+        size = written.of(dim)
         if size is None or not 1 <= size <= LARGEST:
-            raise InputError(path, f"input {short(name)} has the dimension {short(dim)}, which is no size here")
+            raise InputError(written.path, f"input {short(name)} has the dimension {short(dim)}, which is no size here")
         found.append(size)
     return tuple(found)
 
 
-def _node(model: ModelFile, node: ModelNode, known: dict[str, KnownTensor], sizes: Mapping[str, int]) -> None:
+def _node(model: ModelFile, node: ModelNode, known: dict[str, KnownTensor], written: WrittenSizes) -> None:
     """The results of one node."""
     call = Call(node=node, inputs=[known[name] if name else None for name in node.inputs], opset=model.opset)
     try:
@@ -130,7 +156,7 @@ def _node(model: ModelFile, node: ModelNode, known: dict[str, KnownTensor], size
     except (IndexError, TypeError, OverflowError) as error:
         raise Refusal(f"has attributes or inputs that do not fit ({type(error).__name__})") from None
     if shapes is None:
-        shapes = _stated(model, node, call, sizes)
+        shapes = _stated(model, node, call, written)
     for name, shape in zip(node.outputs, shapes, strict=False):
         if not possible(shape):
             raise Refusal(f"makes {short(name)} of the shape {show(shape)}, which no tensor has")
@@ -143,7 +169,7 @@ def _node(model: ModelFile, node: ModelNode, known: dict[str, KnownTensor], size
             known[name] = KnownTensor(shape=tuple(map(int, shape)), value=value, fixed=fixed)
 
 
-def _stated(model: ModelFile, node: ModelNode, call: Call, sizes: Mapping[str, int]) -> Sequence[Shape]:
+def _stated(model: ModelFile, node: ModelNode, call: Call, written: WrittenSizes) -> Sequence[Shape]:
     """Shapes that the file states, or those of a registered function, for an operator without a rule."""
     from archsim.trace.registry import registered
 
@@ -153,7 +179,7 @@ def _stated(model: ModelFile, node: ModelNode, call: Call, sizes: Mapping[str, i
     found = []
     for name in node.outputs:
         dims = model.hints.get(name)
-        at = None if dims is None else [size_of(dim, sizes) for dim in dims]
+        at = None if dims is None else [written.of(dim) for dim in dims]
         if at is None or None in at:
             raise Unknown(f"is not known here, and the file does not state the shape of {short(name)}: archsim.register_op("
                           f"{node.operator!r}, work, shape=...) does")  # fmt: skip

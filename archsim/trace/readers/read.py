@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from archsim.base.errors import ArgumentError, InputError, Unsupported
@@ -10,7 +11,7 @@ from archsim.trace.formats import unknown_symbol
 from archsim.trace.readers.draft import Draft, NoProduct, merged
 from archsim.trace.readers.emit import emit
 from archsim.trace.readers.graph import NodeGraph
-from archsim.trace.readers.infer import infer, names_in
+from archsim.trace.readers.infer import MOST_WRITTEN, infer, names_in, too_many_written
 from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.patterns.apply import apply_patterns
 from archsim.trace.trace import Op, Trace
@@ -19,6 +20,7 @@ from archsim.trace.values import LONGEST_NAME
 BATCH_PROBES = (1009, 1013)  # primes that no layer has as a size
 PROBES = ((61, 67), (71, 73), (79, 83), (89, 97), (101, 103), (107, 109), (113, 127), (131, 137))  # small: tables have ends
 MOST_SYMBOLS = len(PROBES)
+MOST_NAMED = 12  # symbols that a message names
 SEQUENCES = ("sequence", "seq", "tokens", "time", "length")  # beginnings of what files call the tokens of a sequence
 BATCHES = ("batch",)  # and of its samples, where that is not the first size
 
@@ -54,16 +56,22 @@ def trace_of(model: ModelFile, sizes: Mapping[str, int]) -> Trace:
 
 def symbols_of(model: ModelFile) -> dict[str, str]:
     """The free sizes of a model's inputs, by its names: N for the batch, T for tokens, else a name of a symbol."""
-    every = [dim for dims in model.inputs.values() for dim in dims if isinstance(dim, str) and names_in(dim) == [dim]]
+    texts = dict.fromkeys(dim for dims in model.inputs.values() for dim in dims if isinstance(dim, str))
+    if len(texts) > MOST_WRITTEN:
+        raise too_many_written(model.path)
+    names = {text: names_in(text) for text in texts}
+    every = [dim for dims in model.inputs.values() for dim in dims if isinstance(dim, str) and names[dim] == [dim]]
     called = [dim for dim in every if dim.lower().startswith(BATCHES) or dim.lower() in ("n", "b", "bs")]
     first = [dims[0] for dims in model.inputs.values() if dims and dims[0] in every and not _is_sequence(str(dims[0]))]
     candidates = called or first
-    batch = max(candidates, key=candidates.count) if candidates else None
+    batch = Counter(candidates).most_common(1)[0][0] if candidates else None
     found: dict[str, str] = {} if batch is None else {str(batch): BATCH}
-    for dims in model.inputs.values():
-        for name in (name for dim in dims for name in names_in(dim)):
+    for text in texts:
+        for name in names[text]:
             if name not in found:
                 found[name] = _symbol(name, set(found.values()))
+        if len(found) > MOST_WRITTEN:
+            raise too_many_written(model.path)
     return found
 
 
@@ -137,5 +145,7 @@ def _trace(model: ModelFile, free: Mapping[str, str], drafts: list[Draft], probe
 
 def _unbound(model: ModelFile, free: Mapping[str, str], why: str) -> ArgumentError:
     """The error for symbols that need a size, with the way out."""
-    ways = " ".join(f"--bind {name}=SIZE" for name in free)
-    return ArgumentError(f"{model.path}: needs sizes for {', '.join(free)}: {ways} ({why})")
+    names = ["".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME]) for name in [*free][:MOST_NAMED]]
+    more = f" and {len(free) - len(names)} more" if len(free) > len(names) else ""
+    ways = " ".join(f"--bind {name}=SIZE" for name in names)
+    return ArgumentError(f"{model.path}: needs sizes for {', '.join(names)}{more}: {ways} ({why})")

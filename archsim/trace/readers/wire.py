@@ -16,10 +16,11 @@ from archsim.base.limits import LIMITS
 
 KEPT = 1 << 9  # bytes of values of a tensor that are kept: shapes, axes, scales
 LIMIT = LIMITS["onnx"]
-MOST_FIELDS = 20 * LIMIT.entries  # of all messages together
+MOST_FIELDS = 16 * LIMIT.entries  # of all messages together
 MOST_VALUES = {11: LIMIT.entries, 12: LIMIT.entries, 13: 2 * LIMIT.entries}  # inputs, outputs, descriptions of other values
-MOST_LEFT = 64 << 20  # bytes of what is kept
+MOST_LEFT = 32 << 20  # bytes of what is kept
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5  # wire types
+ONE_BYTE = 0x7F  # the largest varint of one byte
 LONGEST_VARINT = 10  # bytes
 
 # message -> field -> the message that it holds
@@ -105,14 +106,19 @@ class WireScan:
             if self.fields > MOST_FIELDS:
                 raise InputError(self.path, f"has more than {MOST_FIELDS} fields; refused")
             first = at
-            tag, at = self._number(at, end)
+            tag, at = data[at], at + 1
+            if tag > ONE_BYTE:
+                tag, at = self._number(first, end)
             field, wire = tag >> 3, tag & 7
             if wire == BYTES:
-                length, begin = self._number(at, end)
+                length, begin = data[at] if at < end else ONE_BYTE + 1, at + 1
+                if length > ONE_BYTE:
+                    length, begin = self._number(at, end)
                 stop = begin + length
             elif wire == VARINT:
-                begin = at
-                _, stop = self._number(at, end)
+                begin, stop = at, at + 1
+                if stop > end or data[at] > ONE_BYTE:
+                    _, stop = self._number(at, end)
             elif wire in (FIXED64, FIXED32):
                 begin, stop = at, at + (8 if wire == FIXED64 else 4)
             else:

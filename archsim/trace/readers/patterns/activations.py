@@ -48,7 +48,7 @@ def _source(graph: NodeGraph, node: ModelNode) -> tuple[str, list[ModelNode]] | 
 
 def _leaves(graph: NodeGraph, maker: ModelNode, taken: list[ModelNode], node: ModelNode) -> bool:
     """Whether somebody else reads what a node makes."""
-    return maker.outputs[0] in graph.outputs or any(r not in taken and r is not node for r in graph.readers(maker.outputs[0]))
+    return graph.ends(maker.outputs[0]) or any(r not in taken and r is not node for r in graph.readers(maker.outputs[0]))
 
 
 def _around(graph: NodeGraph, node: ModelNode, kind: str) -> None:
@@ -109,7 +109,7 @@ def _plain(graph: NodeGraph, tensor: str, candidates: list[str]) -> str:
 
 
 def _used_outside(graph: NodeGraph, node: ModelNode, inside: list[ModelNode]) -> bool:
-    return node.outputs[0] in graph.outputs or any(reader not in inside for reader in graph.readers(node.outputs[0]))
+    return graph.ends(node.outputs[0]) or any(reader not in inside for reader in graph.readers(node.outputs[0]))
 
 
 def _gated(graph: NodeGraph, node: ModelNode) -> None:

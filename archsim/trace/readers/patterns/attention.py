@@ -182,6 +182,7 @@ def _place(
     n, t, s, heads, shared, size = sizes
     old = parts.values.outputs[0]
     kept = [node for node in dict.fromkeys(parts.nodes) if node is parts.values or _inside(graph, node, parts.nodes)]
+    read = [tensor for node in kept for tensor in node.inputs]
     for origin in origins:
         _unpermuted(graph, origin.tensor)
     made = graph.add_tensor(f"{old}.heads", (n, t, heads * size))
@@ -208,7 +209,7 @@ def _place(
         packed=int(len(inputs) == 1),
     )
     _forwards(graph, view, (n, t, heads * size))
-    graph.without_dead()
+    graph.without_unread(read)
     for tensor in inputs:
         _as_projected(graph, tensor)
 

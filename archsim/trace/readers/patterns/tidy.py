@@ -13,6 +13,6 @@ def tidy(graph: NodeGraph) -> None:
     for node in graph.nodes:
         if node.kind in NOTHING and not node.domain:
             source = same.get(node.inputs[0], node.inputs[0])
-            if not (node.outputs[0] in graph.outputs and source in graph.inferred.model.inputs):
+            if not (graph.ends(node.outputs[0]) and source in graph.inferred.model.inputs):
                 same[node.outputs[0]] = source
     graph.bypass_all(same)
