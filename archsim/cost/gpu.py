@@ -67,7 +67,7 @@ class GpuTerms:
     @cached_property
     def waiting(self) -> Array:
         """Clocks in which a CTA starts and ends: address set-up, first load, last store [clk]."""
-        return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.constants)
+        return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.ctas, self.constants)
 
     @cached_property
     def beside(self) -> Array:

@@ -108,32 +108,60 @@ def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
 
 def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:
-    """CTAs whose work fills the prologue of one of them: all that an SM holds.
+    """CTAs whose work fills the prologue of one of them: all that an SM holds, and none around a softmax.
 
-    resident, or min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
+    resident; around a softmax 1, or min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
 
     ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]
 
-    An attention kernel with one query to a CTA is written for many heads; with fewer CTAs than SMs each has its SM alone.
+    Attention kernels wait for loads one after the other, whatever shares their SM: rows of many waves show the prologue of each.
+    One with one query to a CTA is written for many heads; with fewer CTAs than SMs each has its SM alone.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.ones(1), tile_m=np.ones(1))
-    >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0]), np.array([8.0])).item()
-    2.0
+    >>> kernel = some(exps=np.ones(2), tile_m=np.array([1.0, 64.0]))
+    >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0, 264.0]), np.array([8.0, 2.0])).tolist()
+    [2.0, 1.0]
     """
-    alone = (kernels.exps > 0) & (kernels.tile_m == 1)
-    return np.where(alone, np.minimum(resident, np.ceil(ctas / device.sm.count)), resident)
+    lone = np.minimum(resident, np.ceil(ctas / device.sm.count))
+    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, 1.0), resident)
 
 
-def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, constants: Calibration) -> Array:
+def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> Array:
+    """Clocks in which the CTAs of all SMs load their queries and first block of keys, and store their results, at once [clk].
+
+    SMs (moved split / ctas + block) / (B share), [D, V]
+
+    moved: queries and results of one launch, which each part of a split has [B], [V]; ctas: of one launch, [V]
+    block: keys and values of one step of a CTA [B], [V]
+    B: bandwidth of the whole L2 [B/clk]; share: of it that a burst reaches, `l2.burst` [1]
+
+    Holds for CTAs that begin and end together, with an SM each or more.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(exps=np.ones(1), b_bytes=2e6, c_bytes=2e6, split=1.0, tile_k=64.0, tile_n=128.0, n=128.0, operand_b=4.0)
+    >>> gpu = some(sm=some(count=100.0), l2=some(bandwidth=5000.0))
+    >>> burst(kernel, gpu, np.array([200.0]), {"l2.burst": 0.5}).item()  # 20 and 32 KB for each SM, at 25 B/clk
+    2110.72
+    """
+    moved = (kernels.b_bytes + kernels.c_bytes) * kernels.split / ctas
+    block = kernels.tile_k * np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b / np.maximum(kernels.exps, 1e-9)
+    return np.asarray(device.sm.count * (moved + block) / (device.l2.bandwidth * constants["l2.burst"]))
+
+
+def prologue(
+    kernels: GpuKernels, device: Gpu, precision: str, depth: Array, ctas: Array, constants: Calibration
+) -> Array:
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
-    `gemm.prologue_clk`; on tensor cores `gemm.tensor_prologue_clk` filled; `attention.prologue_clk` around a softmax, [V]
+    `gemm.prologue_clk`; on tensor cores `gemm.tensor_prologue_clk` filled; around a softmax `attention.prologue_clk` + loading,
+    [V] or [D, V]
 
     filled: share of a pipeline of `STAGES` stages that a loop of so few steps fills
     product: clocks of a CTA of a product [clk]
-    depth: inner steps of one CTA, in units of k, [V]
+    depth: inner steps of one CTA, in units of k, [V]; ctas: of one launch, [V]
+    loading: clocks in which queries and results pass, and the first keys, `burst` [clk]
 
     Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, of which one stage is the
     result; and they come from other libraries. So have attention kernels, whose two products fill theirs one after the other.
@@ -142,13 +170,16 @@ def prologue(kernels: GpuKernels, device: Gpu, precision: str, depth: Array, con
     >>> from types import SimpleNamespace as some
     >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), tile_k=32 * np.ones(1)), some(has_tensor=lambda precision: True)
     >>> clocks = {"gemm.tensor_prologue_clk": 6000.0, "gemm.prologue_clk": 5000.0, "attention.prologue_clk": 4000.0}
-    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), clocks).item()  # one step, and the result, of four stages
+    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), np.ones(1), clocks).item()  # one step, and the result, of four stages
     3000.0
     """
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
     product = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue_clk"] * filled,
                        constants["gemm.prologue_clk"])  # fmt: skip
-    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"], product))
+    if not kernels.exps.any():
+        return np.asarray(product)
+    loading = burst(kernels, device, ctas, constants)
+    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"] + loading, product))
 
 
 def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
@@ -156,8 +187,8 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     cold / repeat, [V]
 
-    cold: `gemm.first_clk`, or `on_tensor_cores`; 0 for all but products [clk]
-    on_tensor_cores: `gemm.tensor_first_clk` + unseen, 0 in a loop of one kernel [clk]
+    cold: `gemm.first_clk`, or `on_tensor_cores`; 0 for all but products and attention on tensor cores [clk]
+    on_tensor_cores: `gemm.tensor_first_clk` + unseen, 0 in a loop of one kernel; `gemm.tensor_first_clk` of attention [clk]
     unseen: clocks in which code comes that runs once in a launch, `gemm.tensor_once` instructions, after other kernels ran.
             A library's kernel has that much more of it than simulated programs, for addresses, bounds, scales, activation [clk]
     interval: between two instructions that an SM has not run yet, `sm.fetch_interval` [clk], a float or [D, 1]; 0 if not known
@@ -165,8 +196,8 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Where a
     kernel is launched again and again, for each image or group, its instruction caches have it from the launch before. The short
-    loops of tensor cores stay there, too, where a measurement launches one kernel only (`round_bytes` is finite). Of attention
-    kernels the prologue contains it.
+    loops of tensor cores stay there, too, where a measurement launches one kernel only (`round_bytes` is finite); those of
+    attention have two products and a softmax between them, too long to stay.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
@@ -179,9 +210,12 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     """
     interval = 0.0 if device.sm.fetch_interval is None else device.sm.fetch_interval
     unseen = kernels.cold * constants["gemm.tensor_once"] * interval
-    on_tensor_cores = np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"] + unseen, 0.0)
-    clocks = np.where(on_tensor(kernels, device, precision), on_tensor_cores, constants["gemm.first_clk"])
-    return np.where((kernels.matrix > 0) & (kernels.exps == 0), clocks / kernels.repeat, 0.0)
+    attends = kernels.exps > 0
+    on_tensor_cores = np.where(attends, constants["gemm.tensor_first_clk"],
+                               np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"] + unseen, 0.0))  # fmt: skip
+    of_lanes = np.where(attends, 0.0, constants["gemm.first_clk"])
+    clocks = np.where(on_tensor(kernels, device, precision), on_tensor_cores, of_lanes)
+    return np.where(kernels.matrix > 0, clocks / kernels.repeat, 0.0)
 
 
 def tile_macs(kernels: GpuKernels, depth: Array) -> Array:

@@ -91,6 +91,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         operand_a=0.0, operand_b=2.0 * times * share * context.element * _kept(context), a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape), flop=times * op.flop,
         items=max(1.0, pairs / context.vector), dense=1,
+        whole=cached and packed == 1 and context.architecture in rules.whole_alone,
         gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots,
                        widened=2.0 * share * size * _widening(context) if cached else 0.0),
     )  # fmt: skip

@@ -93,7 +93,7 @@ class Context:
     def _menu(self, name: str, otherwise: str = "") -> str:
         """The menu that holds whatever bytes an operand has."""
         menus = self.stack.menus
-        if self.tensor and f"{name}_tensor" in menus:
+        if self.tensor and self._here(f"{name}_tensor") in menus:
             name = f"{name}_tensor"
         elif self.element == HALF and f"{name}_half" in menus:
             name = f"{name}_half"

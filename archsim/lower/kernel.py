@@ -33,7 +33,7 @@ class Kernel(Columns[float]):
     """One kernel, launched `repeat` times in a row: a matrix kernel where it has a `menu` of tiles, else an element-wise one.
 
     `name` is for people. `efficiency` names the constant of its family. `values` are those that a loop of a CPU works through in
-    one launch, where they are not its `items`. `cpu` is there once a CPU's software has taken the kernel over.
+    one launch, where they are not its `items`. The inner loop of one that is `whole` is never split. `cpu` is there once a CPU's software has taken the kernel over.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Kernel(Columns[float]):
     efficiency: str
     menu: str = ""
     values: float = 0
+    whole: bool = False
     gpu: GpuColumns[float] = GpuColumns()
     cpu: CpuColumns[float] | None = None
 
@@ -204,12 +205,20 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
         tile for tile in menu.tiles
         if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
     ] or menu.tiles  # fmt: skip
+    if kernel.gpu.exps:
+        tiles = _whole_heads(tiles, kernel.n)
     if menu.fill > 1:
         counts = [_count(tile, kernel) for tile in tiles]
         tiles = [tile for tile, count in zip(tiles, counts, strict=True) if count >= min(menu.fill, max(counts))]
-    splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
+    splits = [split for split in menu.split_k if split == 1 or (not kernel.whole and _splits(menu, kernel, split))]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained]
+
+
+def _whole_heads(tiles: Sequence[Tile], features: float) -> Sequence[Tile]:
+    """Of attention's tiles the narrowest that hold all features of a head, whose scores need them; all where none does."""
+    width = min((tile.n for tile in tiles if tile.n >= features), default=0)
+    return [tile for tile in tiles if tile.n == width] or tiles
 
 
 def _count(tile: Tile, kernel: Kernel) -> int:

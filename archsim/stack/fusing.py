@@ -43,6 +43,9 @@ class AttentionChoice:
         "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
         "begins at the window", low=0, default=0,
     )  # fmt: skip
+    whole_alone: tuple[str, ...] = key(
+        "architectures on which cached keys are cut into parts only where heads that share them are rows of one product", default=()
+    )  # fmt: skip
     packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
     packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
     widen_slots: int = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
