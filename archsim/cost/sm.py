@@ -124,7 +124,7 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
     [2.0, 1.0]
     """
     lone = np.minimum(resident, np.ceil(ctas / device.sm.count))
-    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, 1.0), resident)
+    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, np.where(kernels.m < kernels.k, 1.0, resident)), resident)
 
 
 def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> Array:
@@ -146,7 +146,7 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
     2110.72
     """
     moved = (kernels.b_bytes + kernels.c_bytes) * kernels.split / ctas
-    block = kernels.tile_k * np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b / np.maximum(kernels.exps, 1e-9)
+    block = np.minimum(kernels.tile_k, kernels.k / kernels.split) * np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b / np.maximum(kernels.exps, 1e-9)
     return np.asarray(device.sm.count * (moved + block) / (device.l2.bandwidth * constants["l2.burst"]))
 
 
