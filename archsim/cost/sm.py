@@ -108,23 +108,25 @@ def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
 
 def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:
-    """CTAs whose work fills the prologue of one of them: all that an SM holds, and none around a softmax.
+    """CTAs whose work fills the prologue of one of them: all that an SM holds, none over cached keys.
 
-    resident; around a softmax 1, or min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
+    resident; 1 around a softmax where m < k; min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
 
-    ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]
+    ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]; m, k: rows of queries and keys of a head
 
-    Attention kernels wait for loads one after the other, whatever shares their SM: rows of many waves show the prologue of each.
-    One with one query to a CTA is written for many heads; with fewer CTAs than SMs each has its SM alone.
+    Where keys outnumber queries an attention kernel loads more than it multiplies: those that share an SM wait for the same
+    memory, and each of many waves shows its prologue. One with one query to a CTA is written for many heads; with fewer CTAs than
+    SMs each has its SM alone.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.ones(2), tile_m=np.array([1.0, 64.0]))
-    >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0, 264.0]), np.array([8.0, 2.0])).tolist()
-    [2.0, 1.0]
+    >>> kernel = some(exps=np.ones(3), tile_m=np.array([1.0, 64.0, 64.0]), m=np.array([1.0, 8.0, 512.0]), k=512.0)
+    >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0]), np.array([8.0])).tolist()
+    [2.0, 1.0, 8.0]
     """
     lone = np.minimum(resident, np.ceil(ctas / device.sm.count))
-    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, np.where(kernels.m < kernels.k, 1.0, resident)), resident)
+    over_cache = np.where(kernels.m < kernels.k, 1.0, resident)
+    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, over_cache), resident)
 
 
 def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> Array:
@@ -133,14 +135,15 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
     SMs (moved split / ctas + block) / (B share), [D, V]
 
     moved: queries and results of one launch, which each part of a split has [B], [V]; ctas: of one launch, [V]
-    block: keys and values of one step of a CTA [B], [V]
+    block: keys and values of the first step of a CTA [B], [V]
     B: bandwidth of the whole L2 [B/clk]; share: of it that a burst reaches, `l2.burst` [1]
 
     Holds for CTAs that begin and end together, with an SM each or more.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.ones(1), b_bytes=2e6, c_bytes=2e6, split=1.0, tile_k=64.0, tile_n=128.0, n=128.0, operand_b=4.0)
+    >>> kernel = some(exps=np.ones(1), b_bytes=2e6, c_bytes=2e6, split=1.0, tile_k=64.0, tile_n=128.0, n=128.0, k=512.0,
+    ...               operand_b=4.0)
     >>> gpu = some(sm=some(count=100.0), l2=some(bandwidth=5000.0))
     >>> burst(kernel, gpu, np.array([200.0]), {"l2.burst": 0.5}).item()  # 20 and 32 KB for each SM, at 25 B/clk
     2110.72
