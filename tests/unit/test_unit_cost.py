@@ -770,3 +770,12 @@ def test_the_first_wave_of_a_product_waits_for_its_code(matrix: float, exps: flo
     gpu: Any = Some(has_tensor=lambda precision: False, sm=Some(fetch_interval=18.0))
     constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
     assert first_wave(kernel, gpu, "fp32", constants).item() == clocks
+
+
+@pytest.mark.parametrize(("round_bytes", "clocks"), [(np.inf, [4700.0, 2000.0]), (1e6, [0.0, 2000.0])])
+def test_the_code_of_attention_on_tensor_cores_comes_anew_also_in_a_loop_of_it(round_bytes: float, clocks: list[float]) -> None:
+    kernel: Any = Some(exps=np.array([0.0, 1.0]), plain=np.zeros(2), matrix=np.ones(2), repeat=np.ones(2), cold=1.0,
+                       round_bytes=round_bytes)  # fmt: skip
+    gpu: Any = Some(has_tensor=lambda precision: True, sm=Some(fetch_interval=18.0))
+    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
+    assert first_wave(kernel, gpu, "bf16", constants).tolist() == clocks
