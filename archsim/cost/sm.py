@@ -136,6 +136,7 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
 
     moved: queries and results of one launch, which each part of a split has [B], [V]; ctas: of one launch, [V]
     block: keys and values of the first step of a CTA [B], [V]
+    keys: of that step, or of a part where it has fewer [1], [V]
     B: bandwidth of the whole L2 [B/clk]; share: of it that a burst reaches, `l2.burst` [1]
 
     Holds for CTAs that begin and end together, with an SM each or more.
@@ -149,7 +150,8 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
     2110.72
     """
     moved = (kernels.b_bytes + kernels.c_bytes) * kernels.split / ctas
-    block = np.minimum(kernels.tile_k, kernels.k / kernels.split) * np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b / np.maximum(kernels.exps, 1e-9)
+    keys = np.minimum(kernels.tile_k, kernels.k / kernels.split)
+    block = keys * np.minimum(kernels.tile_n, kernels.n) * kernels.operand_b / np.maximum(kernels.exps, 1e-9)
     return np.asarray(device.sm.count * (moved + block) / (device.l2.bandwidth * constants["l2.burst"]))
 
 
@@ -192,6 +194,9 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     cold: `gemm.first_clk`, or `on_tensor_cores`; 0 for all but products and attention on tensor cores [clk]
     on_tensor_cores: `gemm.tensor_first_clk` + unseen, 0 in a loop of one kernel; `gemm.tensor_first_clk` of attention [clk]
+    between: clocks of a product among other kernels or alone, 0 in a loop of it [clk]
+    attends: whether a softmax stands between two products [1]
+    of_lanes: clocks where lanes multiply [clk]
     unseen: clocks in which code comes that runs once in a launch, `gemm.tensor_once` instructions, after other kernels ran.
             A library's kernel has that much more of it than simulated programs, for addresses, bounds, scales, activation [clk]
     interval: between two instructions that an SM has not run yet, `sm.fetch_interval` [clk], a float or [D, 1]; 0 if not known
@@ -214,8 +219,8 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     interval = 0.0 if device.sm.fetch_interval is None else device.sm.fetch_interval
     unseen = kernels.cold * constants["gemm.tensor_once"] * interval
     attends = kernels.exps > 0
-    on_tensor_cores = np.where(attends, constants["gemm.tensor_first_clk"],
-                               np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"] + unseen, 0.0))  # fmt: skip
+    between = np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"] + unseen, 0.0)
+    on_tensor_cores = np.where(attends, constants["gemm.tensor_first_clk"], between)
     of_lanes = np.where(attends, 0.0, constants["gemm.first_clk"])
     clocks = np.where(on_tensor(kernels, device, precision), on_tensor_cores, of_lanes)
     return np.where(kernels.matrix > 0, clocks / kernels.repeat, 0.0)

@@ -33,7 +33,8 @@ class Kernel(Columns[float]):
     """One kernel, launched `repeat` times in a row: a matrix kernel where it has a `menu` of tiles, else an element-wise one.
 
     `name` is for people. `efficiency` names the constant of its family. `values` are those that a loop of a CPU works through in
-    one launch, where they are not its `items`. The inner loop of one that is `whole` is never split. `cpu` is there once a CPU's software has taken the kernel over.
+    one launch, where they are not its `items`. The inner loop of one that is `whole` is never split.
+    `cpu` is there once a CPU's software has taken the kernel over.
     """
 
     name: str
@@ -201,7 +202,7 @@ ELEMENT_WISE: TileColumns[float] = TileColumns()  # an element-wise kernel has t
 
 def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
     """The tiles and splits that the library considers for a product of this size; all that it has where it considers none."""
-    tiles = [
+    tiles: Sequence[Tile] = [
         tile for tile in menu.tiles
         if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
     ] or menu.tiles  # fmt: skip

@@ -44,7 +44,8 @@ class AttentionChoice:
         "begins at the window", low=0, default=0,
     )  # fmt: skip
     whole_alone: tuple[str, ...] = key(
-        "architectures on which cached keys are cut into parts only where heads that share them are rows of one product", default=()
+        "architectures on which cached keys are cut into parts only where heads that share them are rows of one product",
+        default=(),
     )  # fmt: skip
     packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
     packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)

@@ -41,6 +41,7 @@ EQUATIONS = "tests/unit/test_unit_equations.py::"
 LOWER = "tests/unit/test_unit_lower.py::"
 TRAFFIC = "tests/unit/test_unit_traffic.py::"
 PROCESSOR = "tests/unit/test_unit_processor.py::"
+MENUS = "tests/unit/test_unit_menus.py::"
 SERIAL = "tests/schedule/test_schedule_serial.py::"
 
 ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, right, wrong, the test that fails
@@ -85,6 +86,14 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          TRAFFIC + "test_a_tile_may_take_all_the_registers_that_a_thread_can_name"),
     ],
     "cost/sm.py": [
+        ("queries fewer than keys share their start", "np.where(kernels.m < kernels.k, 1.0, resident)",
+         "resident + 0.0 * kernels.m",
+         COST + "test_no_cta_fills_the_prologue_of_one_that_loads_more_keys_than_it_has_queries"),
+        ("a burst passes whole steps of short heads", "np.minimum(kernels.tile_k, kernels.k / kernels.split)", "kernels.tile_k",
+         COST + "test_a_burst_passes_the_queries_of_every_part_and_no_more_keys_than_there_are"),
+        ("attention finds its code in a loop", 'np.where(attends, constants["gemm.tensor_first_clk"], between)',
+         "between",
+         COST + "test_the_code_of_attention_on_tensor_cores_comes_anew_also_in_a_loop_of_it"),
         ("every launch brings its code", "clocks / kernels.repeat", "clocks",
          TRAFFIC + "test_the_second_of_several_launches_finds_the_code_of_the_first"),
         ("reuse in registers speeds up shared memory",
@@ -244,6 +253,12 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("clocks stop in gaps",
          "self.core_clock, self.volt, self.constants) * self.took", "self.core_clock, self.volt, self.constants) * self.busy_s",
          EQUATIONS + "test_each_component_has_its_own_quantity"),
+    ],
+    "lower/kernel.py": [
+        ("the widest tile holds a head", "width = min((tile.n", "width = max((tile.n",
+         MENUS + "test_a_cta_of_attention_holds_whole_heads_in_the_narrowest_tile_that_does"),
+        ("whole keys are cut", "not kernel.whole and", "True and",
+         MENUS + "test_cached_keys_of_heads_that_share_none_are_whole_where_the_stack_says_so"),
     ],
     "lower/gemm.py": [
         ("a product has one operation for each multiplication", "flop = 2.0 * m * n * k * count", "flop = m * n * k * count",

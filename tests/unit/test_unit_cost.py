@@ -29,10 +29,30 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import SLOWEST, power_at, sustained_share
-from archsim.cost.sm import cta_work, first_wave, issue_rate, neighbours, packing, prologue, softmax_work, window_slots, work_done
+from archsim.cost.sm import (
+    burst,
+    cta_work,
+    first_wave,
+    issue_rate,
+    neighbours,
+    packing,
+    prologue,
+    softmax_work,
+    window_slots,
+    work_done,
+)
 from archsim.cost.switched import byte_energy, mac_energy, node_energy
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
-from archsim.cost.traffic import awaited_bytes, bytes_read, bytes_written, inner_steps, loaded_bytes, pages, partial_bytes
+from archsim.cost.traffic import (
+    awaited_bytes,
+    bytes_read,
+    bytes_written,
+    ctas_of,
+    inner_steps,
+    loaded_bytes,
+    pages,
+    partial_bytes,
+)
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
@@ -368,17 +388,37 @@ def test_a_query_alone_in_its_cta_shares_its_prologue_with_ctas_that_are_there()
     device, resident = gpu_named("h100_sxm5_80gb"), np.array([8.0, 8.0, 8.0])
     kernels = columns(product(1, 64, 64, exps=1.0), tiles=(tile(m=1), tile(m=64), tile(m=1)))
     ctas = np.array([2.0, 2.0, 3.0 * device.sm.count])
-    assert neighbours(kernels, device, ctas, resident).tolist() == [1.0, 8.0, 3.0]
+    assert neighbours(kernels, device, ctas, resident).tolist() == [1.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize(("queries", "beside"), [(8, 1.0), (63, 1.0), (64, 8.0), (512, 8.0)])
+def test_no_cta_fills_the_prologue_of_one_that_loads_more_keys_than_it_has_queries(queries: int, beside: float) -> None:
+    kernels = columns(product(queries, 64, 64, exps=1.0), tiles=(tile(m=64),))
+    found = neighbours(kernels, gpu_named("h100_sxm5_80gb"), np.array([1e4]), np.array([8.0]))
+    assert found.tolist() == [beside]
+
+
+def test_a_burst_passes_the_queries_of_every_part_and_no_more_keys_than_there_are() -> None:
+    """Queries and results of 32 x 128 halves a head; a step of 64 keys, of which a short head has 16."""
+    device = gpu_named("h100_sxm5_80gb")
+    share = device.l2.bandwidth / device.sm.count
+    for keys, parts, block in ((1024, 1, 64), (1024, 4, 64), (16, 1, 16)):
+        head = product(32, 128, keys, exps=1.0, operand_b=4.0, b_bytes=32 * 128 * 2, c_bytes=32 * 128 * 2)
+        kernels = columns(head, tiles=(tile(m=32, n=128, k=64),), split=(parts,))
+        found = burst(kernels, device, ctas_of(kernels), default().with_values({"l2.burst": 0.5}))
+        assert found == pytest.approx((2 * 32 * 128 * 2 + block * 128 * 4) / (0.5 * share)), (keys, parts)
 
 
 def test_products_on_tensor_cores_and_around_a_softmax_have_prologues_of_their_own() -> None:
     constants = default().with_values({"gemm.prologue_clk": 1.0, "gemm.tensor_prologue_clk": 2.0, "attention.prologue_clk": 3.0})
     kernels = columns(product(8, 8, 8), product(8, 8, 8, exps=1.0), tiles=(tile(),))
-    device = gpu_named("h100_sxm5_80gb")
+    device, ctas = gpu_named("h100_sxm5_80gb"), np.array([1.0, 1.0])
+    around = 3.0 + burst(kernels, device, ctas, constants)[1]
+    assert around > 3.0
     for steps, share in ((9, 1.0), (3, 1.0), (1, 0.5)):
         depth = steps * kernels.tile_k
-        assert prologue(kernels, device, "fp32", depth, constants).tolist() == [1.0, 3.0]
-        assert prologue(kernels, device, "bf16", depth, constants).tolist() == [2.0 * share, 3.0]
+        assert prologue(kernels, device, "fp32", depth, ctas, constants).tolist() == [1.0, around]
+        assert prologue(kernels, device, "bf16", depth, ctas, constants).tolist() == [2.0 * share, around]
 
 
 # ---------------------------------------------------------------------------------------------- CPU
@@ -724,9 +764,18 @@ def test_results_of_an_instruction(name: str, precision: str, results: float) ->
 
 @pytest.mark.parametrize(("matrix", "exps", "clocks"), [(1.0, 0.0, 12e3), (2.0, 0.0, 12e3), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)])
 def test_the_first_wave_of_a_product_waits_for_its_code(matrix: float, exps: float, clocks: float) -> None:
-    """Attention has it in its prologue, and an element-wise kernel is short."""
+    """Attention on lanes has it in its prologue, and an element-wise kernel is short."""
     kernel: Any = Some(exps=np.array([exps]), plain=np.zeros(1), matrix=np.array([matrix]), repeat=np.ones(1), round_bytes=np.inf,
                        cold=1.0)  # fmt: skip
     gpu: Any = Some(has_tensor=lambda precision: False, sm=Some(fetch_interval=18.0))
     constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
     assert first_wave(kernel, gpu, "fp32", constants).item() == clocks
+
+
+@pytest.mark.parametrize(("round_bytes", "clocks"), [(np.inf, [4700.0, 2000.0]), (1e6, [0.0, 2000.0])])
+def test_the_code_of_attention_on_tensor_cores_comes_anew_also_in_a_loop_of_it(round_bytes: float, clocks: list[float]) -> None:
+    kernel: Any = Some(exps=np.array([0.0, 1.0]), plain=np.zeros(2), matrix=np.ones(2), repeat=np.ones(2), cold=1.0,
+                       round_bytes=round_bytes)  # fmt: skip
+    gpu: Any = Some(has_tensor=lambda precision: True, sm=Some(fetch_interval=18.0))
+    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
+    assert first_wave(kernel, gpu, "bf16", constants).tolist() == clocks

@@ -109,3 +109,47 @@ def test_slots_of_a_score_lengthen_the_softmax_and_slots_of_a_test_the_window() 
     op, windowed = attention(4096, 64), attention(4096, 64, window=512)
     assert seconds(op, attending(tile=replace(TILE, score_slots=40.0))) > 1.5 * seconds(op, attending())
     assert seconds(windowed, attending(40)) > 1.5 * seconds(windowed, attending())
+
+
+def heads(stack: Stack, queries: int, keys: int, size: int, kv_heads: int) -> GpuKernels:
+    op = forward(Attention(heads=8, kv_heads=kv_heads), (2, queries, 8 * size), (2, queries, 8 * size),
+                 (2, keys, kv_heads * size), (2, keys, kv_heads * size))  # fmt: skip
+    return kernels(op, stack, "bf16")
+
+
+def choosing(rules: AttentionChoice, menu: Menu) -> Stack:
+    return replace(library(gemm_tensor=Menu(tiles=(TILE,)), attention_tensor=menu), attention=replace(rules, fused=True),
+                   digest=f"{rules}{menu}")  # fmt: skip
+
+
+@pytest.mark.parametrize(("size", "widths"), [(64, {64.0}), (80, {96.0}), (128, {128.0}), (256, {64.0, 96.0, 128.0})])
+def test_a_cta_of_attention_holds_whole_heads_in_the_narrowest_tile_that_does(size: int, widths: set[float]) -> None:
+    menu = Menu(tiles=tuple(replace(TILE, n=width) for width in (64, 96, 128)))
+    found = heads(choosing(AttentionChoice(), menu), 256, 256, size, 8)
+    assert set(found.tile_n[found.exps > 0]) == widths
+
+
+@pytest.mark.parametrize(
+    ("queries", "kv_heads", "alone", "most"),
+    [(1, 8, ("ada",), 1.0), (1, 2, ("ada",), 4.0), (1, 8, ("ampere",), 4.0), (256, 8, ("ada",), 4.0)],
+)
+def test_cached_keys_of_heads_that_share_none_are_whole_where_the_stack_says_so(
+    queries: int, kv_heads: int, alone: tuple[str, ...], most: float
+) -> None:
+    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4))
+    found = heads(choosing(AttentionChoice(whole_alone=alone), menu), queries, 4096, 64, kv_heads)
+    assert found.split[found.exps > 0].max() == most
+
+
+def test_a_menu_of_one_architecture_alone_serves_it_and_no_other() -> None:
+    made = library(gemm_tensor=Menu(tiles=(TILE,)), gemm_batched_tensor__ampere=replace(BYTE, architectures=("ampere",)))
+    found = [context(made, 2, name).menu("gemm_batched", "gemm") for name in ("ampere", "ada")]
+    assert found == ["gemm_batched_tensor.ampere", "gemm_tensor"]
+
+
+def test_few_rows_take_the_small_tiles_of_cublas_on_ampere() -> None:
+    """16 x 16 and 32 x 32 results: 8 tokens of a fully connected layer, and none of them in batched products."""
+    menus = stacks.find("pytorch-2").menus
+    sides = {name: min(tile.m * tile.n for tile in menus[name].tiles)
+             for name in ("gemm_tensor.ampere", "gemm_batched_tensor.ampere")}  # fmt: skip
+    assert sides == {"gemm_tensor.ampere": 256, "gemm_batched_tensor.ampere": 4096}

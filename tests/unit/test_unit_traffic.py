@@ -319,7 +319,7 @@ def test_the_results_of_a_thread_are_those_of_all_its_multiplications() -> None:
 
 
 def test_only_an_attention_kernel_with_one_query_has_its_sm_alone() -> None:
-    kernels = gpu_kernels(3, exps=row(0.0, 1.0, 1.0), tile_m=row(1.0, 1.0, 2.0))
+    kernels = gpu_kernels(3, exps=row(0.0, 1.0, 1.0), tile_m=row(1.0, 1.0, 2.0), m=row(9.0, 9.0, 9.0), k=row(9.0, 9.0, 9.0))
     assert sm.neighbours(kernels, chip(), row(20.0, 20.0, 20.0), row(8.0, 8.0, 8.0)).tolist() == [8, 2, 8]
 
 
