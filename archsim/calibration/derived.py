@@ -1,11 +1,11 @@
-"""Constants of the closed form that follow from the cycle model: a table of each GPU architecture, which a command makes."""
+"""Constants of the closed form that follow from the cycle model: a table of each kind of SM, which a command makes."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -17,62 +17,96 @@ from archsim.base.toml import read_document
 
 FILE = "derived.toml"
 
+Value = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
-class ArchitectureForm(Form):
-    """What was simulated of an architecture, how far the closed form stays from it, and the constants with which it does."""
 
-    devices: list[Word]
+class FamilyForm(Form):
+    """What was simulated of a family, how far the closed form stays from it, and the constants with which it does."""
+
+    simulated: list[Word]
     kernels: Annotated[int, Field(ge=1)]
     median: Annotated[float, Field(ge=0)]
     p90: Annotated[float, Field(ge=0)]
-    constants: dict[Word, Annotated[float, Field(gt=0, allow_inf_nan=False)]]
+    constants: dict[Word, Value]
+    devices: dict[Word, dict[Word, Value]]
 
 
 class DerivedForm(Form):
     """The whole file."""
 
-    schema_: Literal[1] = Field(alias="schema")
-    architectures: dict[Word, ArchitectureForm]
+    schema_: Literal[2] = Field(alias="schema")
+    families: dict[Word, FamilyForm]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
-    """Constants of one architecture.
+    """Constants of one family: GPUs whose SMs are of one architecture and hold as many warps.
 
-    devices: those that were simulated; kernels: how many in all, random ones
+    simulated: devices that tell what the SM decides; kernels: how many in all, random ones
     median, p90: of |closed form / simulated - 1| over these kernels
+    constants: of a device that is not in the table; devices: the starts of those that are, in place of the family's
     """
 
-    devices: tuple[str, ...]
+    simulated: tuple[str, ...]
     kernels: int
     median: float
     p90: float
     constants: Mapping[str, float]
+    devices: Mapping[str, Mapping[str, float]]
+
+
+def family_of(architecture: str, warps: float) -> str:
+    """What a family is called. GPUs of one architecture for data centres and for desktops differ in the warps of an SM.
+
+    >>> family_of("ampere", 64.0), family_of("ampere", 48.0)
+    ('ampere-64', 'ampere-48')
+    """
+    return f"{architecture}-{warps:g}"
 
 
 @cache
 def derived() -> Mapping[str, Derived]:
-    """The shipped table by architecture; InputError with every problem of the file."""
+    """The shipped table by family; InputError with every problem of the file."""
     place = data_folder("reports/calibration").joinpath(FILE)
     form, problems = problems_of(DerivedForm, read_document(place, "calibration"), "")
     if form is None:
         raise InputError(str(place), problems)
-    return {name: Derived(**{**row.model_dump(), "devices": tuple(row.devices)}) for name, row in form.architectures.items()}
+    return {name: Derived(**{**row.model_dump(), "simulated": tuple(row.simulated)}) for name, row in form.families.items()}
+
+
+@lru_cache(maxsize=4096)
+def tables_of(device: str, architecture: str, warps: float) -> tuple[str, ...]:
+    """The tables that hold for a device, the nearest first: its own, that of its family, and those of its architecture.
+
+    >>> tables_of("a2", "ampere", 48.0)[:2], tables_of("mine", "ampere", 64.0)[:2]
+    (('a2', 'ampere-48'), ('mine', 'ampere-64'))
+    """
+    known = next((name for name, row in derived().items() if device in row.devices), family_of(architecture, warps))
+    others = [name for name in sorted(derived()) if name.rpartition("-")[0] == architecture]
+    return tuple(dict.fromkeys((device, known, *others)))
 
 
 def values_of(name: str) -> dict[str, float]:
-    """A constant on each architecture that has it."""
-    return {architecture: row.constants[name] for architecture, row in derived().items() if name in row.constants}
+    """A constant by table: on each family that has it, and on each device that has one of its own."""
+    found = {family: row.constants[name] for family, row in derived().items() if name in row.constants}
+    own = {hw: values[name] for row in derived().values() for hw, values in row.devices.items() if name in values}
+    return {**found, **own}
 
 
 def dump_derived(table: Mapping[str, Derived]) -> str:
     """The table as the text of its file."""
-    lines = ["# Constants of the closed form that follow from the cycle model, for each GPU architecture. Written by",
-             "# `archsim simulate kernels --derive`: random kernels are simulated on some of its devices, and these constants",
-             "# bring the closed form nearest to them. Measurements enter in the mix of kernels alone.",
-             "schema = 1"]  # fmt: skip
+    lines = ["# Constants of the closed form that follow from the cycle model, for each kind of SM: an architecture and the",
+             "# warps that an SM holds. Written by `archsim simulate kernels --derive`: random kernels are simulated on some of its",
+             "# devices, and these constants bring the closed form nearest to them. How long CTAs start is each device's own.",
+             "# Measurements enter in the mix of kernels alone.", "schema = 2"]  # fmt: skip
     for name, row in sorted(table.items()):
-        lines += ["", f"[architectures.{name}]", f"devices = {json.dumps(row.devices)}", f"kernels = {row.kernels}",
-                  f"median = {row.median:.4g}", f"p90 = {row.p90:.4g}", f"[architectures.{name}.constants]"]  # fmt: skip
-        lines += [f"{json.dumps(constant)} = {value:.4g}" for constant, value in row.constants.items()]
+        lines += ["", f"[families.{name}]", f"simulated = {json.dumps(row.simulated)}", f"kernels = {row.kernels}",
+                  f"median = {row.median:.4g}", f"p90 = {row.p90:.4g}", f"[families.{name}.constants]"]  # fmt: skip
+        lines += _lines(row.constants)
+        for hw, values in row.devices.items():
+            lines += [f"[families.{name}.devices.{hw}]", *_lines(values)]
     return "\n".join(lines) + "\n"
+
+
+def _lines(values: Mapping[str, float]) -> list[str]:
+    return [f"{json.dumps(constant)} = {value:.4g}" for constant, value in values.items()]

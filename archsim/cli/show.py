@@ -157,7 +157,8 @@ def _calibration(prefix: str) -> str:
         return body
     own = [(of, *(f"{values[of]:.4g}" if of in values else "" for values in derived.values()))
            for of in sorted({of for values in derived.values() for of in values})]  # fmt: skip
-    return f"{body}\n\nBy the cycle model, for each architecture:\n\n" + table(("architecture", *derived), own, left=1)
+    head = "By the cycle model, for each kind of SM (architecture and warps) and, where they differ, each device:"
+    return f"{body}\n\n{head}\n\n" + table(("SM or device", *derived), own, left=1)
 
 
 def _kind(constant: Constant) -> str:

@@ -64,14 +64,14 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
 def _derive(file: OutputFile) -> None:
     from archsim.calibration.constants import default
     from archsim.calibration.derived import dump_derived
-    from archsim.validation import surrogate
+    from archsim.validation.derivation import derive, families
 
     wanted = [name for name, constant in default().constants.items() if constant.derived is not None]
     table = {}
     with Progress() as tell:
-        for architecture in surrogate.architectures():
-            tell(architecture)
-            table[architecture] = surrogate.derive(architecture, wanted)
+        for family in families():
+            tell(family)
+            table[family] = derive(family, wanted)
     write(file, dump_derived(table))
     for name, row in table.items():
         say(f"{name:<14} {row.kernels:5} kernels, median {100 * row.median:.1f} %, p90 {100 * row.p90:.1f} %")

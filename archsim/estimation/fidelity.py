@@ -10,6 +10,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
+from archsim.calibration.derived import tables_of
 from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
@@ -183,7 +184,7 @@ def _cost_at(
     """The cost with all core clocks at a share of theirs."""
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
-        return gpu_cost(kernels, device, precision, clock * share, constants.on(device.identity.kernels_of), without, moved)
+        return gpu_cost(kernels, device, precision, clock * share, on_device(constants, device), without, moved)
     if isinstance(device, Tpu):
         assert isinstance(kernels, TpuKernels)
         return tpu_cost(kernels, device, precision, clock * share, constants, without)
@@ -191,6 +192,13 @@ def _cost_at(
     boost = device.clock.boost if turbo else clock
     slower = replace(device, clock=replace(device.clock, boost=boost * share))
     return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without, moved)
+
+
+def on_device(constants: Calibration, device: Device) -> Calibration:
+    """The constants with the values that are derived for a GPU."""
+    if not isinstance(device, Gpu):
+        return constants
+    return constants.on(*tables_of(device.identity.id, device.identity.kernels_of, float(np.ravel(device.sm.warps)[0])))
 
 
 FIDELITIES = {

@@ -47,7 +47,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
     asked = _counted_threads(cells) if script.counted(cells.get("source_ref", "")) else None
     precision = script.precision(cells["precision"], cells.get("source_ref", ""))
-    found = as_timed(setting(cells["hardware"], stack, precision, threads=asked or 0), script, name)
+    found = as_timed(setting(cells["hardware"], stack, precision, threads=asked or 0), script, name,
+                     cells.get("source_ref", ""))  # fmt: skip
     framework = found.stack.framework
     ran = script.task(task, name, framework)
     group = _group(cells, script, framework, ran)

@@ -119,21 +119,28 @@ def rounded_before(found: Setting) -> Setting:
     return replace(found, stack=replace(found.stack, passes=passes, digest=f"{found.stack.digest}-rounded"))
 
 
-def as_timed(found: Setting, script: Protocol, network: str = "") -> Setting:
-    """The setting as a script timed it: where the timed loop finds its inputs, whether it waits for each layer, the precision."""
+def as_timed(found: Setting, script: Protocol, network: str = "", reference: str = "") -> Setting:
+    """The setting as a script timed it: where the timed loop finds its inputs, whether it waits for each layer, the precision.
+
+    reference: the row's place in its source
+    """
     framework, own = found.stack.framework, found.stack
     both = f"{framework} {network}"
     reader = script.reader(network, framework, own.reader)
+    inputs = script.inputs_of(network, framework, found.spec.identity.id, reference) or own.inputs
+    copies = own.input_copies if script.input_copies is None else script.input_copies
+    width = script.input_value_bytes
     ran = replace(
-        own, reader=reader, inputs=script.inputs_of(network, framework) or own.inputs, waits=script.waits_for(framework),
+        own, reader=reader, inputs=inputs, waits=script.waits_for(framework),
         labels="dense" if both in script.dense_labels else own.labels,
-        input_copies=own.input_copies + (both in script.reordered),
-        input_value_bytes=8 if both in script.doubles else own.input_value_bytes,
+        input_copies=copies + (both in script.reordered), input_crossing_bytes=width or own.input_crossing_bytes,
+        input_value_bytes=8 if both in script.doubles else width or own.input_value_bytes,
     )  # fmt: skip
     precision = "fp64" if found.spec.kind == "cpu" and both in script.double_precision else found.precision
     if ran == own:
         return replace(found, precision=precision)
-    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{ran.input_value_bytes}-{ran.input_copies}"
+    values = f"{ran.input_value_bytes}-{ran.input_crossing_bytes}-{ran.input_copies}"
+    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{values}"
     if ran.inputs == "decoded":
         digest += f"-{'-'.join(map(str, astuple(reader)))}"
     return replace(found, stack=replace(ran, digest=digest), precision=precision)

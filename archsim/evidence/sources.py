@@ -85,6 +85,10 @@ class Protocol(Form):
     accumulates: bool = False  # whether gradients are added to those of the run before, as nobody clears or uses them
     loss_apart: bool = False  # whether the loss is computed between the timed passes, and its gradient in the backward one
     inputs: Place | dict[Word, Place] = ""  # where the timed loop finds its input, or a "framework network"'s; else as the stack
+    # how "hardware place" begins (* for any text) -> where the timed loop of such a row finds its input
+    inputs_at: dict[Word, Place] = {}
+    input_value_bytes: Whole | None = None  # bytes of a value of its input, as the host has it and as it crosses; else 4
+    input_copies: Annotated[int, Field(ge=0)] | None = None  # copies within host memory before that; else as the stack
     # "framework network" -> keys of the stack's `reader` that its script sets otherwise, where its inputs are decoded
     readers: dict[Word, dict[Word, int | str]] = {}
     dense_labels: list[Word] = []  # "framework network" that is fed a value for each class, not an index
@@ -222,8 +226,10 @@ class Protocol(Form):
         """What the weights were updated with, `usual` unless the script is known to take another."""
         return ACCUMULATE if self.accumulates else self.optimisers.get(f"{framework} {network}", usual)
 
-    def inputs_of(self, network: str, framework: str) -> Place:
+    def inputs_of(self, network: str, framework: str, hardware: str = "", reference: str = "") -> Place:
         """Where the timed loop finds its input; empty for what the stack says."""
+        if (found := longest(self.inputs_at, f"{hardware} {reference}")) is not None:
+            return found
         return self.inputs if isinstance(self.inputs, str) else self.inputs.get(f"{framework} {network}", "")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.device.variant import device_fields
 from archsim.estimation.clock import memory_clock_of
-from archsim.estimation.fidelity import FITTED
+from archsim.estimation.fidelity import FITTED, on_device
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
@@ -219,7 +219,7 @@ def _spec(request: Request, kernels_explained: tuple[KernelExplanation, ...]) ->
 def _constants(
     request: Request, kernels_explained: tuple[KernelExplanation, ...], host: Mapping[str, Leaf]
 ) -> tuple[ValueOrigin, ...]:
-    constants = request.calibration.on(request.spec.identity.kernels_of).constants
+    constants = on_device(request.calibration, request.spec.device).constants
     named = [*_behind(kernels_explained, CONSTANT), *[name for name, leaf in host.items() if leaf.kind == CONSTANT]]
     return tuple([
         ValueOrigin(name=name, value=constants[name].value, unit=constant_unit(name),

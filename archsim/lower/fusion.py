@@ -61,6 +61,17 @@ class Fused:
     joined: Mapping[str, Joined] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """The runs of blocks of a network. into: op = the convolution under whose name its kernel runs; plans: those kernels."""
+
+    into: Mapping[str, str] = field(default_factory=dict)
+    plans: Mapping[str, Plan] = field(default_factory=dict)
+
+
+NO_STAGES = Stages()
+
+
 def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:
     """What the stack fuses in these ops at inference, by its `fused` and `second_pass`; nothing in training.
 

@@ -15,7 +15,7 @@ from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import AS_MULTIPLIED, Context, Stored
-from archsim.lower.fusion import Fused, fusion_of
+from archsim.lower.fusion import NO_STAGES, Fused, Stages, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
@@ -162,25 +162,29 @@ def _lowered(
     plan_of, planned, leaves = [], [], []
     into: dict[str, str] = {}
     for each in networks:
+        staged = _stages(each, context)
         sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
         left = again(each, stack, training, element) if device_kind == "gpu" else NOTHING
         each, side = _side_by_side(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
-        for op in each:
+        alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]
+        for op in alone:
             if op.name not in fusion.into and (of := (op.signature, op.name in sole)) not in own:
                 own[of] = _own_plan(op, context, narrowed, op.name in sole)
-        fused = _fused(each, context, {op.name: own.get((op.signature, op.name in sole)) for op in each})
-        into |= {**side, **fusion.into, **fused.into}
+        fused = _fused(alone, context, {op.name: own.get((op.signature, op.name in sole)) for op in alone})
+        elsewhere = {**side, **fusion.into, **fused.into, **staged.into}
+        into |= elsewhere
         for op in each:
-            if op.name in side or op.name in fusion.into or op.name in fused.into:
+            if op.name in elsewhere:
                 plan_of.append(-1)
                 continue
             rewritten, joined = fusion.rewritten.get(op.name, 0.0), fused.joined.get(op.name)
             if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
                 rewritten += REQUANTISED * prod(op.shape)
-            kind = (op.signature, rewritten, joined, op.name in sole, left)
+            stage = staged.plans.get(op.name)
+            kind = (op.signature, rewritten, joined, stage, op.name in sole, left)
             if kind not in seen:
-                plan = own[op.signature, op.name in sole]
+                plan = own[op.signature, op.name in sole] if stage is None else stage
                 seen[kind] = len(plans) if plan is not None else -1
                 if plan is not None:
                     plan = rewriting(plan, rewritten)
@@ -221,6 +225,15 @@ def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, so
     plan = _plan(_Work(op=op, context=own)) if op.kind.op in narrowed else None
     wide = _wide(_plan(_Work(op=op, context=replace(own, tensor=False))))
     return wide if plan is None or wide is None else replace(plan, options=(*plan.options, *wide.options))
+
+
+def _stages(ops: Sequence[BoundOp], context: Context) -> Stages:
+    """The blocks that the stack computes in one kernel."""
+    if not context.stack.conv.stage_channels:
+        return NO_STAGES
+    from archsim.lower.stages import stages
+
+    return stages(ops, context)
 
 
 def _fused(ops: Sequence[BoundOp], context: Context, plans: Mapping[str, Plan | None]) -> Fused:

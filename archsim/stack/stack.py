@@ -176,6 +176,11 @@ class Conv:
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
     )  # fmt: skip
+    stage_channels: int = key(
+        "inference in int8 on tensor cores: residual blocks in a row whose middle convolutions have so many channels are one "
+        "kernel; 0: none", low=0, default=0,
+    )  # fmt: skip
+    stage_architectures: tuple[str, ...] = key("architectures that have the kernel of `stage_channels`", default=())
     images: str = key(
         "CPU: images of a batch are unfolded and multiplied one after the other, or each by one thread",
         choices=("sequential", "parallel"), default="sequential",
@@ -246,9 +251,10 @@ class Stack:
     reader: SampleReader = key("how samples are decoded", default=SampleReader())
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
     input_value_bytes: int = key(
-        "bytes of a value in the host's arrays; where they are not 4, one thread converts them to fp32 before they are copied",
-        low=1, default=4,
+        "bytes of a value in the host's arrays; where they are not those that cross, one thread converts them before they are "
+        "copied", low=1, default=4,
     )  # fmt: skip
+    input_crossing_bytes: int = key("bytes of a value of a batch that crosses the link", low=1, default=4)
     labels: str = key(
         "what a batch brings of its labels: an index for each sample, or a value for each class", choices=("indices", "dense"),
         default="indices",

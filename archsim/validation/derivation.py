@@ -1,0 +1,313 @@
+"""Constants of the closed form that follow from the cycle model: those that bring it nearest to it on random kernels.
+
+    devices of one kind of SM ──► random kernels, simulated ──► what the SM decides, one value for all of them,
+                                                                and how long a CTA starts, on each device its own
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from archsim.base.errors import MissingExtra, Unsupported
+from archsim.calibration.constants import Calibration, default
+from archsim.calibration.derived import Derived, derived, family_of
+from archsim.cost.cost import Array
+from archsim.cycle.kernels import Known, trip_clocks
+from archsim.cycle.machine import machine_of
+from archsim.cycle.product import TiledProduct, on_lanes
+from archsim.cycle.program import Source
+from archsim.cycle.run import prepared
+from archsim.device.catalog import find as find_spec
+from archsim.device.device import Gpu
+from archsim.estimation.fidelity import FITTED, SIMULATED
+from archsim.estimation.memo import memo
+from archsim.estimation.request import Request
+from archsim.trace.trace import BoundOp
+from archsim.validation.random_kernels import gpus, precisions, random_op, request_on, times
+
+if TYPE_CHECKING:
+    from scipy.optimize import OptimizeResult
+
+LACKING = {"gemm.page_clk": 0.0}  # what the cycle model has no mechanism for, and so must not be laid on other constants
+SIMULATED_OF_FAMILY = 3
+KERNELS_OF_DEVICE = 120  # in each precision
+SEED = 11
+SOFT = 0.1  # residuals above this count linearly, not squared
+TIE = 0.02  # how far, in log, a constant that kernels do not tell leaves where it began, in units of a kernel that is 100 % off
+TIE_OF_DEVICE = 0.2  # the same of the starts on one device, which leave those of all
+APART = math.log(1000.0)  # how far, in log, a device's starts may lie from those of its family
+TOLD = 0.1  # least change of all residuals, as a norm, by twice a constant that is kept
+DOUBLE = math.log(2.0)
+STEP = 0.03  # step of the differences, in log, relative to it
+STEPS = 25  # most steps of a search
+# Fitted beside what is derived, and left out: the start of a library's attention kernel is not that of a simulated program.
+BESIDE = "attention.prologue_clk"
+# A few warps that start late and many that start at once come equally near: the search begins from either side. One warp of a
+# scheduler keeps its tensor core busy with products that do not wait for each other: of answers as near, that with fewer warps.
+HALVED = "gemm.tensor_saturation"
+HALVED_FACTORS = 1.0, 0.5
+AS_NEAR = 0.01
+START = "gemm.tensor_prologue_clk"
+START_FACTORS = 0.02, 0.1, 0.3, 1.0
+CLOCKS = "_clk"  # how the names of starts end, which memory and L2 decide as well as the SM
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Sample:
+    """Random ops on one device, lowered, and what they take when simulated.
+
+    A library has the fastest of its tiles, as timing them or its rules tell. The closed form alone would name the one that its
+    constants favour, so each op has the least time of what it names with starts of several lengths.
+    """
+
+    request: Request
+    ops: tuple[BoundOp, ...]
+    simulated_s: Array
+
+    @classmethod
+    def of(cls, request: Request, ops: Sequence[BoundOp], constants: Calibration) -> _Sample:
+        starts = _starts(constants) if _rings(request) else [constants]
+        found = [times(request, ops, start, SIMULATED) for start in starts]
+        return cls(request, tuple(ops), np.asarray(np.minimum.reduce(found)))
+
+    def residuals(self, constants: Calibration) -> Array:
+        """log(closed form / simulated) of the ops that take time."""
+        logs = np.log(times(self.request, self.ops, constants, FITTED) / self.simulated_s)
+        return np.asarray(logs[np.isfinite(logs)])
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class _Free:
+    """Constants that a search moves, as logs. Those of the SM come first, then the starts; `begin` has all others."""
+
+    names: tuple[str, ...]
+    shared: int  # how many of them all devices of a family have in common
+    begin: Calibration
+
+    @property
+    def first(self) -> Array:
+        """Where the search begins."""
+        return np.log([self.begin.constants[name].value for name in self.names])
+
+    @property
+    def bounds(self) -> tuple[Array, Array]:
+        """The ranges that physics allows."""
+        rows = [self.begin.constants[name] for name in self.names]
+        return np.log([row.low for row in rows]), np.log([row.high for row in rows])
+
+    def residuals(self, samples: Sequence[_Sample], x: Array) -> Array:
+        """log(closed form / simulated) of a device's kernels with these constants."""
+        constants = self.begin.with_values(dict(zip(self.names, np.exp(x).tolist(), strict=True)))
+        return np.concatenate([sample.residuals(constants) for sample in samples])
+
+    def slopes(self, samples: Sequence[_Sample], x: Array, there: Array) -> Array:
+        """The change of these residuals, `there` at x, by each constant, [N, P]."""
+        high = self.bounds[1]
+        columns = []
+        for i in range(len(x)):
+            step = STEP * max(1e-3, abs(float(x[i])))
+            moved = x.copy()
+            moved[i] += step if x[i] + step <= high[i] else -step
+            columns.append((self.residuals(samples, moved) - there) / (moved[i] - x[i]))
+        return np.stack(columns, axis=1)
+
+
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
+class _Joint:
+    """The problem of a family: x = [what the SM decides, starts, how far those of each device lie from them], in logs."""
+
+    free: _Free
+    samples: Sequence[Sequence[_Sample]]
+
+    def own(self, x: Array) -> list[Array]:
+        """The constants of each device."""
+        low, high = self.free.bounds
+        k, n = self.free.shared, len(self.free.names)
+        apart = x[n:].reshape(len(self.samples), n - k)
+        return [np.clip(np.concatenate([x[:k], x[k:n] + one]), low, high) for one in apart]
+
+    def residuals(self, x: Array) -> Array:
+        """Those of all kernels, and what ties constants that no kernel tells to where they began."""
+        n = len(self.free.names)
+        logs = [self.free.residuals(own, at) for own, at in zip(self.samples, self.own(x), strict=True)]
+        return np.concatenate([*logs, TIE * (x[:n] - self.free.first), TIE_OF_DEVICE * x[n:]])
+
+    def slopes(self, x: Array) -> Array:
+        """Their change by each part of x: starts of one device move its kernels alone."""
+        k, n = self.free.shared, len(self.free.names)
+        rows = []
+        for i, (own, at) in enumerate(zip(self.samples, self.own(x), strict=True)):
+            found = self.free.slopes(own, at, self.free.residuals(own, at))
+            block = np.zeros((len(found), len(x)))
+            block[:, :n] = found
+            block[:, n + i * (n - k) : n + (i + 1) * (n - k)] = found[:, k:]
+            rows.append(block)
+        ties = np.diag(np.where(np.arange(len(x)) < n, TIE, TIE_OF_DEVICE))
+        return np.concatenate([*rows, ties])
+
+
+def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE) -> Derived:
+    """The constants that bring the closed form nearest to the cycle model, on random kernels of GPUs with one kind of SM.
+
+    Up to three devices tell what the SM decides, which is one value for all; how long CTAs start is sought for each device.
+
+    names: of the constants; those that change no kernel are left out. kernels: of each device in each precision
+
+    Raises MissingExtra without scipy, Unsupported for a family that no shipped GPU is of.
+    """
+    try:
+        from scipy.optimize import least_squares
+    except ImportError:
+        raise MissingExtra("calibrate", "calibrate") from None
+    members = families().get(family)
+    if members is None:
+        raise Unsupported(f"family {family}: no shipped GPU has it; one of {', '.join(families())}")
+    starts = [name for name in names if name.endswith(CLOCKS)]
+    shared = [*[name for name in names if name not in starts], BESIDE]
+    free = _Free(names=(*shared, *starts), shared=len(shared), begin=_as_derived(names))
+    chosen = _representatives(family, members)
+    known = memo()
+    joint = _Joint(free=free, samples=[_samples(hw, free.begin, kernels, known) for hw in chosen])
+    answer = _nearest(joint, least_squares)
+    n = len(free.names)
+    common = answer.x[:n]
+    own = dict(zip(chosen, joint.own(answer.x), strict=True))
+    errors = np.abs(np.expm1(np.concatenate([free.residuals(s, own[hw]) for hw, s in zip(chosen, joint.samples, strict=True)])))
+    told = _told(joint, free)
+    alone = {hw: _alone(hw, free, common, kernels, known, least_squares) for hw in members if hw not in own}
+    return Derived(
+        simulated=tuple(chosen), kernels=len(errors), median=float(np.median(errors)), p90=float(np.quantile(errors, 0.9)),
+        constants=_values(free.names, common, told),
+        devices={hw: _values(free.names, {**own, **alone}[hw], told & set(starts)) for hw in sorted(members)},
+    )  # fmt: skip
+
+
+def families() -> dict[str, list[str]]:
+    """The shipped GPUs by family, as `family_of` names it."""
+    found: dict[str, list[str]] = {}
+    for name in sorted(gpus()):
+        device = find_spec(name).device
+        assert isinstance(device, Gpu)
+        found.setdefault(family_of(device.identity.architecture, float(np.ravel(device.sm.warps)[0])), []).append(name)
+    return dict(sorted(found.items()))
+
+
+def issue_share(hw: str, known: Known) -> float | None:
+    """The share of its lanes that an SM feeds in the loop of a large tile, simulated; None for a device that states none.
+
+    Other constants must not make up for a published share that differs from it.
+    """
+    device = find_spec(hw).device
+    if not isinstance(device, Gpu) or device.sm.issue_share is None:
+        return None
+    machine = machine_of(device, float(np.ravel(device.clock.sustained)[0]))
+    near = Source(past_l2=0.0)
+    tile = TiledProduct(m=128, n=128, k=8, threads=256, registers=120, shared=16384, depth=4096, a=near, b=near)
+    on = prepared(machine, on_lanes(machine, tile))
+    ctas = max(1, on.held)
+    return min(1.0, ctas * tile.m * tile.n * tile.k / trip_clocks(on, ctas, known) / float(np.ravel(device.rate.fp32)[0]))
+
+
+def _nearest(joint: _Joint, least_squares: Callable[..., Any]) -> OptimizeResult:
+    """The nearest answer of the searches from either side; of two as near the one with fewer warps."""
+    free = joint.free
+    low, high = free.bounds
+    n, devices = len(free.names), len(joint.samples) * (len(free.names) - free.shared)
+    at = free.names.index(HALVED)
+    far = np.full(devices, APART)
+    bounds = np.concatenate([low, -far]), np.concatenate([high, far])
+    best = None
+    for factor in HALVED_FACTORS:
+        first = np.concatenate([free.first + math.log(factor) * (np.arange(n) == at), np.zeros(devices)])
+        found = least_squares(joint.residuals, first, joint.slopes, bounds=bounds, loss="soft_l1", f_scale=SOFT, max_nfev=STEPS)
+        fewer = best is not None and found.x[at] < best.x[at]
+        if best is None or found.cost < best.cost * (1.0 + AS_NEAR if fewer else 1.0 - AS_NEAR):
+            best = found
+    return best
+
+
+def _alone(hw: str, free: _Free, common: Array, kernels: int, known: Known, least_squares: Callable[..., Any]) -> Array:
+    """The constants of one more device: its own starts beside what the SM decides."""
+    k = free.shared
+    samples = _samples(hw, free.begin, kernels, known)
+    low, high = free.bounds
+
+    def residuals(x: Array) -> Array:
+        return np.concatenate([free.residuals(samples, np.concatenate([common[:k], x])), TIE_OF_DEVICE * (x - common[k:])])
+
+    first = np.clip(common[k:], low[k:] + 1e-6, high[k:] - 1e-6)
+    found = least_squares(residuals, first, bounds=(low[k:], high[k:]), loss="soft_l1", f_scale=SOFT, diff_step=STEP,
+                          max_nfev=STEPS)  # fmt: skip
+    return np.concatenate([common[:k], found.x])
+
+
+def _told(joint: _Joint, free: _Free) -> set[str]:
+    """The constants that move kernels."""
+    first = free.first
+    at = [free.residuals(own, first) for own in joint.samples]
+    found = set()
+    for i, name in enumerate(free.names):
+        moved = first + DOUBLE * (np.arange(len(first)) == i)
+        change = [free.residuals(own, moved) - there for own, there in zip(joint.samples, at, strict=True)]
+        if name != BESIDE and np.linalg.norm(np.concatenate(change)) >= TOLD:
+            found.add(name)
+    return found
+
+
+def _values(names: Sequence[str], logs: Array, kept: set[str]) -> Mapping[str, float]:
+    return {name: float(f"{math.exp(x):.4g}") for name, x in zip(names, logs.tolist(), strict=True) if name in kept}
+
+
+def _samples(hw: str, constants: Calibration, kernels: int, known: Known) -> list[_Sample]:
+    found = []
+    for precision in precisions(hw):
+        request, rng = request_on(hw, precision, share=issue_share(hw, known)), random.Random(SEED)
+        found.append(_Sample.of(request, [random_op(rng, precision, _rings(request)) for _ in range(kernels)], constants))
+    return found
+
+
+def _representatives(family: str, members: Sequence[str]) -> Sequence[str]:
+    """The devices that tell what the SM decides: those of the shipped table while they are there, so that a card that joins
+    moves no other."""
+    shipped = derived().get(family)
+    known = () if shipped is None else shipped.simulated
+    return known if known and set(known) <= set(members) else _spread(members)
+
+
+def _spread(devices: Sequence[str]) -> list[str]:
+    """Some of the devices: the smallest, the largest, and those in even steps between them."""
+    by_size = sorted(devices, key=lambda name: (float(find_spec(name).device.pipe("fp32")) * _units(name), name))
+    count = min(SIMULATED_OF_FAMILY, len(by_size))
+    return [by_size[round(i * (len(by_size) - 1) / max(1, count - 1))] for i in range(count)]
+
+
+def _units(hw: str) -> float:
+    device = find_spec(hw).device
+    return float(np.ravel(device.sm.count)[0]) if isinstance(device, Gpu) else 1.0
+
+
+def _as_derived(names: Sequence[str]) -> Calibration:
+    """All constants as they are before a fit, so that none of what is derived hangs on measurements.
+
+    Without what the cycle model lacks; those of `names` as they are on no device in particular.
+    """
+    shipped = default().before_fit()
+    return shipped.with_values({**LACKING, **{name: shipped.constants[name].value for name in names}})
+
+
+def _rings(request: Request) -> bool:
+    """Whether products on tensor cores fill rings of stages, so large that their CTA often has its SM alone, start and all."""
+    device = request.device
+    return isinstance(device, Gpu) and request.precision == "fp16" and device.sm.copies in ("async", "bulk")
+
+
+def _starts(constants: Calibration) -> list[Calibration]:
+    """The constants, and others by which CTAs on tensor cores start sooner, so that the closed form names smaller tiles, too."""
+    row = constants.constants[START]
+    return [constants.with_values({START: max(row.low, row.value * factor)}) for factor in START_FACTORS]
