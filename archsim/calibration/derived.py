@@ -95,8 +95,9 @@ def values_of(name: str) -> dict[str, float]:
 
 def dump_derived(table: Mapping[str, Derived]) -> str:
     """The table as the text of its file."""
-    lines = ["# Constants of the closed form that follow from the cycle model, for each kind of SM: an architecture and the",
-             "# warps that an SM holds. Written by `archsim simulate kernels --derive`: random kernels are simulated on some of its",
+    lines = ["# Constants of the closed form that follow from the cycle model, for each kind of SM: an architecture and "
+             "the warps",
+             "# that an SM holds. Written by `archsim simulate kernels --derive`: random kernels are simulated on some of its",
              "# devices, and these constants bring the closed form nearest to them. How long CTAs start is each device's own.",
              "# Measurements enter in the mix of kernels alone.", "schema = 2"]  # fmt: skip
     for name, row in sorted(table.items()):

@@ -20,6 +20,7 @@ from archsim.trace.trace import BoundOp
 
 BESIDE = ("batch_norm", "scale", "bias_add")  # folded into the convolution before them
 ACTIVATIONS = ("relu", "relu6")
+RULES = ("own", "aggressive")  # of fusion; others put convolutions into kernels of their own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ def stages(ops: Sequence[BoundOp], context: Context) -> Stages:
     """
     rules = context.stack.conv
     here = context.architecture in rules.stage_architectures and context.tensor and context.element == 1
-    if not rules.stage_channels or context.training or not here:
+    if not rules.stage_channels or context.training or context.stack.fusion.rule not in RULES or not here:
         return NO_STAGES
     made = {op.name: op for op in ops}
     readers = Counter(name for op in ops for name in dict.fromkeys(op.inputs))

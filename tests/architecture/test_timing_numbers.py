@@ -140,7 +140,7 @@ def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
     text = (ROOT / "reports" / "published" / "sources.toml").read_text("utf-8")
     numbers = {key for entry in tomllib.loads(text).values() for key, value in entry.items() if holds_number(value)}
     assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets", "graph_calls", "readers",
-                       "running"}  # the last is of powers
+                       "input_value_bytes", "input_copies", "running"}  # the last is of powers
 
 
 def holds_number(value: object) -> bool:

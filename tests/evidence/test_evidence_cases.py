@@ -122,6 +122,16 @@ def test_a_case_is_fed_as_its_script_does() -> None:
     assert fed("caffe", "fcn_s") == ("device", "indices", 4)
 
 
+def test_queries_one_after_the_other_wait_for_their_inputs_except_on_boards_that_hold_them() -> None:
+    def fed(hardware: str, scenario: str) -> tuple[str, int, int, int]:
+        place = f"inference_results_v2.1: closed/NVIDIA/results/x/resnet50/{scenario}"
+        stack = as_timed(setting(hardware, "tensorrt-8", "int8"), protocol("mlperf"), "resnet_50", place).stack
+        return stack.inputs, stack.input_copies, stack.input_value_bytes, stack.input_crossing_bytes
+
+    assert fed("a100_pcie_80gb", "SingleStream") == fed("a30", "MultiStream") == ("host", 0, 1, 1)
+    assert fed("a100_sxm4_80gb", "SingleStream")[0] == fed("a100_pcie_80gb", "Offline")[0] == "device"
+
+
 def test_a_script_may_train_with_another_optimiser_and_copy_a_batch_more_often() -> None:
     script = protocol("shi2016_t7")
     assert script.optimiser("fcn_r", "tensorflow", "sgd") == "sgd_momentum"

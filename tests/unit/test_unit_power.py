@@ -284,8 +284,11 @@ def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     assert seconds(stack, linked) == pytest.approx(1e9 * copied + 1 / 8)
     assert seconds(stack, module) == pytest.approx(1e9 * copied)
     assert seconds(stack, host) == seconds(Some(inputs="device", input_copies=2.0), linked) == 0.0
-    doubles = Some(inputs="host", input_copies=2.0, input_value_bytes=8, input_crossing_bytes=4)  # two bytes read and two written for one of fp32
+    # two bytes read and two written for one of fp32
+    doubles = Some(inputs="host", input_copies=2.0, input_value_bytes=8, input_crossing_bytes=4)
     assert seconds(doubles, linked) == pytest.approx(1e9 * copied * (6 + 4) / 6 + 1 / 8)
+    bytes_ = Some(inputs="host", input_copies=0.0, input_value_bytes=1, input_crossing_bytes=1)  # a quarter of fp32, not copied
+    assert seconds(bytes_, linked) == pytest.approx(1 / 8 / 4)
 
 
 def test_weights_of_a_parameter_store_cross_the_link_twice_and_are_copied_by_one_core_of_a_cpu() -> None:

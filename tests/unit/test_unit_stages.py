@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from archsim.lower.context import Context
 from archsim.lower.fusion import NO_STAGES, Stages
 from archsim.lower.stages import stages
 from archsim.stack import catalog as stacks
+from archsim.stack import choose
 from archsim.trace.op import Add, Conv2d, Relu
 from archsim.trace.task import prepared
 from archsim.trace.trace import BoundOp
@@ -72,10 +75,8 @@ def test_its_kernel_multiplies_for_all_and_moves_what_enters_and_leaves() -> Non
     assert (plan.read_bytes, plan.write_bytes) == (kernel.a_bytes + kernel.b_bytes, kernel.c_bytes)
 
 
-@each({
-    "halves": setting(element=2), "a GPU without such a kernel": setting("volta"), "training": setting(training=True),
-    "no tensor cores": setting(tensor=False),
-}, "context")  # fmt: skip
+@each("context", [setting(element=2), setting("volta"), setting(training=True), setting(tensor=False),
+                  replace(setting(), stack=choose.fused("tensorrt-8", "ampere", "none"))])  # fmt: skip
 def test_only_bytes_at_inference_where_the_kernel_is(context: Context) -> None:
     assert stages(resnet(), context) is NO_STAGES
 

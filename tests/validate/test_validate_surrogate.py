@@ -10,49 +10,68 @@ from click.testing import CliRunner
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default, dump, load
-from archsim.calibration.derived import derived, dump_derived
+from archsim.calibration.derived import derived, dump_derived, tables_of
 from archsim.cli.main import group
-from archsim.device.catalog import find
 from archsim.report.surrogate import SCHEMA, surrogate_json, surrogate_page
-from archsim.validation import surrogate
+from archsim.validation import derivation, surrogate
+from archsim.validation.random_kernels import random_op
 
 FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "surrogate.json"
 DERIVED = tuple(name for name, constant in default().constants.items() if constant.derived is not None)
 
 
-def test_every_gpu_architecture_has_its_constants() -> None:
-    assert set(derived()) == set(surrogate.architectures())
+def test_every_gpu_has_its_constants() -> None:
+    assert {family: set(row.devices) for family, row in derived().items()} == {
+        family: set(members) for family, members in derivation.families().items()
+    }
     for row in derived().values():
         assert set(row.constants) <= set(DERIVED)
-        assert all(find(name).kind == "gpu" for name in row.devices)
+        assert set(row.simulated) <= set(row.devices)
+        for values in row.devices.values():
+            assert set(values) == {name for name in row.constants if name.endswith("_clk")}
 
 
-def test_constants_of_an_architecture_are_those_of_the_table() -> None:
-    for architecture, row in derived().items():
-        own = default().on(architecture)
+def test_constants_of_a_family_are_those_of_the_table() -> None:
+    for family, row in derived().items():
+        own = default().on(family)
         for name in DERIVED:
             assert own[name] == row.constants.get(name, default()[name])
 
 
+def test_a_device_has_starts_of_its_own() -> None:
+    family, device = derived()["ampere-48"], default().on(*tables_of("a2", "ampere", 48.0))
+    assert device["gemm.tensor_prologue_clk"] == family.devices["a2"]["gemm.tensor_prologue_clk"]
+    assert device["gemm.tensor_saturation"] == family.constants["gemm.tensor_saturation"]
+
+
+def test_a_device_that_is_not_shipped_has_the_values_of_its_kind() -> None:
+    for warps, family in ((64.0, "ampere-64"), (48.0, "ampere-48"), (40.0, "ampere-48")):
+        assert default().on(*tables_of("mine", "ampere", warps))["gemm.kappa"] == derived()[family].constants["gemm.kappa"]
+
+
+def test_a_shipped_device_keeps_its_kind_when_its_warps_are_changed() -> None:
+    assert tables_of("a30", "ampere", 32.0)[:2] == ("a30", "ampere-64")
+
+
 def test_an_architecture_without_a_table_has_the_common_value() -> None:
-    assert default().on("cdna9") is default()
+    assert default().on(*tables_of("mine", "cdna9", 32.0)) is default()
 
 
-def test_a_value_that_is_given_holds_on_every_architecture() -> None:
+def test_a_value_that_is_given_holds_on_every_gpu() -> None:
     given = default().with_values({"gemm.saturation": 7.0})
-    assert given.on("maxwell")["gemm.saturation"] == 7.0
-    assert given.on("maxwell")["gemm.first_clk"] == derived()["maxwell"].constants["gemm.first_clk"]
+    assert given.on("maxwell-64")["gemm.saturation"] == 7.0
+    assert given.on("maxwell-64")["gemm.first_clk"] == derived()["maxwell-64"].constants["gemm.first_clk"]
     assert given.digest != default().digest
 
 
-def test_the_calibration_of_an_architecture_is_made_once() -> None:
-    assert default().on("volta") is default().on("volta")
+def test_the_calibration_of_a_family_is_made_once() -> None:
+    assert default().on("volta-64") is default().on("volta-64")
 
 
 def test_a_written_calibration_has_the_table_again(tmp_path: Path) -> None:
     place = tmp_path / "constants.toml"
     place.write_text(dump(default()), "utf-8")
-    assert load(place).on("kepler")["gemm.first_clk"] == derived()["kepler"].constants["gemm.first_clk"]
+    assert load(place).on("kepler-64")["gemm.first_clk"] == derived()["kepler-64"].constants["gemm.first_clk"]
     assert load(place).digest == default().digest
 
 
@@ -63,28 +82,30 @@ def test_the_table_is_written_as_it_is_shipped() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None or find_spec("scipy") is None, reason="numba or scipy is not installed")
-@pytest.mark.parametrize("architecture", ["fermi", "maxwell", "hopper"])
-def test_the_table_is_what_the_cycle_model_gives_now(architecture: str) -> None:
-    found, shipped = surrogate.derive(architecture, DERIVED), derived()[architecture]
-    assert found.devices == shipped.devices
+@pytest.mark.parametrize("family", ["fermi-48", "maxwell-64", "hopper-64"])
+def test_the_table_is_what_the_cycle_model_gives_now(family: str) -> None:
+    found, shipped = derivation.derive(family, DERIVED), derived()[family]
+    assert found.simulated == shipped.simulated
     assert found.constants == pytest.approx(shipped.constants, rel=0.02), "run archsim simulate kernels --derive"
+    for device, values in shipped.devices.items():
+        assert found.devices[device] == pytest.approx(values, rel=0.02)
 
 
-def test_an_architecture_that_no_gpu_has_is_refused() -> None:
+def test_a_family_that_no_gpu_has_is_refused() -> None:
     with pytest.raises(Unsupported, match="no shipped GPU has it"):
-        surrogate.derive("haswell", DERIVED)
+        derivation.derive("haswell-2", DERIVED)
 
 
 def test_rings_of_stages_are_told_by_products_that_mostly_start() -> None:
     def small(rings: bool) -> int:
-        ops = [surrogate.random_op(random.Random(seed), "fp16", rings) for seed in range(200)]
+        ops = [random_op(random.Random(seed), "fp16", rings) for seed in range(200)]
         return sum(op.kind.op == "linear" and max(*op.shape, *op.input_shapes[0]) <= 512 for op in ops)
 
     assert small(True) > 2 * small(False)
 
 
 def test_the_same_seed_gives_the_same_ops() -> None:
-    one, other = ([surrogate.random_op(random.Random(3), "fp16").shape for _ in range(5)] for _ in range(2))
+    one, other = ([random_op(random.Random(3), "fp16").shape for _ in range(5)] for _ in range(2))
     assert one == other
 
 
@@ -113,10 +134,10 @@ def test_a_folder_without_a_name_is_refused() -> None:
     assert "names no folder" in result.output
 
 
-def test_the_constants_of_each_architecture_are_listed() -> None:
+def test_the_constants_of_each_family_are_listed() -> None:
     result = CliRunner().invoke(group, ["show", "calibration", "gemm."])
-    assert "By the cycle model, for each architecture:" in result.output
-    assert f"{derived()['volta'].constants['gemm.first_clk']:.4g}" in result.output
+    assert "By the cycle model, for each kind of SM" in result.output
+    assert f"{derived()['volta-64'].constants['gemm.first_clk']:.4g}" in result.output
 
 
 def test_what_a_derivation_does_not_read_is_refused(tmp_path: Path) -> None:
