@@ -14,6 +14,7 @@ from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
 from archsim.lower.context import Context
+from archsim.lower.fusion import STAGE
 from archsim.lower.layer import untransposed
 from archsim.trace.trace import BoundOp
 
@@ -46,6 +47,10 @@ def candidates(request: Request, result: Run, index: int) -> tuple[Candidate, ..
     op = request.trace.ops[index]
     found = _options(request, result, plan)
     names = {row.algorithm for row in found}
+    if STAGE in names:
+        into = result.lowered.into
+        count = 1 + sum(into.get(other.name) == op.name and other.kind.op == "conv2d" for other in request.trace.ops)
+        return tuple([replace(row, reason=f"one kernel for {count} convolutions") for row in found])
     listed = [name for name in _listed(request, op) if name not in names]
     large = [row for row in _unlimited(request, op) if row.algorithm in listed] if listed else []
     rest = [name for name in listed if name not in {row.algorithm for row in large}]

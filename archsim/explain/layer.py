@@ -22,6 +22,7 @@ from archsim.explain.kernel import ExplainedRun, KernelExplanation, explain_kern
 from archsim.explain.reader import CONSTANT, SPEC, Leaf
 from archsim.trace.attributes import written
 from archsim.trace.dims import SEQUENCE
+from archsim.trace.trace import BoundOp
 
 SCHEMA = "archsim-explanation/1"
 PHASES = ("forward", "backward_data", "backward_filter", "backward", "update")
@@ -142,7 +143,8 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
         "batch": request.batch, "seq_len": request.trace.symbols.get(SEQUENCE), "precision": request.precision,
         "threads": request.thread_count, "clock_hz": _clock(request, result, plan),
         "memory_clock_hz": memory_clock_of(request.spec, request.memory), "layer": op.name, "kind": op.kind.op,
-        "phase": op.phase, "attributes": written(op.kind), "inputs": op.input_shapes, "output": op.shape, "flop": float(op.flop),
+        "phase": op.phase, "attributes": written(op.kind), "inputs": op.input_shapes, "output": op.shape,
+        "flop": _flop(request, result, op),
         "least_bytes": float(kernels.read_bytes[plan] + kernels.write_bytes[plan]) if plan >= 0 else 0.0,
         "roofline_s": float(least.time_s[0, plan]) if least else 0.0,
         "roofline_bound": max(least.bound_s, key=lambda name: float(least.bound_s[name][0, plan])) if least else "none",
@@ -150,6 +152,13 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
         "wait_s": float(timeline.wait_s[0, index]), "input_s": _input(result) if index == 0 else {},
         "latency_s": float(result.latency_s[0]), "notes": (*request.notes, *_shared(request, result, op.name)),
     }  # fmt: skip
+
+
+def _flop(request: Request, result: Run, op: BoundOp) -> float:
+    """Arithmetic of an op, and of the products that its kernel computes too [FLOP]."""
+    into = result.lowered.into
+    others = [other for other in request.trace.ops if into.get(other.name) == op.name and other.name != op.name]
+    return float(op.flop + sum(other.flop for other in others if other.kind.op in ("conv2d", "linear")))
 
 
 def _shared(request: Request, result: Run, name: str) -> list[str]:

@@ -14,6 +14,7 @@ from archsim.trace.trace import BoundOp
 
 ORDER = {"batch_norm": 0, "scale": 0, "add": 1}  # what is fused into one kernel comes in this order; activations are the last
 LAST = 2
+STAGE = "stage"  # the algorithm of blocks of convolutions that are one kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archsim.lower.context import Context, plan
-from archsim.lower.fusion import NO_STAGES, Stages
+from archsim.lower.fusion import NO_STAGES, STAGE, Stages
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of
 from archsim.lower.role import Role
@@ -114,10 +114,10 @@ def _plan(members: Sequence[BoundOp], named: BoundOp, context: Context) -> Plan:
     k = macs / (m * n)
     read = layers[0].input_bytes
     kernel = Kernel(
-        name="stage", role=Role.CONVOLUTION, efficiency=context.algorithms(FORWARD)["implicit_gemm"],
+        name=STAGE, role=Role.CONVOLUTION, efficiency=context.algorithms(FORWARD)["implicit_gemm"],
         menu=context.menu("conv_stage"), m=m, n=n, k=k, operand_a=context.element,
         operand_b=read / (n * k), a_bytes=sum(layer.filter_bytes for layer in layers), b_bytes=read,
         c_bytes=context.bytes(named.shape), flop=2.0 * macs, items=float(m * n),
     )  # fmt: skip
-    alone = plan(named, context, Option(algorithm="stage", kernels=(kernel,)))
+    alone = plan(named, context, Option(algorithm=STAGE, kernels=(kernel,)))
     return replace(alone, read_bytes=kernel.a_bytes + kernel.b_bytes, write_bytes=kernel.c_bytes)
