@@ -11,6 +11,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost import sm, traffic
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, family_efficiency
 from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_scheduler
+from archsim.cost.row_visits import rows_fetched
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -135,6 +136,15 @@ class GpuTerms:
         return np.asarray((self.visited + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
 
     @cached_property
+    def row_hits(self) -> Array | float:
+        """What CTAs that read their rows several times find in the L2 [B]."""
+        if not np.any(self.kernels.row_in_flight):
+            return 0.0
+        cache, stay = self.device.l2.size, self.constants["l2.rows_stay"]
+        fetched = rows_fetched(self.kernels, self.in_slots, cache, traffic.RESIDENT_SHARE * cache, stay)
+        return np.where(self.kernels.row_in_flight > 0, self.kernels.b_bytes - fetched, 0.0)
+
+    @cached_property
     def l2_bytes(self) -> Array:
         """Traffic of one launch through the L2 [B]."""
         return traffic.l2_bytes(self.kernels, self.ctas, self.depth)
@@ -236,27 +246,53 @@ def cache_bound(t: GpuTerms) -> Array:
 def latency_bound(t: GpuTerms) -> Array:
     """Little's law: rounds of bytes in flight, each a memory latency, or that of the L2 for what it has [s].
 
-    rounds + alone, [D, V];  rounds = (bytes latency + found L2 latency) / in_flight + latency  (Little's law; Bailey 1996, eq. 1)
+    max(rounds + alone + sums, updates), [D, V];  rounds = (bytes latency + (found + hits) L2 latency) / in_flight + latency
+    (Little's law; Bailey 1996, eq. 1)
 
     bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
     in_flight: bytes that all resident CTAs wait for at once [B], [D, V]
-    near: what waits for the L2, `found` times the latency of a hit [clk] over the core clock
+    hits: what the L2 has of rows that CTAs read several times [B], [D, V]
+    near: what waits for the L2, `found` and `hits` times the latency of a hit [clk] over the core clock
     latency: of an unloaded memory [s], [D, 1]
     rounds: time of all rounds [s]
     alone: what one thread waits that reads a whole row, value by value, `serial_wait` [s], [D, V]
+    updates: atomic updates of one address, each `l2.update_clk` clocks after the one before [s], [V]
+    sums: what CTAs take that have a row each, besides these visits, `row_wait` [s], [D, V]
 
     Holds below saturation; above it the bandwidth is the bound.
 
     >>> from types import SimpleNamespace as some
-    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(serial=0.0)
-    >>> terms = some(kernels=kernels, dram_bytes=1e6, found_bytes=0.0, in_flight=1e5, device=gpu, clock=1e9)
+    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(serial=0.0, row_count=0.0, updates=0.0)
+    >>> terms = some(kernels=kernels, dram_bytes=1e6, found_bytes=0.0, row_hits=0.0, in_flight=1e5, device=gpu, clock=1e9,
+    ...              constants={"l2.update_clk": 2.0})
     >>> round(latency_bound(terms).item() * 1e6, 6)
     4.4
     """
-    near = t.found_bytes * (t.device.l2.latency / t.clock)
+    near = (t.found_bytes + t.row_hits) * (t.device.l2.latency / t.clock)
     rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency
-    alone = serial_wait(t)
-    return np.asarray(rounds + alone)
+    alone, sums = serial_wait(t), row_wait(t)
+    updates = t.kernels.updates * (t.constants["l2.update_clk"] / t.clock)
+    return np.asarray(np.maximum(rounds + alone + sums, updates))
+
+
+def row_wait(t: GpuTerms) -> Array:
+    """Time that CTAs with a row each take besides its visits to memory: they start, add up, wait for each other [s].
+
+    max(count / slots - 1, 0) c_row / f, [D, V]; 0 without such rows. The launch has the first CTAs'.
+
+    count: rows of one launch, [V]; slots: CTAs that the chip holds at once, [D, V]; f: core clock [Hz]
+    c_row: clocks of one CTA, `row.cta_clk` [clk]
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> rows = some(kernels=some(row_count=np.array([1320.0])), in_slots=132.0, constants={"row.cta_clk": 600.0}, clock=1.5e9)
+    >>> round(float(row_wait(rows)[0]) * 1e6, 6)
+    3.6
+    """
+    if not np.any(t.kernels.row_count):
+        return np.asarray(0.0)
+    count = t.kernels.row_count
+    return np.asarray(np.maximum(count / t.in_slots - 1.0, 0.0) * (t.constants["row.cta_clk"] / t.clock))
 
 
 def serial_wait(t: GpuTerms) -> Array:

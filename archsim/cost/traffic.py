@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.cost.cost import Array
+from archsim.cost.row_visits import rows_fetched
 from archsim.device.device import Gpu
 from archsim.device.part import GpuL1
 from archsim.lower.kernel import GpuKernels, Index
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
+UNROLLED = 4.0  # loads of a thread before the first use in a loop over a row: how often nvcc unrolls loops of unknown length
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
 SHAPES = 128  # networks whose tiles are remembered: what no device changes is worked out once for all of them
 
@@ -130,23 +132,28 @@ def l2_bytes(kernels: GpuKernels, ctas: Array, depth: Array) -> Array:
 def awaited_bytes(kernels: GpuKernels) -> Array:
     """Bytes that one CTA waits for at once [B].
 
-    (tile_m a + tile_n b) tile_k of a product, threads b of an element-wise kernel, [V]
+    (tile_m a + tile_n b) tile_k of a product, threads b of an element-wise kernel, threads min(u b, rest) of one with rows, [V]
 
     a, b: what is loaded for one element of either operand, `operand_a`, `operand_b` [B]
+    u: loads of a thread before the first use in a loop over a row, `UNROLLED`
+    asked: what these are, at most what the thread has of the row [B], [V]
+    rest: what a thread has of a row that its CTA reads several times, `row_in_flight` [B]
 
     Double buffers have one step of the tile in flight while the other is used; a thread of an element-wise kernel has one load.
     Narrow values therefore put fewer bytes in flight.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as kernels
-    >>> one = kernels(matrix=np.ones(1), tile_m=128.0, tile_n=64.0, tile_k=8.0, operand_a=4.0, operand_b=4.0, threads=256.0)
+    >>> one = kernels(matrix=np.ones(1), tile_m=128.0, tile_n=64.0, tile_k=8.0, operand_a=4.0, operand_b=4.0, threads=256.0,
+    ...               row_in_flight=0.0)
     >>> awaited_bytes(one).item()
     6144.0
     """
+    asked = np.minimum(UNROLLED * kernels.operand_b, kernels.row_in_flight)
     return np.where(
         kernels.matrix > 0,
         (kernels.tile_m * kernels.operand_a + kernels.tile_n * kernels.operand_b) * kernels.tile_k,
-        kernels.threads * kernels.operand_b,
+        kernels.threads * np.where(kernels.row_in_flight > 0, asked, kernels.operand_b),
     )
 
 
@@ -198,32 +205,6 @@ def spilled_bytes(kernels: GpuKernels, cache: Array | float) -> Array:
     return np.where(partial > RESIDENT_SHARE * cache, partial, 0.0)
 
 
-def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float) -> Array:
-    """Share of what CTAs read of their rows a second time and more that comes from memory [1].
-
-    1 - min(1, stay cache / held)^2, [D, V]; 1 for a kernel whose rows are not described
-
-    held: rows of all CTAs that the chip holds at once, slots threads row_in_flight, at most the tensors [B]
-    slots: CTAs of `threads` that the chip holds at once, [D, V]
-    cache: size of the L2 [B], a float or [D, 1]
-    stay: share of it that the rows may fill and all be there when they are read again, `l2.rows_stay` [1]
-
-    Between two visits of a CTA to a value the others read and write as much as their rows hold. The more this is beyond what the
-    cache keeps, the fewer of the values that it has brought in live until they are read again, and the fewer of those wait in it.
-
-    >>> import numpy as np
-    >>> from types import SimpleNamespace as some
-    >>> one = some(row_in_flight=np.array([16.0, 0.0]), threads=256.0, b_bytes=np.array([3e9, 3e9]),
-    ...            row_reads=np.array([3.0, 0.0]))
-    >>> rows_again(one, np.array([640.0]), np.array([[4e6], [6e6], [40e6]]), 0.35).round(12).tolist()
-    [[0.714782461524, 1.0], [0.358260538429, 1.0], [0.0, 1.0]]
-    """
-    first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
-    held = np.minimum(slots * kernels.threads * kernels.row_in_flight, first)
-    kept = np.minimum(1.0, stay * cache / np.maximum(held, 1.0))
-    return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
-
-
 def bytes_read(
     kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0, retained: Array | float = 0.0
 ) -> Array:  # fmt: skip
@@ -232,8 +213,7 @@ def bytes_read(
     a (1 - retained) + fetched + spilled + again, [D, V]
 
     retained: share of a that the L2 still has from the run before, `still_there` of what a run touches [1], [D, V]
-    fetched: b evicted; of a kernel that reads its rows n times b / n (1 + (n - 1) `rows_again`)
-    one_pass: what the rows of such a kernel take once, b / n [B]
+    fetched: b evicted; of a kernel that reads its rows several times `rows_fetched`
     evicted: share of b that the L2 has no more, min(beyond, 1); all of it for a kernel timed alone (`round_bytes` is finite), of
              which `still_there` says what its last round left
     beyond: what b has more than half the L2, over that half. The op before has just written b: of a tensor of half the L2 it
@@ -241,7 +221,7 @@ def bytes_read(
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]
-    cache: size of the L2 [B], a float or [D, 1]; stay: see `rows_again`, for kernels that read rows again
+    cache: size of the L2 [B], a float or [D, 1]; stay: see `row_visits.rows_again`, for kernels that read rows again
 
     Each operand is read once, and again for each further patch of CTAs that run at the same time (`read_again`), unless it stays
     in the L2, as the keys of one head do while its queries pass.
@@ -260,9 +240,7 @@ def bytes_read(
     evicted = np.where(np.isinf(kernels.round_bytes), np.minimum(beyond, 1.0), 1.0)
     fetched = kernels.b_bytes * evicted
     if np.any(kernels.row_in_flight):
-        one_pass = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
-        visits = one_pass + (kernels.b_bytes - one_pass) * rows_again(kernels, slots, cache, stay)
-        fetched = np.where(kernels.row_in_flight > 0, np.where(one_pass > kept, visits, 0.0), fetched)
+        fetched = np.where(kernels.row_in_flight > 0, rows_fetched(kernels, slots, cache, kept, stay), fetched)
     once = kernels.a_bytes * (1.0 - retained) + fetched + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
     return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)

@@ -187,7 +187,7 @@ def _rows(v: KernelVariant) -> GridProgram:
     device = v.terms.device
     passes = max(1.0, v.of("row_reads"))
     size = v.of("b_bytes") / passes  # of all arrays that are read, once
-    values = v.of("c_bytes") * v.of("repeat") / v.of("operand_a")
+    values = v.of("row_count") * v.of("row") or v.of("c_bytes") * v.of("repeat") / v.of("operand_a")
     count = max(1, round(values / v.of("row")))
     arrays = max(1, round(size * v.of("repeat") / (values * v.of("operand_a"))))
     cache = v.at(device.l2.size)

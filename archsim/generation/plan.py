@@ -22,7 +22,8 @@ from archsim.node.node import Node
 from archsim.node.spec import find as find_node
 from archsim.node.spec import names as node_names
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import Passes, Stack
+from archsim.stack.passes import Passes
+from archsim.stack.stack import Stack
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.huggingface.model import TransformerModel
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from math import prod
 
 from archsim.lower.columns import GpuColumns
-from archsim.lower.context import Context, element_wise, plan, quantised
+from archsim.lower.context import Context, element_wise, plan
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
+from archsim.lower.rounding import quantised
 from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention, LatentAttention
 from archsim.trace.trace import BoundOp
 
@@ -27,7 +28,8 @@ def attention(op: BoundOp, context: Context) -> Plan:
     assert isinstance(kind, Attention)
     queries, keys, _ = kind.parts(op.input_shapes)
     new = 2.0 * prod((keys[0], min(queries[1], keys[1]), keys[2]))
-    kernels = [*quantised(context, prod(queries) + new, "quantise_attention"), _fused(op, context, kind)]
+    rows = (prod(queries) + new) / queries[-1]
+    kernels = [*quantised(context, rows, queries[-1], "quantise_attention"), _fused(op, context, kind)]
     return _fused_plan(op, context, kernels, new, _over_cache(queries[1], keys[1]))
 
 

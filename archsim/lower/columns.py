@@ -76,9 +76,11 @@ class GpuColumns(Generic[T]):
     checked: T = column(0, "1", "values of windows whose bounds are checked for every value")
     unrolled: T = column(0, "1", "values of windows that an unrolled loop goes through")
     row: T = column(0, "1", "values whose sum a CTA needs before it writes them, of a channel or a row; 0: it needs none")
+    row_count: T = column(0, "1", "rows of one launch of which CTAs need such a sum")
     row_piece: T = column(0, "1", "values of a row that lie side by side")
     row_reads: T = column(0, "1", "how often a kernel reads a row of its input")
     row_in_flight: T = column(0, "B", "of a row, for each thread of a CTA that reads it again; 0: that is from memory")
+    updates: T = column(0, "1", "atomic updates of one address, which the L2 does one after the other")
     serial: T = column(0, "1", "values that one thread reads one after the other; 0: threads share a row")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 

@@ -9,7 +9,8 @@ from math import prod
 from archsim.calibration.constants import FULL
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.stack.stack import Passes, Stack
+from archsim.stack.passes import Passes
+from archsim.stack.stack import Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
 
@@ -167,18 +168,3 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     nested = context.stack.nested_calls.get(op.kind.op, 0) if host_ops is None else 0
     return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls,
                 nested=nested, stalls=context.stack.stalls.get(op.kind.op, {}).get(op.phase, 0.0))  # fmt: skip
-
-
-def quantised(context: Context, values: float, how: str = "quantise") -> tuple[Kernel, ...]:
-    """The kernels that round `values` activations to one byte before a product on tensor cores, where the stack keeps them wider.
-
-    `how` is the row of `passes` that says what they move; without that row the values are taken to be in one byte already.
-    """
-    if context.element > 1 or not context.tensor or how not in context.stack.passes:
-        return ()
-    rows = context.passes(how, "forward")
-    reads, writes = rows.inputs * values * context.result, rows.outputs * values * context.element
-    return (
-        element_wise("quantise", Role.QUANTISE, reads / rows.launches, writes / rows.launches, flop=values / rows.launches,
-                     element=context.vector, repeat=rows.launches),
-    )  # fmt: skip

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from archsim.lower.context import Context, element_wise, quantised, single
+from archsim.lower.context import Context, element_wise, single
 from archsim.lower.gemm import narrowed, product, weights_menu
 from archsim.lower.kernel import Kernel, Plan
 from archsim.lower.role import Role
+from archsim.lower.rounding import quantised
 from archsim.trace.kinds.experts import Experts
 from archsim.trace.trace import BoundOp
 
@@ -47,5 +48,6 @@ def experts(op: BoundOp, context: Context) -> Plan:
 
     up, down = grouped(wide, features), grouped(features, kind.hidden)
     rounding = "quantise_experts"
-    narrow, again = quantised(context, float(prod(tokens)), rounding), quantised(context, rows * kind.hidden, rounding)
+    narrow = quantised(context, float(prod(tokens[:-1])), tokens[-1], rounding)
+    again = quantised(context, rows, kind.hidden, rounding)
     return single("grouped", op, context, chosen, *narrow, up, gated, *again, down, summed)

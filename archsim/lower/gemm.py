@@ -6,9 +6,10 @@ from dataclasses import replace
 from math import ceil, prod
 
 from archsim.lower.columns import GpuColumns
-from archsim.lower.context import Context, element_wise, plan, quantised, single
+from archsim.lower.context import Context, element_wise, plan, single
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
+from archsim.lower.rounding import quantised
 from archsim.trace.trace import BoundOp
 
 VECTOR = 16  # bytes of the widest load; rows that are no multiple of it are loaded in narrower ones
@@ -77,7 +78,7 @@ def linear(op: BoundOp, context: Context) -> Plan:
     each = rows / blocks if block else n
     main = narrowed(product(context, m, each, k, menu=weights_menu(context), family=family, transposed=transposed, repeat=blocks),
                     context)  # fmt: skip
-    kernels = [*quantised(context, rows * inner), main]
+    kernels = [*quantised(context, rows, inner), main]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
         kernels += ones_product(op, context, channels=features, values=rows)
@@ -137,6 +138,6 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     count = prod(op.shape[:-2])
     k = prod(op.input_shapes[0]) / (n * count)
     sizes = {"backward_data": (k, n, m), "backward_filter": (m, k, n)}.get(op.phase, (m, n, k))
-    narrow = quantised(context, prod(op.input_shapes[0]), "quantise_batched")
+    narrow = quantised(context, prod(op.input_shapes[0][:-1]), op.input_shapes[0][-1], "quantise_batched")
     batched = product(context, *sizes, count=count, menu="gemm_batched", suffix="_batched")
     return single("gemm", op, context, *narrow, batched)

@@ -34,7 +34,7 @@ class Kernel(Columns[float]):
 
     `name` is for people. `efficiency` names the constant of its family. `values` are those that a loop of a CPU works through in
     one launch, where they are not its `items`. The inner loop of one that is `whole` is never split.
-    `cpu` is there once a CPU's software has taken the kernel over.
+    `cta` says what a CTA of an element-wise kernel occupies. `cpu` is there once a CPU's software has taken the kernel over.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Kernel(Columns[float]):
     values: float = 0
     whole: bool = False
     gpu: GpuColumns[float] = GpuColumns()
+    cta: TileColumns[float] = TileColumns()
     cpu: CpuColumns[float] | None = None
 
 
@@ -147,7 +148,7 @@ def pack_gpu(plans: Sequence[Plan], menus: Mapping[str, Menu]) -> GpuKernels:
     """The columns of `plans`: a variant for each tile and split that the kernel's menu offers. Every plan needs an option, every
     option a kernel."""
     kernels = _kernels(plans)
-    chosen = [_variants(menus[kernel.menu], kernel) if kernel.menu else (ELEMENT_WISE,) for kernel in kernels]
+    chosen = [_variants(menus[kernel.menu], kernel) if kernel.menu else (kernel.cta,) for kernel in kernels]
     tiles = np.array([_TILE(variant) for variants in chosen for variant in variants], dtype=float).T
     counts = np.array([len(variants) for variants in chosen], dtype=np.intp)
     tiled = dict(zip(columns_of(TileColumns), tiles, strict=True))
@@ -197,14 +198,12 @@ def _packed(plans: Sequence[Plan], kernels: tuple[Kernel, ...], counts: Index, o
     }
 
 
-ELEMENT_WISE: TileColumns[float] = TileColumns()  # an element-wise kernel has threads and registers, but no tile
-
-
 def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
     """The tiles and splits that the library considers for a product of this size; all that it has where it considers none."""
     tiles: Sequence[Tile] = [
         tile for tile in menu.tiles
         if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
+        and tile.least_k <= kernel.k <= tile.most_k
     ] or menu.tiles  # fmt: skip
     if kernel.gpu.exps:
         tiles = _whole_heads(tiles, kernel.n)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import key
+from archsim.stack.passes import Passes
 from archsim.stack.reader import SampleReader
 from archsim.stack.serving import ServingEngine
 
@@ -31,7 +32,7 @@ CONV_PHASES = ("forward", "backward_data", "backward_filter")
 class Tile:
     """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
 
-    The library takes it for results of at least `least_m` x `least_n` and at most `most_m` x `most_n`.
+    The library takes it for results of `least_m` x `least_n` to `most_m` x `most_n`, of `least_k` to `most_k` terms.
     """
 
     m: int = key("rows of the result that a CTA computes", low=1)
@@ -42,8 +43,10 @@ class Tile:
     shared: int = key("shared memory of a CTA [B]", low=0)
     least_m: int = key("fewest rows of a result that it is taken for", low=1, default=1)
     least_n: int = key("fewest columns of a result that it is taken for", low=1, default=1)
+    least_k: int = key("fewest terms of a result that it is taken for", low=1, default=1)
     most_m: float = key("most rows of a result that it is taken for", low=1, default=inf)
     most_n: float = key("most columns of a result that it is taken for", low=1, default=inf)
+    most_k: float = key("most terms of a result that it is taken for", low=1, default=inf)
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
     score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
@@ -69,19 +72,6 @@ class Menu:
         "tiles of each product of a batch, however many these are, of which it has at least so many, or as many as it can", low=1,
         default=1,
     )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passes:
-    """How often an element-wise or two-pass op touches memory, in units of the size of its input and of its output."""
-
-    inputs: float = key("times that a tensor of the input's size is read or written", low=0)
-    outputs: float = key("times that a tensor of the output's size is read or written", low=0)
-    launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
-    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
-    row_threads: int = key(
-        "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

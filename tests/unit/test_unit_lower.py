@@ -15,7 +15,8 @@ from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import AttentionChoice, Menu, Passes, Stack, Tile
+from archsim.stack.passes import Passes
+from archsim.stack.stack import AttentionChoice, Menu, Stack, Tile
 from archsim.trace import BoundTrace, load, loads, task_trace
 
 from ..each import each

@@ -14,7 +14,8 @@ from archsim.evidence.kernel_ops import forward
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import LOOP, Passes, Stack
+from archsim.stack.passes import Passes
+from archsim.stack.stack import LOOP, Stack
 from archsim.trace import BoundTrace, load, task_trace
 from archsim.trace.op import Matmul
 

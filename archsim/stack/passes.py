@@ -1,0 +1,23 @@
+"""How a stack runs its element-wise ops: what each moves, and how CTAs share the rows of those that sum them up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from archsim.stack.key import key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """How often an element-wise or two-pass op touches memory, in units of the size of its input and of its output."""
+
+    inputs: float = key("times that a tensor of the input's size is read or written", low=0)
+    outputs: float = key("times that a tensor of the output's size is read or written", low=0)
+    launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
+    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
+    row_threads: int = key(
+        "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
+    )
+    row_least: int = key("fewest threads of such a CTA, however short its row", low=1, default=1)
+    row_updates: int = key("kernels in which each such CTA ends with an atomic update of one address for all", low=0, default=0)
+    row_shared: float = key("shared memory of such a CTA, where it limits how many share an SM", unit="B", low=0, default=0.0)
