@@ -7,6 +7,8 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.lower.kernel import GpuKernels
 
+UNROLLED = 4  # loads of an array by a thread before the first use: how often nvcc unrolls a loop whose trips it does not know
+
 
 def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float) -> Array:
     """Share of what CTAs read of their rows a second time and more that comes from memory [1].

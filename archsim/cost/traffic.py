@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.cost.cost import Array
-from archsim.cost.row_visits import rows_fetched
+from archsim.cost.row_visits import UNROLLED, rows_fetched
 from archsim.device.device import Gpu
 from archsim.device.part import GpuL1
 from archsim.lower.kernel import GpuKernels, Index
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
 STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
-UNROLLED = 4.0  # loads of a thread before the first use in a loop over a row: how often nvcc unrolls loops of unknown length
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
 SHAPES = 128  # networks whose tiles are remembered: what no device changes is worked out once for all of them
 

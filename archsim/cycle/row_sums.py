@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
+from archsim.cost.row_visits import UNROLLED
 from archsim.cycle.machine import Machine
 from archsim.cycle.program import FP32, INT, SPECIAL, Assembler, Program, Source
 
 SET_UP = 6  # instructions that find the row and the thread's first place in it
-UNROLLED = 4  # loads of each array before the first use: how often nvcc unrolls a loop whose trips it does not know
 LOOPED = 16  # loads of a thread that stay in its registers; a longer row is read in loops
 MOST_THREADS = 512  # of a CTA for one row (cuDNN, bn_fw_tr_1C11; PyTorch, SoftMax_getBlockSize for rows of up to 4,096 values)
 SMALL = 128  # threads of a CTA whose warps have a row each (PyTorch, PersistentSoftmax.cuh)

@@ -23,8 +23,8 @@ STRUCTURE = {
     "cost/tpu.py": {"SUM_BYTES": "bytes", "OPERANDS": "share of a buffer", "EXP_OPERATIONS": "operations for an exponential",
                     "PREFETCHED": "exponent"},
     "cost/gpu.py": {"WORD": "bytes of a value"},
-    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "UNROLLED": "loads of a thread",
-                        "SHAPES": "entries of a cache"},
+    "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
+    "cost/row_visits.py": {"UNROLLED": "loads of a thread"},
     "cost/blocking.py": {
         "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
     },

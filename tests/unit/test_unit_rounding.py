@@ -110,7 +110,7 @@ def test_updates_of_one_address_come_one_after_the_other() -> None:
 
 
 @given(st.integers(1, 10**6), st.integers(16, 10**5))
-def test_more_rows_and_longer_ones_never_take_less(tokens: int, features: int) -> None:
+def test_more_rows_never_take_less(tokens: int, features: int) -> None:
     def time(rows: int, length: int) -> float:
         return waits(rounded("serving", tokens=rows, features=length)[0], card())
 
