@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import NETS
+from archsim.cli.vocabulary import ListOption
 
 if TYPE_CHECKING:
     from archsim.measure.run import MeasurementPlan, Open, Result
@@ -27,7 +28,10 @@ def _columns() -> Sequence[str]:
 
 
 @click.command("measure")
-@NETS
+@click.option("--net", cls=ListOption, type=Known("network", many=True), default=None,
+              help="Networks, or paths of their files, separated by commas.")  # fmt: skip
+@click.option("--cases", type=click.Path(), default=None, metavar="FILE",
+              help="Instead of --net: measure the networks or kernels that the rows of this file name.")  # fmt: skip
 @click.option("--batch", default="1", show_default=True, help="Samples per run, separated by commas.")
 @click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20), default=None,
               help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
@@ -36,6 +40,12 @@ def _columns() -> Sequence[str]:
 @click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
+@click.option("--stack", type=Known("stack"), default=None,
+              help="How torch runs: op by op, channels last, as a CUDA graph, or compiled. Default: op by op.")  # fmt: skip
+@click.option("--precision", default="fp32", show_default=True, type=click.Choice(["fp32", "tf32", "fp16", "bf16"]),
+              help="With --backend torch.")  # fmt: skip
+@click.option("--task", default="inference", show_default=True, type=click.Choice(["inference", "forward_backward"]),
+              help="With --backend torch.")  # fmt: skip
 @click.option("--hw", type=Known("device"), default=None, metavar="DEVICE",
               help="The device that the rows name; this computer if not given.")  # fmt: skip
 @click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
@@ -51,9 +61,9 @@ def _columns() -> Sequence[str]:
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def command(
-    net: str, batch: str, seq_len: int | None, bind: tuple[str, ...], threads: str | None, backend: str, device: str,
-    hw: str | None, rounds: int, seconds: float, per_op: bool, by_processor: bool, strict: bool, split: str,
-    out: OutputFile | None,
+    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: tuple[str, ...], threads: str | None, backend: str,
+    device: str, stack: str | None, precision: str, task: str, hw: str | None, rounds: int, seconds: float, per_op: bool,
+    by_processor: bool, strict: bool, split: str, out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Run networks on this computer, with random weights, and write their times as measurement rows.
 
@@ -66,6 +76,8 @@ def command(
       archsim measure --net alexnet,resnet_50 --out mine.csv
       archsim measure --net resnet_50 --batch 1,16 --threads 1,2 --per-op --out mine.csv
       archsim measure --net bert_base --seq-len 64 --out bert.csv
+      archsim measure --net resnet_50 --backend torch --device cuda --precision fp16 --stack pytorch-2-compile
+      archsim measure --cases rows.csv --out measured.csv
       archsim measure --net model.onnx --bind height=320 --bind width=320 --out mine.csv
       archsim validate --measurements mine.csv --by network
       archsim detect --probe --out host.toml
@@ -91,7 +103,13 @@ def command(
     )
     from archsim.trace.file import canonical
 
-    open_session, stack = opener(backend, device), stack_of(backend, device)
+    if (net is None) == (cases is None):
+        raise click.UsageError("give --net, or --cases with a file of rows")
+    if cases is not None:
+        return _measure_cases(cases, rounds, seconds, out)
+    assert net is not None
+    asked = stack or ""
+    open_session, stack = opener(backend, device, asked, precision, task), stack_of(backend, device, asked)
     networks, batches = tuple(dict.fromkeys(map(canonical, names(net)))), whole_numbers(batch, "--batch")
     if not networks:
         raise click.UsageError("--net names no network")
@@ -121,6 +139,29 @@ def command(
             _say(result.said)
     finally:
         _say(f"{writer.rows} row{'' if writer.rows == 1 else 's'}" + (f" in {out.path}" if out and writer.rows else ""))
+    if refused:
+        raise click.exceptions.Exit(EXIT["bound missed"])
+
+
+def _measure_cases(file: str, rounds: int, seconds: float, out: OutputFile | None) -> None:
+    """The rows of a file with the values that were measured here; those that could not be are left out and told."""
+    from archsim.cli.progress import Progress
+    from archsim.evidence.table import read_table
+    from archsim.measure.cases import added, measured_rows
+    from archsim.measure.rows import Writer
+
+    table = read_table(file)
+    columns = (*table.header, *(name for name in added(table) if name not in table.header))
+    place = out if out is None else replace(out, kind=table_with(lambda: columns, "file of measurements"))
+    writer, refused = Writer(place, sys.stdout, columns), 0
+    with Progress() as tell:
+        for result in measured_rows(table, rounds=rounds, seconds=seconds, tell=tell):
+            if result.refused:
+                refused += 1
+                _say(result.said)
+            else:
+                writer.write([result.cells])
+    _say(f"{writer.rows} of {len(table.rows)} rows measured" + (f", in {out.path}" if out and writer.rows else ""))
     if refused:
         raise click.exceptions.Exit(EXIT["bound missed"])
 

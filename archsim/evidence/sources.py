@@ -175,7 +175,8 @@ class Protocol(Form):
 
     def dispatch(self, software: str, dtype: str) -> float:
         """Whether the host CPU's time for a call was timed with a kernel (1), or a graph was replayed (0)."""
-        return float(software.startswith(EAGER) or self.ahead(software, dtype))
+        replayed = any(key.startswith(software.partition("/")[0]) for key in self.graph_calls)
+        return float((software.startswith(EAGER) and not replayed) or self.ahead(software, dtype))
 
     def ahead(self, software: str, dtype: str) -> bool:
         """Whether the host issued calls without waiting for those before."""

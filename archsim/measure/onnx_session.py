@@ -34,6 +34,7 @@ class OnnxSession:
 
     stack = STACK
     host = "cpu"
+    precision, task = "fp32", "inference"
 
     def __init__(self, trace: BoundTrace, threads: int) -> None:
         self._ort = runtime()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TextIO
 
@@ -32,6 +32,8 @@ class Cell:
     threads: int
     stack: str
     software: str
+    precision: str = "fp32"
+    task: str = "inference"
     spec: Spec
     shipped: bool
     split: str
@@ -63,10 +65,10 @@ def op_rows(cell: Cell, times: Mapping[tuple[str, ...], float]) -> list[dict[str
 
 def _row(cell: Cell, source: str, metric: str, value: float) -> dict[str, str]:
     return {
-        "source": source, "network": cell.network, "hardware": cell.spec.identity.id, "stack": cell.stack, "task": "inference",
+        "source": source, "network": cell.network, "hardware": cell.spec.identity.id, "stack": cell.stack, "task": cell.task,
         "batch": str(cell.batch), "seq_len": "" if cell.seq_len is None else str(cell.seq_len),
         "bind": " ".join(f"{name}={size}" for name, size in cell.sizes),
-        "precision": "fp32", "threads": "" if cell.spec.kind == "gpu" else str(cell.threads),
+        "precision": cell.precision, "threads": "" if cell.spec.kind == "gpu" else str(cell.threads),
         "devices": "1", "metric": metric, "value": _figure(value), "split": cell.split,
         "spec_hash": "" if cell.shipped else cell.spec.digest, "software": cell.software,
     }  # fmt: skip
@@ -82,18 +84,18 @@ class Writer:
     The file is created, or replaced, with the first rows, and then again with all rows so far.
     """
 
-    def __init__(self, file: OutputFile | None, output: TextIO) -> None:
+    def __init__(self, file: OutputFile | None, output: TextIO, columns: Sequence[str] = COLUMNS) -> None:
         if file is not None:
             file.check()
-        self._file, self._output, self._text = file, output, io.StringIO()
+        self._file, self._output, self._text, self._columns = file, output, io.StringIO(), columns
         self.rows = 0
 
-    def write(self, rows: list[dict[str, str]]) -> None:
+    def write(self, rows: Sequence[Mapping[str, str]]) -> None:
         """Write complete rows and sync them to the disk."""
         if not rows:
             return
         begin = self._text.tell()
-        writer = csv.DictWriter(self._text, COLUMNS, restval="", lineterminator="\n")
+        writer = csv.DictWriter(self._text, self._columns, restval="", lineterminator="\n")
         if begin == 0:
             writer.writeheader()
         writer.writerows(rows)

@@ -62,16 +62,18 @@ class Result:
     refused: bool = False
 
 
-def opener(backend: str, device: str) -> Open:
+def opener(backend: str, device: str, stack: str = "", precision: str = "fp32", task: str = "inference") -> Open:
     """The function that prepares a network to run; Unsupported or MissingExtra where the backend cannot run here."""
     if backend not in BACKENDS:
         raise UnknownName("backend", backend, BACKENDS, hint=f"one of {', '.join(BACKENDS)}")
     if backend == "torch":
         from archsim.measure.torch_session import session_class
 
-        return session_class(device)
+        return session_class(device, stack, precision, task)
     if device != "cpu":
         raise Unsupported("--device cuda needs --backend torch: onnxruntime is run on the processor only")
+    if stack or precision != "fp32" or task != "inference":
+        raise Unsupported("--stack, --precision and --task need --backend torch: onnxruntime runs inference in fp32")
     from archsim.measure.onnx_session import OnnxSession, runtime
 
     runtime()
@@ -94,11 +96,11 @@ def device_of(hw: str | None, device: str) -> str:
     return kin.identity.id
 
 
-def stack_of(backend: str, device: str) -> str:
+def stack_of(backend: str, device: str, stack: str = "") -> str:
     """The stack that models a backend on a device."""
     from archsim.measure import onnx_session, torch_session
 
-    return torch_session.STACKS[device] if backend == "torch" else onnx_session.STACK
+    return (stack or torch_session.default_stack(device)) if backend == "torch" else onnx_session.STACK
 
 
 def check(plan: MeasurementPlan, kind: str = "cpu") -> None:
@@ -139,7 +141,8 @@ def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text:
                 try:
                     session = open_session(trace, threads)
                     cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
-                                spec=spec, shipped=shipped, split=plan.split, seq_len=plan.seq_len, sizes=plan.sizes)  # fmt: skip
+                                precision=session.precision, task=session.task, spec=spec, shipped=shipped, split=plan.split,
+                                seq_len=plan.seq_len, sizes=plan.sizes)  # fmt: skip
                     yield _measured(plan, cell, session, label, tell)
                 except (Unsupported, MemoryError, RuntimeError) as error:  # runtimes raise the last
                     why = (str(error).splitlines() or ["not enough memory"])[0][:200]

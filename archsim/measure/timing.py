@@ -25,6 +25,8 @@ class Session(Protocol):
     host: str
     software: str
     threads: int
+    precision: str
+    task: str
 
     def timed(self, times: int) -> float:
         """Wall time of `times` runs [s]."""

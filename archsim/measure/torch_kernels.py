@@ -1,0 +1,123 @@
+"""Single kernels in PyTorch on a CUDA GPU: recorded as a graph of many calls, replayed, and named by the profiler."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from archsim.measure.torch_calls import CALLS, constants_of, shapes_of
+from archsim.measure.torch_session import DTYPES, TorchMode
+from archsim.trace.trace import BoundOp
+
+CALLS_OF_GRAPH = 20
+LEAST_ROUNDS, LEAST_TIMED_S = 5, 0.01  # rounds and time over which a median is taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """One kernel as the profiler saw it: its name, blocks and threads along each direction, and what a thread occupies."""
+
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    registers: int
+    shared_B: int
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelReading:
+    """Time of one call in a replayed graph [s], its quartiles, and the kernels of one call."""
+
+    time_s: float
+    low_s: float
+    high_s: float
+    launches: tuple[Launch, ...]
+
+
+class KernelBench:
+    """Times ops alone, with operands that the call before left in the caches."""
+
+    def __init__(self, torch: Any, mode: TorchMode, precision: str) -> None:
+        self._torch, self._mode = torch, mode
+        self._dtype = getattr(torch, DTYPES[precision])
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+        torch.manual_seed(0)
+
+    def measure(self, op: BoundOp) -> KernelReading:
+        """Median time of one call; Unsupported and RuntimeError are those of PyTorch."""
+        torch = self._torch
+        call = self._call(op)
+        with torch.inference_mode():
+            replay = self._recorded(call)
+            rounds: list[float] = []
+            while len(rounds) < LEAST_ROUNDS or sum(rounds) < LEAST_TIMED_S:
+                first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                first.record()
+                replay()
+                last.record()
+                last.synchronize()
+                rounds.append(float(first.elapsed_time(last)) * 1e-3)
+            times = sorted(seconds / CALLS_OF_GRAPH for seconds in rounds[1:])
+            with profiled(torch) as seen:
+                call()
+                torch.cuda.synchronize()
+        quarter = len(times) // 4
+        return KernelReading(time_s=median(times), low_s=times[quarter], high_s=times[-1 - quarter], launches=tuple(seen))
+
+    def _call(self, op: BoundOp) -> Callable[[], Any]:
+        inputs = [self._tensor(shape) for shape in op.input_shapes]
+        weights = [self._tensor(shape) for shape in shapes_of(op)]
+        weights += [values.to("cuda") for values in constants_of(self._torch, op)]
+        return lambda: CALLS[op.kind.op](self._torch, op, inputs, weights)
+
+    def _tensor(self, shape: Sequence[int]) -> Any:
+        made = self._torch.randn(tuple(shape), device="cuda", dtype=self._dtype)
+        if self._mode.channels_last and made.dim() == 4:
+            made = made.contiguous(memory_format=self._torch.channels_last)
+        return made
+
+    def _recorded(self, call: Callable[[], Any]) -> Callable[[], None]:
+        torch = self._torch
+        aside = torch.cuda.Stream()
+        aside.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(aside):  # libraries choose and allocate before the record
+            for _ in range(3):
+                call()
+        torch.cuda.current_stream().wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(CALLS_OF_GRAPH):
+                call()
+
+        def replay() -> None:
+            graph.replay()
+
+        replay()
+        return replay
+
+
+@contextmanager
+def profiled(torch: Any) -> Iterator[list[Launch]]:
+    """The kernels that run within the block, in the order of their start, there after the block."""
+    seen: list[Launch] = []
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+        yield seen
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "trace.json"
+        profile.export_chrome_trace(str(file))
+        seen += launches_of(json.loads(file.read_text(encoding="utf-8"))["traceEvents"])
+
+
+def launches_of(events: Sequence[Mapping[str, Any]]) -> list[Launch]:
+    """The kernels among the events of a Chrome trace of PyTorch, whose times are in microseconds."""
+    kernels = sorted((e for e in events if e.get("cat") == "kernel"), key=lambda e: float(e["ts"]))
+    return [Launch(name=str(e["name"]), grid=tuple(e["args"]["grid"]), block=tuple(e["args"]["block"]),
+                   registers=int(e["args"].get("registers per thread", 0)), shared_B=int(e["args"].get("shared memory", 0)),
+                   time_s=float(e["dur"]) * 1e-6) for e in kernels]  # fmt: skip
