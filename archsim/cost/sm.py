@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.occupancy import warps_of
+from archsim.cost.occupancy import WARP, warps_of
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
 STAGES = 4.0  # of the pipeline of a kernel for tensor cores; CUTLASS has 3 to 5. A choice, not a fit.
+WIDEST = 16.0  # bytes of the widest load of a lane
 MMA_SIDE = 8  # least rows or columns of an instruction of tensor cores, m16n8k16 (PTX ISA, mma)
 
 
@@ -110,7 +111,8 @@ def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:
     """CTAs whose work fills the prologue of one of them: all that an SM holds, none over cached keys.
 
-    resident; 1 around a softmax where m < k; min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
+    resident, or all that follow on its SM, ctas / SMs, where it goes from tile to tile; 1 around a softmax where m < k;
+    min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
 
     ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]; m, k: rows of queries and keys of a head
 
@@ -120,13 +122,15 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.ones(3), tile_m=np.array([1.0, 64.0, 64.0]), m=np.array([1.0, 8.0, 512.0]), k=512.0)
+    >>> kernel = some(exps=np.ones(3), tile_m=np.array([1.0, 64.0, 64.0]), m=np.array([1.0, 8.0, 512.0]), k=512.0,
+    ...               persistent=np.zeros(3))
     >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0]), np.array([8.0])).tolist()
     [2.0, 1.0, 8.0]
     """
     lone = np.minimum(resident, np.ceil(ctas / device.sm.count))
     over_cache = np.where(kernels.m < kernels.k, 1.0, resident)
-    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, over_cache), resident)
+    following = np.where(kernels.persistent > 0, np.maximum(resident, ctas / device.sm.count), resident)
+    return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, over_cache), following)
 
 
 def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration) -> Array:
@@ -272,19 +276,45 @@ def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) ->
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 
 
-def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
-    """Issue slots in which an element-wise kernel goes through its windows.
+def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Calibration) -> Array:
+    """Clocks in which a CTA loads its tiles beyond what wide loads take, where rows begin at no multiple of 16 B [clk].
 
-    checked c_checked + unrolled c_unrolled, [V]
+    c (tile_m + tile_n) depth (element / load - element / 16) / lanes, [D, V]
+
+    element: size of an operand's value [B]; load: what a lane loads at once [B], both [V]
+    depth: inner steps of one CTA, in units of k, [V]
+    lanes: issue slots of an SM in a clock, schedulers x threads of a warp [1/clk]
+    c: issue slots of one load, with its address, its test and its store to shared memory, `gemm.narrow_slots` [1]
+
+    Bulk copies (TMA) and asynchronous ones of 16 B need whole multiples; without them each lane moves its values by itself.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(tile_m=128.0, tile_n=128.0, operand_a=2.0, load=np.array([2.0, 4.0, 16.0]))
+    >>> gpu = some(sm=some(schedulers=4.0, warp=32.0))
+    >>> narrow_loads(kernel, gpu, 64.0, {"gemm.narrow_slots": 40.0}).tolist()
+    [4480.0, 1920.0, 0.0]
+    """
+    loads = (kernels.tile_m + kernels.tile_n) * depth * (kernels.operand_a / kernels.load - kernels.operand_a / WIDEST)
+    lanes = device.sm.schedulers * (WARP if device.sm.warp is None else device.sm.warp)
+    return np.asarray(constants["gemm.narrow_slots"] * loads / lanes)
+
+
+def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
+    """Issue slots of an element-wise kernel beyond its arithmetic: of windows, and of values and rows that the stack counts.
+
+    checked c_checked + unrolled c_unrolled + slots, [V]
 
     checked, unrolled: values of windows, by the loop of the library's kernel (`window_loop` of the stack) [1], [V]
     c: instructions for each, `window.checked_slots` and `window.unrolled_slots` [1]
+    slots: those that the stack counts for a value and a row, as of a softmax [1], [V]
 
     >>> from types import SimpleNamespace as kernels
-    >>> window_slots(kernels(checked=9.0, unrolled=0.0), {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0})
+    >>> window_slots(kernels(checked=9.0, unrolled=0.0, slots=0.0), {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0})
     396.0
     """
-    return kernels.checked * constants["window.checked_slots"] + kernels.unrolled * constants["window.unrolled_slots"]
+    windows = kernels.checked * constants["window.checked_slots"] + kernels.unrolled * constants["window.unrolled_slots"]
+    return np.asarray(windows + kernels.slots)
 
 
 def cta_work(
@@ -293,13 +323,14 @@ def cta_work(
 ) -> Array:  # fmt: skip
     """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
-    products + lost rate + softmax for a product; max(flop / 2, slots) / ctas for an element-wise kernel, [D, V]
+    products + (lost + narrow) rate + softmax for a product; max(flop / 2, slots) / ctas for an element-wise kernel, [D, V]
 
     lost: clocks in which its SM multiplies nothing [clk]
     slots: issue slots of an element-wise kernel that goes through windows, `window_slots`
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
     depth: inner steps of one CTA, in units of k, [V]
     served: clocks in which its TLB serves misses one by one [clk]
+    narrow: clocks in which it loads values that lie at no multiple of 16 B, `narrow_loads` [clk]
     ctas: of one launch, [V]; resident: CTAs that share an SM, [D, V]
     beside: CTAs whose work fills the prologue of this one, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
@@ -311,17 +342,18 @@ def cta_work(
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0,
+    >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0, slots=0.0, load=16.0, operand_a=4.0,
     ...               tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
     ...               row_bytes=0.0, exps=np.zeros(1))
-    >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
-    >>> gpu = some(l1=some(tlb_busy=None))
+    >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "gemm.narrow_slots": 40.0}
+    >>> gpu = some(l1=some(tlb_busy=None), sm=some(schedulers=4.0, warp=32.0))
     >>> cta_work(kernel, gpu, 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
     5000.0
     """
     served = traffic.translated(kernels, device.l1, depth, resident)
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
-    products = tile_macs(kernels, depth) + lost * rate + softmax_work(kernels, device, depth, rate)
+    narrow = narrow_loads(kernels, device, depth, constants)
+    products = tile_macs(kernels, depth) + (lost + narrow) * rate + softmax_work(kernels, device, depth, rate)
     return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)) / ctas)
 
 
@@ -343,7 +375,7 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
     >>> one = np.ones(1)
     >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one, work=one,
     ...               tile_m=64 * one, tile_n=64 * one, score_slots=4 * one, tested=0 * one, widened=0 * one,
-    ...               checked=0 * one, unrolled=0 * one)
+    ...               checked=0 * one, unrolled=0 * one, slots=0 * one)
     >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "energy.zeros": 0.5}
     >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, 10.0, of).values()]
     [1114400.0, 0.0, 0.0, 15.0]

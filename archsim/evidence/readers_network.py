@@ -73,7 +73,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
             threads=found.threads or None if found.spec.kind == "cpu" else None,
             clock=_clock(cells, script), group=group, dispatch=float(not alone), host_cpu=host, file=file,
-            replayed=found.stack.graphs and script.replays(cells.get("source_ref", "")), system=system,
+            replayed=found.stack.graphs and (found.stack.replays or script.replays(cells.get("source_ref", ""))), system=system,
             limit=_limit(cells, found.spec, system),
         )
     ]  # fmt: skip

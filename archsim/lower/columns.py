@@ -75,6 +75,8 @@ class GpuColumns(Generic[T]):
     cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")
     checked: T = column(0, "1", "values of windows whose bounds are checked for every value")
     unrolled: T = column(0, "1", "values of windows that an unrolled loop goes through")
+    slots: T = column(0, "1", "issue slots of a lane that an element-wise kernel takes for all its values and rows")
+    load: T = column(16, "B", "what a lane loads of an operand at once; less where rows begin at no multiple of 16 B")
     row: T = column(0, "1", "values whose sum a CTA needs before it writes them, of a channel or a row; 0: it needs none")
     row_count: T = column(0, "1", "rows of one launch of which CTAs need such a sum")
     row_piece: T = column(0, "1", "values of a row that lie side by side")
@@ -106,6 +108,7 @@ class TileColumns(Generic[T]):
     cluster: T = column(1, "1", "CTAs that load the longer side of their tiles together")
     score_slots: T = column(4, "1", "issue slots of a lane for each score of a softmax between two products")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
+    persistent: T = column(0, "1", "1 where a CTA goes on with the next tile, whose loads are under way when it ends one")
     chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
 
 

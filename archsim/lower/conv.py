@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import ceil
 
 from archsim.base.errors import InputError, Unsupported, nearest
 from archsim.lower.context import Context, element_wise, plan
@@ -19,6 +20,7 @@ from archsim.lower.conv_products import (
     im2col_batch,
     implicit_gemm,
     perfect,
+    pixel_gemm,
     plain_gemm,
     scatter_gemm,
 )
@@ -38,6 +40,7 @@ from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
+BLOCK = 32  # channels, pixels or taps of a block that a copy between layouts transposes
 PACK = 4  # channels of fp32 that fill a SIMD register of 128 bit; those of an image do not
 
 
@@ -56,6 +59,7 @@ class Algorithm:
 
 ALGORITHMS = {
     "implicit_gemm": Algorithm(option=implicit_gemm),
+    "pixel_gemm": Algorithm(option=pixel_gemm, copied=False),
     "plain_gemm": Algorithm(option=plain_gemm, copied=False),
     "scatter_gemm": Algorithm(option=scatter_gemm),
     "im2col": Algorithm(option=im2col, limited=False),
@@ -81,7 +85,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     Raises InputError for an algorithm of the stack that does not exist, Unsupported where none can run the layer.
     """
     layer, rules = layer_of(op, context.element), context.stack.conv
-    before = (*_layout_copies(layer, context), *_images_before(op, layer, context))
+    copied, back = _layout_copies(layer, context)
+    before = (*copied, *_images_before(op, layer, context))
     after = (*_bias(op, context), *_barrier(layer, context))
     few = rules.few_channels if layer.groups == 1 and layer.ci < PACK else ""
     options = []
@@ -95,7 +100,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
         if option is not None and layer.element == 1 and context.stack.wide_values:
             option = _widened(option, context.stack.wide_values)
         if option is not None and (option.workspace <= rules.workspace_limit or not algorithm.limited):
-            options.append(replace(option, kernels=(*(before if algorithm.copied else ()), *option.kernels, *after)))
+            around = (before, (*back, *after)) if algorithm.copied else ((), after)
+            options.append(replace(option, kernels=(*around[0], *option.kernels, *around[1])))
     if not options:
         raise Unsupported(f"stack {context.stack.id} has no algorithm for {op.name} ({op.phase})")
     return plan(op, context, *options)
@@ -107,24 +113,43 @@ def conv_transpose2d(op: BoundOp, context: Context) -> Plan:
     return replace(made, options=tuple([replace(option, kernels=(*option.kernels, *after)) for option in made.options]))
 
 
-def _layout_copies(layer: Layer, context: Context) -> tuple[Kernel, ...]:
-    """Copies between the layouts of framework and library, as `conv.layout_copies` of the stack says.
+def _layout_copies(layer: Layer, context: Context) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:
+    """Copies between the layouts of framework and library, before and after, as `conv.layout_copies` of the stack says.
 
     `tensor`: kernels for tensor cores read channels last and write either layout, so what they read is copied; a filter gradient
-    writes sums in fp32, which another pass rounds to halves. `all`: images are copied before and after; a 1 x 1 convolution with
-    stride 1 is one product in either layout and needs none. `blocked`: the library works on blocks of channels, and both
-    operands and the result are copied.
+    writes sums in fp32, which another pass rounds to halves. `around`: both operands and the result are copied. `all`: images are
+    copied before and after; a 1 x 1 convolution with stride 1 is one product in either layout and needs none. `blocked`: the
+    library works on blocks of channels, and both operands and the result are copied. Filters of one tap lie alike in all layouts
+    with whole channels.
     """
     rule = context.stack.conv.layout_copies
     plain = layer.taps == 1 and layer.sh == layer.sw == 1
-    if rule == "none" or (rule == "tensor" and not context.tensor) or (rule == "all" and plain):
-        return ()
+    on_lanes = rule in ("tensor", "around") and not context.tensor
+    if rule == "none" or on_lanes or (rule == "all" and plain):
+        return (), ()
     first, second, result = layer.operands
     gradient = layer.phase != "forward"
     filtering = layer.phase == "backward_filter"
-    read = [first, second] if rule == "blocked" or filtering or (rule == "tensor" and gradient) else [second]
+    around = rule == "around"
+    filters = layer.taps > 1 if around else rule == "blocked"
+    read = [first, second] if filtering or filters or (rule == "tensor" and gradient) else [second]
     written = [result] if rule == "blocked" or (rule == "all" and not filtering) or (rule == "tensor" and filtering) else []
-    return tuple([element_wise("transpose", Role.LAYOUT, size, size, element=layer.element) for size in (*read, *written)])
+    if around:
+        written = [result] if not filtering or filters else []
+    before = [_copy(size, layer, context, around and size == layer.filter_bytes) for size in read]
+    after = [_copy(size, layer, context, around and filtering) for size in written]
+    return (*before, *(() if around else after)), tuple(after) if around else ()
+
+
+def _copy(size: float, layer: Layer, context: Context, filters: bool) -> Kernel:
+    """A copy of a tensor from one layout to the other, in blocks of 32 channels by 32 pixels, or taps of which there are fewer.
+
+    Through the L2 passes what whole blocks would: 2 size ceil(taps / 32) 32 / taps        (nchwToNhwcKernel; grids in profiles)
+    """
+    copy = element_wise("transpose", Role.LAYOUT, size, size, element=layer.element)
+    if not filters:
+        return copy
+    return replace(copy, gpu=replace(copy.gpu, cache_bytes=2.0 * size * ceil(layer.taps / BLOCK) * BLOCK / layer.taps))
 
 
 def _images_before(op: BoundOp, layer: Layer, context: Context) -> tuple[Kernel, ...]:

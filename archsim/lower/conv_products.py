@@ -10,6 +10,7 @@ from math import ceil
 
 from archsim.lower.columns import GpuColumns
 from archsim.lower.context import HALF, Context, element_wise
+from archsim.lower.gemm import VECTOR, product
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
 from archsim.lower.role import Role
@@ -57,6 +58,29 @@ def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None
     option = implicit_gemm(layer, replace(context, tensor=False), efficiency)
     kernels = [replace(k, name="plain_gemm", gpu=GpuColumns(plain=1)) if k.menu else k for k in option.kernels]
     return Option(algorithm="plain_gemm", kernels=tuple(kernels))
+
+
+def pixel_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """A convolution with 1 x 1 filters at stride 1 as products of the BLAS, in the framework's layout: no copies.
+
+        channels last     one product        m = co       n = batch h w    k = ci
+        channels first    one for an image   m = h w      n = co           k = ci        count = batch
+
+    None where the rows of an operand begin at no multiple of 16 B, which such kernels need.
+    """
+    if layer.phase != "forward" or layer.groups > 1 or layer.taps > 1 or layer.sh * layer.sw > 1:
+        return None
+    if (layer.h, layer.w) != (layer.ho, layer.wo) or not context.tensor or layer.element < HALF:
+        return None
+    first = context.stack.conv.layout_copies != "none"
+    pixels = layer.h * layer.w
+    m, n, count = (pixels, layer.co, layer.batch) if first else (layer.co, layer.batch * pixels, 1)
+    if any(size * layer.element % VECTOR for size in ((pixels, layer.ci) if first else (layer.ci, layer.co))):
+        return None
+    kernel = product(context, m, n, layer.ci, count=count, menu="gemm_batched" if first else "gemm")
+    if first:  # the filters are B, read for every image, and the images A, which the op before has just written
+        kernel = replace(kernel, a_bytes=layer.filter_bytes, b_bytes=layer.input_bytes)
+    return Option(algorithm="pixel_gemm", kernels=(replace(kernel, name="pixel_gemm", efficiency=efficiency),))
 
 
 def padded(layer: Layer, load: int, few: int = 0) -> Layer:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from archsim.lower.columns import GpuColumns
-from archsim.lower.context import Context, element_wise, plan, single
+from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.rounding import quantised
@@ -19,9 +19,20 @@ VECTOR = 16  # bytes of the widest load; rows that are no multiple of it are loa
 THIN, LONGEST = 8, 65536
 
 
+def loaded_at_once(context: Context, *lengths: float) -> int:
+    """What a lane can load at once of operands whose rows have these lengths, in values [B]: at most 16, less where they begin at
+    no multiple of that.
+
+    >>> from types import SimpleNamespace as some
+    >>> loaded_at_once(some(element=2), 768, 30522), loaded_at_once(some(element=2), 197)
+    (4, 2)
+    """
+    return gcd(VECTOR, *(int(length) * context.element for length in lengths))
+
+
 def product(
     context: Context, m: float, n: float, k: float, *, count: float = 1, menu: str = "gemm", family: str = "gemm",
-    repeat: float = 1, transposed: bool = False, suffix: str = "",
+    repeat: float = 1, transposed: bool = False, suffix: str = "", rows: tuple[float, ...] = (),
 ) -> Kernel:  # fmt: skip
     """`count` dense products C[m, n] = A[m, k] B[k, n] in one launch, `repeat` launches one after the other.
 
@@ -31,7 +42,8 @@ def product(
     the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product is an
     element-wise kernel, which reads the matrix once, unless the library's tiles are for `thin` ones too; on a GPU so is any
     product of a stack without menus (`ideal`), which loses nothing; on a CPU, where the stack's `vector_products` say so. `menu`
-    and `family` name the tiles and the constant of the library's kernel, `suffix` completes its display name.
+    and `family` name the tiles and the constant of the library's kernel, `suffix` completes its display name. `rows`: lengths of
+    the rows of operands and result in memory; where one is no multiple of 16 B, tensor cores have the tiles of `menu_narrow`.
     """
     element = float(context.element)
     a_bytes, b_bytes = m * k * count * element, k * n * count * element
@@ -46,11 +58,15 @@ def product(
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                             efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
+    load = loaded_at_once(context, *rows) if rows and context.tensor and context.element >= HALF else VECTOR
+    narrow = context.menu(f"{menu}_narrow", "gemm_narrow") if load < VECTOR else ""
+    if narrow not in context.stack.menus:
+        narrow, load = "", VECTOR
     return Kernel(
-        name=f"gemm{suffix}", role=Role.PRODUCT, efficiency=context.efficiency(family), menu=context.menu(menu, "gemm"),
+        name=f"gemm{suffix}", role=Role.PRODUCT, efficiency=context.efficiency(family), menu=narrow or context.menu(menu, "gemm"),
         m=m, n=n, k=k, count=count, operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes,
         flop=flop, items=m * n * count, repeat=repeat,
-        gpu=GpuColumns(row_bytes=k * element * transposed, row_step=k * element * (transposed and k <= LONGEST)),
+        gpu=GpuColumns(load=float(load), row_bytes=k * element * transposed, row_step=k * element * (transposed and k <= LONGEST)),
     )  # fmt: skip
 
 
@@ -76,8 +92,8 @@ def linear(op: BoundOp, context: Context) -> Plan:
     block = context.stack.linear_rows if op.phase == "forward" else 0
     blocks = ceil(rows / block) if block else 1
     each = rows / blocks if block else n
-    main = narrowed(product(context, m, each, k, menu=weights_menu(context), family=family, transposed=transposed, repeat=blocks),
-                    context)  # fmt: skip
+    main = narrowed(product(context, m, each, k, menu=weights_menu(context), family=family, transposed=transposed, repeat=blocks,
+                            rows=(features, inner)), context)  # fmt: skip
     kernels = [*quantised(context, rows, inner), main]
     out = context.bytes(op.shape)
     if getattr(op.kind, "bias", False) and context.stack.linear_bias == "product":
@@ -139,5 +155,5 @@ def matmul(op: BoundOp, context: Context) -> Plan:
     k = prod(op.input_shapes[0]) / (n * count)
     sizes = {"backward_data": (k, n, m), "backward_filter": (m, k, n)}.get(op.phase, (m, n, k))
     narrow = quantised(context, prod(op.input_shapes[0][:-1]), op.input_shapes[0][-1], "quantise_batched")
-    batched = product(context, *sizes, count=count, menu="gemm_batched", suffix="_batched")
+    batched = product(context, *sizes, count=count, menu="gemm_batched", suffix="_batched", rows=(m, k))
     return single("gemm", op, context, *narrow, batched)

@@ -11,6 +11,7 @@ from archsim.lower.context import Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.rows import row_of
+from archsim.stack.passes import Passes
 from archsim.trace.trace import BoundOp
 
 
@@ -39,7 +40,7 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     reads, writes = (inputs, out) if phase == "forward" or meets else (out, inputs)
     moved = rows.inputs * inputs + rows.outputs * out
     written = min(writes, moved)
-    return _passes(op, context, rows.launches * times, max(moved - written, min(reads, moved)), written, rows.row_threads)
+    return _passes(op, context, rows.launches * times, max(moved - written, min(reads, moved)), written, rows)
 
 
 def view(op: BoundOp, context: Context) -> None:
@@ -87,10 +88,12 @@ def quantise(op: BoundOp, context: Context) -> Plan | None:
     return single("element_wise", op, context, *kernels)
 
 
-def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float, row_threads: int) -> Plan:
+def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float, rows: Passes) -> Plan:
     """One kernel for each of the launches, which share `reads` and `writes` [B] and the windows of a pooling or an LRN.
 
     A CTA that sums up a row has `row_threads` threads, or as many as the row has loads.
+
+    slots = values value_slots + values / row row_threads row_slots        of a launch, where the stack says them
     """
     covered = _window_values(op)
     # The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
@@ -108,9 +111,11 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
-    cta = min(row_threads, row * context.element / context.vector)
+    cta = min(rows.row_threads, row * context.element / context.vector)
+    values = prod(op.shape) / launches
+    slots = values * rows.value_slots + (values / row * rows.row_threads * rows.row_slots if row else 0.0)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
-    gpu = GpuColumns(cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
+    gpu = GpuColumns(slots=slots, cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
                      unrolled=loads / launches * (loop == "unrolled"), row=row, row_piece=piece,
                      row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
                      serial=float(op.input_shapes[0][-1] * (op.kind.op in context.stack.serial_rows)))  # fmt: skip

@@ -15,6 +15,7 @@ LEAST_SHARE = 0.9  # of wall time x threads, as processor time; a round with les
 LEAST_ROUND_S = 0.02  # shorter rounds are dominated by the resolution of the clocks
 LEAST_SOUND = 3
 WARM_UP = 3
+READ_S = 0.2  # between two readings of an energy meter
 METER_S = 2.0  # an energy counter moves in steps of milliseconds
 
 
@@ -141,14 +142,16 @@ def unseen_share(used_s: float, wall_s: float, threads: int) -> float:
 def energy_of(session: Session, meter: EnergyMeter) -> tuple[Metered, ...]:
     """Energy and power over a time that is long compared with the meter's resolution.
 
-    The meter is read after each run, so that its counter cannot wrap unseen. Raises Unsupported where it does not move.
+    The meter is read every `READ_S`, so that its counter cannot wrap unseen, and not after each run, since the device idles
+    while it is read. Raises Unsupported where it does not move.
     """
+    times = max(1, int(READ_S / max(session.timed(1), 1e-6)))
     reads = {meter.covers: meter.begin()} | ({} if meter.memory is None else {MODULES: meter.memory()})
     begin, before, runs, took = time.perf_counter(), {covers: read() for covers, read in reads.items()}, 0, 0.0
     after = before
     while took < METER_S:
-        session.timed(1)
-        runs += 1
+        session.timed(times)
+        runs += times
         after, took = {covers: read() for covers, read in reads.items()}, time.perf_counter() - begin
     if not after[meter.covers] > before[meter.covers]:
         raise Unsupported(f"no energy: the counter ({meter.covers}) did not move in {took:.3g} s")

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from archsim.measure.torch_calls import CALLS, constants_of, shapes_of
-from archsim.measure.torch_session import DTYPES, TorchMode
+from archsim.measure.torch_session import DTYPES, TorchMode, allow_tf32
 from archsim.trace.trace import BoundOp
 
 CALLS_OF_GRAPH = 20
@@ -45,14 +45,14 @@ class KernelBench:
     """Times ops alone, with operands that the call before left in the caches."""
 
     def __init__(self, torch: Any, mode: TorchMode, precision: str) -> None:
-        self._torch, self._mode = torch, mode
+        self._torch, self._mode, self._precision = torch, mode, precision
         self._dtype = getattr(torch, DTYPES[precision])
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
         torch.manual_seed(0)
 
     def measure(self, op: BoundOp) -> KernelReading:
         """Median time of one call; Unsupported and RuntimeError are those of PyTorch."""
         torch = self._torch
+        allow_tf32(torch, self._precision == "tf32")  # one setting for all benches of a process
         call = self._call(op)
         with torch.inference_mode():
             replay = self._recorded(call)

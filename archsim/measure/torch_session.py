@@ -97,6 +97,11 @@ def session_class(
     return lambda trace, threads: TorchSession(torch, trace, threads, mode, stack=stack, precision=precision, task=task)
 
 
+def allow_tf32(torch: Any, allowed: bool) -> None:
+    """Whether fp32 products and convolutions may run in tf32, which PyTorch lets convolutions do unless it is told not to."""
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
+
+
 class TorchSession:
     """One network, batch, precision and number of threads, ready to run."""
 
@@ -115,8 +120,8 @@ class TorchSession:
         self.threads, self.stack, self.host = threads if on_cpu else 1, stack, "cpu" if on_cpu else "gpu"
         self.precision, self.task, self.software = precision, task, f"torch {torch.__version__}"
         torch.set_num_threads(threads)
-        if not on_cpu:  # PyTorch lets convolutions use tf32 unless it is told not to
-            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+        if not on_cpu:
+            allow_tf32(torch, precision == "tf32")
         torch.manual_seed(0)
         self._calls = CALLS | ({"attention": attention_by_products} if mode.by_products else {})
         self._dtype = getattr(torch, DTYPES[precision])
@@ -129,6 +134,7 @@ class TorchSession:
             w.requires_grad_(True)
         self._run: Callable[[], Any] = self._backward if self._training else self._forward
         if mode.compiled:
+            torch._dynamo.reset()  # what was compiled for other networks counts towards a limit, past which ops run one by one
             for tensor in (*self._feeds.values(), *itertools.chain(*self._weights.values())):
                 torch._dynamo.mark_static_address(tensor)  # a recorded run reads them where they are
             whole = torch.compile(self._outputs, mode=mode.compiled)

@@ -50,6 +50,7 @@ class Tile:
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
     score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
+    persistent: bool = key("a CTA goes on with the next tile, whose loads are under way when it ends one", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +108,9 @@ class Conv:
         choices=("separate", "per_image", "prefilled", "product", "fused"), default="separate",
     )  # fmt: skip
     layout_copies: str = key(
-        "copies between the framework's and the library's layout: none; of images around tensor cores; of all images; of all "
-        "operands into blocks of channels", choices=("none", "tensor", "all", "blocked"), default="none",
+        "copies between the framework's and the library's layout: none; of images before tensor cores; of images, filters and "
+        "results around tensor cores; of all images; of all operands into blocks of channels",
+        choices=("none", "tensor", "around", "all", "blocked"), default="none",
     )  # fmt: skip
     block_registers: int = key(
         "CPU: threads of a direct convolution take the channels of a row of an image in blocks of so many SIMD registers; 0: it "
@@ -180,9 +182,10 @@ class Conv:
         """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
         chosen = self.tensor if tensor and self.tensor else self.algorithms
         refused, other = {*self.without}, ArchitectureKernels()
-        if chosen is self.algorithms and architecture in self.architectures:
-            other = self.architectures[architecture]
-            refused |= {*other.without}
+        if architecture in self.architectures:
+            own = self.architectures[architecture]
+            refused |= {*own.without}
+            other = own if chosen is self.algorithms else other
         return {
             phase: {name: other.algorithms.get(phase, {}).get(name, c) for name, c in rows.items() if name not in refused}
             for phase, rows in chosen.items()
