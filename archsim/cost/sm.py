@@ -128,8 +128,8 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
     [2.0, 1.0, 8.0]
     """
     lone = np.minimum(resident, np.ceil(ctas / device.sm.count))
-    over_cache = np.where(kernels.m < kernels.k, 1.0, resident)
     following = np.where(kernels.persistent > 0, np.maximum(resident, ctas / device.sm.count), resident)
+    over_cache = np.where(kernels.m < kernels.k, 1.0, following)
     return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, over_cache), following)
 
 
@@ -283,7 +283,7 @@ def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Cali
 
     element: size of an operand's value [B]; load: what a lane loads at once [B], both [V]
     depth: inner steps of one CTA, in units of k, [V]
-    lanes: issue slots of an SM in a clock, schedulers x threads of a warp [1/clk]
+    lanes: issue slots of an SM in a clock, `issue_lanes` [1/clk]
     c: issue slots of one load, with its address, its test and its store to shared memory, `gemm.narrow_slots` [1]
 
     Bulk copies (TMA) and asynchronous ones of 16 B need whole multiples; without them each lane moves its values by itself.
@@ -296,25 +296,47 @@ def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Cali
     [4480.0, 1920.0, 0.0]
     """
     loads = (kernels.tile_m + kernels.tile_n) * depth * (kernels.operand_a / kernels.load - kernels.operand_a / WIDEST)
-    lanes = device.sm.schedulers * (WARP if device.sm.warp is None else device.sm.warp)
-    return np.asarray(constants["gemm.narrow_slots"] * loads / lanes)
+    return np.asarray(constants["gemm.narrow_slots"] * loads / issue_lanes(device))
 
 
 def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
-    """Issue slots of an element-wise kernel beyond its arithmetic: of windows, and of values and rows that the stack counts.
+    """Issue slots in which an element-wise kernel goes through its windows.
 
-    checked c_checked + unrolled c_unrolled + slots, [V]
+    checked c_checked + unrolled c_unrolled, [V]
 
     checked, unrolled: values of windows, by the loop of the library's kernel (`window_loop` of the stack) [1], [V]
     c: instructions for each, `window.checked_slots` and `window.unrolled_slots` [1]
-    slots: those that the stack counts for a value and a row, as of a softmax [1], [V]
 
     >>> from types import SimpleNamespace as kernels
-    >>> window_slots(kernels(checked=9.0, unrolled=0.0, slots=0.0), {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0})
+    >>> window_slots(kernels(checked=9.0, unrolled=0.0), {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0})
     396.0
     """
-    windows = kernels.checked * constants["window.checked_slots"] + kernels.unrolled * constants["window.unrolled_slots"]
-    return np.asarray(windows + kernels.slots)
+    return kernels.checked * constants["window.checked_slots"] + kernels.unrolled * constants["window.unrolled_slots"]
+
+
+def mixed_work(kernels: GpuKernels, device: Gpu, rate: Array) -> Array:
+    """What the instructions of an element-wise kernel keep an SM from multiplying, whatever pipes they go to [FMA].
+
+    slots rate / lanes, [D, V]
+
+    slots: those that the stack counts for values and rows, as of a softmax: loads, conversions, exponentials, divisions [1], [V]
+    lanes: issue slots of an SM in a clock, `issue_lanes` [1/clk]; rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
+
+    >>> from types import SimpleNamespace as some
+    >>> mixed_work(some(slots=1e6), some(sm=some(schedulers=4.0, warp=32.0)), 64.0).item()
+    500000.0
+    """
+    return np.asarray(kernels.slots * rate / issue_lanes(device))
+
+
+def issue_lanes(device: Gpu) -> Array | float:
+    """Instructions of single threads that an SM issues in a clock: schedulers x threads of a warp [1/clk], a float or [D, 1].
+
+    >>> from types import SimpleNamespace as some
+    >>> issue_lanes(some(sm=some(schedulers=2.0, warp=None)))  # a Tesla P100
+    64.0
+    """
+    return device.sm.schedulers * (WARP if device.sm.warp is None else device.sm.warp)
 
 
 def cta_work(
@@ -323,8 +345,9 @@ def cta_work(
 ) -> Array:  # fmt: skip
     """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
-    products + (lost + narrow) rate + softmax for a product; max(flop / 2, slots) / ctas for an element-wise kernel, [D, V]
+    products + (lost + narrow) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise kernel, [D, V]
 
+    mixed: the instructions that the stack counts for its values and rows, `mixed_work`
     lost: clocks in which its SM multiplies nothing [clk]
     slots: issue slots of an element-wise kernel that goes through windows, `window_slots`
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
@@ -354,7 +377,8 @@ def cta_work(
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
     narrow = narrow_loads(kernels, device, depth, constants)
     products = tile_macs(kernels, depth) + (lost + narrow) * rate + softmax_work(kernels, device, depth, rate)
-    return np.where(kernels.matrix > 0, products, np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)) / ctas)
+    alone = np.maximum(np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)), mixed_work(kernels, device, rate))
+    return np.where(kernels.matrix > 0, products, alone / ctas)
 
 
 def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, constants: Calibration) -> dict[str, Array]:

@@ -14,6 +14,7 @@ from archsim.stack.stack import Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp
 
+SIZED = {1: "byte", 4: "word"}  # sizes of an operand [B] for which a library has tiles of their own
 HALF = 2  # B of a value of fp16 or bf16
 
 
@@ -82,13 +83,13 @@ class Context:
     def menu(self, name: str, otherwise: str = "") -> str:
         """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
 
-        Operands of one byte have `name_tensor_byte` first. A menu `name.x` replaces `name` on the architectures that it lists,
+        Operands of one byte have `name_tensor_byte` first, those of four `name_tensor_word`. A menu `name.x` replaces `name` on the architectures that it lists,
         before others the one that is called as the architecture itself; `otherwise` is the menu of a library that has none of
         this name.
         """
-        byte = self._here(f"{name}_tensor_byte")
-        if self.tensor and self.element == 1 and byte in self.stack.menus:
-            return byte
+        sized = self._here(f"{name}_tensor_{SIZED[self.element]}") if self.tensor and self.element in SIZED else ""
+        if sized in self.stack.menus:
+            return sized
         return self._menu(name, otherwise)
 
     def _menu(self, name: str, otherwise: str = "") -> str:
