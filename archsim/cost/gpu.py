@@ -117,7 +117,7 @@ class GpuTerms:
     @cached_property
     def visited(self) -> Array:
         """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, self.device.l2.size, self.constants["l2.rows_stay"],
+        return traffic.bytes_read(self.kernels, self.in_slots, traffic.shared_size(self.device), self.constants["l2.rows_stay"],
                                   self.retained)  # fmt: skip
 
     @cached_property
@@ -128,19 +128,19 @@ class GpuTerms:
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        return self.reads + traffic.bytes_written(self.kernels, self.device.l2.size) * (1.0 - self.still)
+        return self.reads + traffic.bytes_written(self.kernels, traffic.shared_size(self.device)) * (1.0 - self.still)
 
     @cached_property
     def found_bytes(self) -> Array:
         """What the L2 has from the round before, and serves in place of the memory [B]."""
-        return np.asarray((self.visited + traffic.bytes_written(self.kernels, self.device.l2.size)) * self.still)
+        return np.asarray((self.visited + traffic.bytes_written(self.kernels, traffic.shared_size(self.device))) * self.still)
 
     @cached_property
     def row_hits(self) -> Array | float:
         """What CTAs that read their rows several times find in the L2 [B]."""
         if not np.any(self.kernels.row_in_flight):
             return 0.0
-        cache, stay = self.device.l2.size, self.constants["l2.rows_stay"]
+        cache, stay = traffic.shared_size(self.device), self.constants["l2.rows_stay"]
         fetched = rows_fetched(self.kernels, self.in_slots, cache, traffic.RESIDENT_SHARE * cache, stay)
         return np.where(self.kernels.row_in_flight > 0, self.kernels.b_bytes - fetched, 0.0)
 

@@ -194,8 +194,10 @@ def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:
     if rule in ("product", "prefilled"):
         return ones_product(op, context, channels=op.shape[1], values=op.shape[2] * op.shape[3], repeat=op.shape[0])
     if op.phase == "forward":
-        return (element_wise("bias", Role.BIAS, out / repeat, out / repeat, flop=out / repeat / context.element,
-                             element=context.element, repeat=repeat),)  # fmt: skip
+        values = out / repeat / context.element
+        kernel = element_wise("bias", Role.BIAS, out / repeat, out / repeat, flop=values, element=context.element, repeat=repeat)
+        slots = context.passes("bias_add", "forward").value_slots
+        return (replace(kernel, gpu=replace(kernel.gpu, slots=values * slots)),)
     if op.phase == "backward_filter":
         return (element_wise("bias_gradient", Role.BIAS_GRADIENT, out / repeat, 0, flop=out / repeat / context.element,
                              element=context.element, repeat=repeat),)  # fmt: skip

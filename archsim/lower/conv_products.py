@@ -239,6 +239,8 @@ def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
     a, b, c = layer.operands
     kernel = element_wise("depthwise", Role.DEPTHWISE, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
                           efficiency=efficiency)  # fmt: skip
+    if layer.element > HALF:
+        kernel = replace(kernel, gpu=replace(kernel.gpu, slots=layer.macs * context.stack.conv.depthwise_slots))
     return Option(algorithm="depthwise", kernels=(kernel,))
 
 

@@ -7,7 +7,7 @@ from math import prod
 
 from archsim.calibration.constants import FULL
 from archsim.lower.columns import GpuColumns
-from archsim.lower.context import Context, element_wise, plan, single
+from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.rows import row_of
@@ -25,12 +25,14 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
     `short_row`, the row `short_OP` comes first, if there is one; the row `apart_OP` is for an op written as several, `stored_OP`
-    for one with stored statistics. The gradient of an add is its incoming gradient; where two of them meet, they are added, as
+    for one with stored statistics, `half_OP` for values of two bytes. The gradient of an add is its incoming gradient; where two of them meet, they are added, as
     the row `accumulate` says.
     """
     phase = "forward" if op.phase == "forward" else "backward"
     meets = getattr(op.kind, "accumulate", False)
     special = next((f"{word}_" for word in ("apart", "stored") if getattr(op.kind, word, False)), "")
+    if context.element == HALF and f"half_{op.kind.op}" in context.stack.passes:
+        special = "half_"
     short = "short_" if op.shape[-1:] <= (context.stack.short_row,) else ""
     own = "accumulate" if meets else f"{special or short}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
@@ -53,8 +55,9 @@ def dropout(op: BoundOp, context: Context) -> Plan | None:
 
 
 def concat(op: BoundOp, context: Context) -> Plan | None:
-    """A copy of each input to its place in the output, one launch each."""
-    return pointwise(op, context, len(op.input_shapes))
+    """A copy of each input to its place in the output, one launch each, or one for all where the stack's kernel is `joined`."""
+    phase = "forward" if op.phase == "forward" else "backward"
+    return pointwise(op, context, 1 if context.passes("concat", phase).joined else len(op.input_shapes))
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:
@@ -101,7 +104,8 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     # A loop of a CPU works through windows of pixels; over channels it keeps a running sum.
     largest = max(prod(shape) for shape in (*op.input_shapes, op.shape)) / launches
     looped = windows if windows and _window(op) else largest
-    efficiency = context.efficiency(op.kind.op) if context.training and op.kind.op in context.stack.efficiency else FULL
+    family = op.kind.op if context.training else f"{op.kind.op}_inference"
+    efficiency = context.efficiency(family) if family in context.stack.efficiency else FULL
     kernel = element_wise(
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
         repeat=launches, efficiency=efficiency, dense=context.device_kind == "cpu" and op.kind.op in context.stack.as_products,

@@ -126,6 +126,10 @@ class Conv:
         low=1, default=128,
     )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
+    depthwise_slots: float = key(
+        "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
+        "kernel that works out its indices; 0: those of its arithmetic", low=0, default=0.0,
+    )  # fmt: skip
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
