@@ -268,6 +268,7 @@ class Stack:
         "tiles for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of one byte, NAME_half "
         "for halves elsewhere", default={},
     )  # fmt: skip
+    pads_products: bool = key("tensor cores: operands whose rows begin at no multiple of 16 B are padded", default=False)
     linear_bias: str = key(
         "bias of fully connected layers: a pass of its own, a product of the BLAS, in the product's kernel but for a gradient of "
         "its own, or in the product's kernel",
