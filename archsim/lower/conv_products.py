@@ -23,10 +23,13 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the images while tiles load it: no workspace (Chetlur et al. 2014, cuDNN, section 3).
 
     Kernels for tensor cores pad channels to whole loads and steps, skip the zeros of a strided data gradient, and may compute a
-    filter gradient as one product for each tap. Groups are launches of their own, or products of one launch.
+    filter gradient as one product for each tap. Channels that fill no load (`few_gathered`) are loaded value by value. Groups are launches of their own, or products of one launch.
     """
     rules = context.stack.conv
-    m, n, k = padded(layer, rules.channel_load_bytes, rules.channel_load_few).product if context.tensor else layer.product
+    gathered_alone = (context.tensor and rules.few_gathered and layer.phase == "forward" and layer.element >= HALF
+                      and layer.ci * layer.element < VECTOR)  # fmt: skip
+    whole = layer if gathered_alone or not context.tensor else padded(layer, rules.channel_load_bytes, rules.channel_load_few)
+    m, n, k = whole.product
     if context.tensor and rules.channel_step_bytes and layer.phase != "backward_filter":
         k = stepped(layer, rules.channel_step_bytes)
     if context.tensor and layer.phase == "backward_data":
@@ -41,7 +44,7 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"),
         m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer, rules.tile_pixels),
         a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once),
-        repeat=repeat,
+        repeat=repeat, gpu=GpuColumns(load=float(layer.element if gathered_alone else VECTOR)),
     )  # fmt: skip
     indices = element_wise("indices", Role.FILL, 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     before = [indices] * rules.index_launches

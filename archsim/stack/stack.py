@@ -168,6 +168,9 @@ class Conv:
         low=0, default=0,
     )  # fmt: skip
     channel_load_few: int = key("input channels that fit one load of so many bytes are padded to that; 0: none", low=0, default=0)
+    few_gathered: bool = key(
+        "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
+    )  # fmt: skip
     channel_step_bytes: int = key(
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
