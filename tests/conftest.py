@@ -59,7 +59,7 @@ def write(tmp_path: Path) -> Callable[..., str]:
 class Pretended:
     """A measuring session that says what it took: `seconds` for each run, ten milliseconds for its first two ops."""
 
-    stack, host, software = "onnxruntime-cpu", "cpu", "pretended 1"
+    stack, host, software, precision, task = "onnxruntime-cpu", "cpu", "pretended 1", "fp32", "inference"
 
     def __init__(self, trace: Any = None, threads: int = 1, seconds: float = 0.05) -> None:
         self.trace, self.threads, self.seconds, self.calls = trace, threads, seconds, 0

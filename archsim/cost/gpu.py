@@ -221,7 +221,7 @@ def two_pass_bound(t: GpuTerms) -> Array | None:
     """
     family = family_efficiency(t.kernels, t.constants)
     twice = (t.kernels.matrix == 0) & (family < 1.0)
-    if not twice.any():
+    if not np.any(twice):
         return None
     loads = np.maximum(1.0, WORD / t.kernels.operand_b)
     return np.where(twice, memory_bound(t) / family * loads * (t.device.clock.sustained / t.clock), 0.0)

@@ -114,6 +114,7 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
     resident, or all that follow on its SM, ctas / SMs, where it goes from tile to tile; 1 around a softmax where m < k;
     min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
 
+    following: all that an SM computes one after the other where a CTA goes from tile to tile, else those that it holds [1], [D, V]
     ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]; m, k: rows of queries and keys of a head
 
     Where keys outnumber queries an attention kernel loads more than it multiplies: those that share an SM wait for the same
@@ -281,7 +282,7 @@ def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Cali
 
     c (tile_m + tile_n) depth (element / load - element / 16) / lanes, [D, V]
 
-    element: size of an operand's value [B]; load: what a lane loads at once [B], both [V]
+    loads: of one CTA, beyond those of 16 B [1], [V]; element: size of an operand's value [B]; load: what a lane loads at once [B]
     depth: inner steps of one CTA, in units of k, [V]
     lanes: issue slots of an SM in a clock, `issue_lanes` [1/clk]
     c: issue slots of one load, with its address, its test and its store to shared memory, `gemm.narrow_slots` [1]
@@ -347,6 +348,7 @@ def cta_work(
 
     products + (lost + narrow) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise kernel, [D, V]
 
+    alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [FMA], [D, V]
     mixed: the instructions that the stack counts for its values and rows, `mixed_work`
     lost: clocks in which its SM multiplies nothing [clk]
     slots: issue slots of an element-wise kernel that goes through windows, `window_slots`

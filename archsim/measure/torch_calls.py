@@ -59,9 +59,15 @@ def recurrent_shapes(gates: int, features: int, hidden: int) -> list[tuple[int, 
 
 
 def _padded(torch: Any, op: BoundOp, x: Any, pads: tuple[int, int, int, int], fill: float) -> tuple[Any, tuple[int, int]]:
-    """The input with uneven padding applied, and the even padding that is left to the op."""
+    """The input with uneven padding applied, and the even padding that is left to the op.
+
+    Where the last rows or columns that even padding adds begin no window, it does as well.
+    """
+    k: Any = op.kind
     top, left, bottom, right = pads
-    if (top, left) == (bottom, right):
+    spans = [(size + 2 * pad - window) // step + 1 for size, pad, window, step in
+             zip(op.input_shapes[0][2:], (top, left), k.kernel, k.stride, strict=True)]  # fmt: skip
+    if (top, left) == (bottom, right) or (getattr(k, "dilation", (1, 1)) == (1, 1) and tuple(spans) == tuple(op.shape[2:])):
         return x, (top, left)
     return torch.nn.functional.pad(x, (left, right, top, bottom), value=fill), (0, 0)
 

@@ -25,7 +25,7 @@ def probed(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def ready(monkeypatch: pytest.MonkeyPatch, pretended: type) -> None:
     """Every network is ready to run, without a runtime."""
-    monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device: pretended)
+    monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device, *_: pretended)
 
 
 def test_detect_prints_a_spec_and_says_what_it_saw(cli: Any, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ def test_an_interrupt_keeps_what_was_measured(
             raise KeyboardInterrupt
         return pretended(trace, threads)
 
-    monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device: build)
+    monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device, *_: build)
     path = tmp_path / "mine.csv"
     result = cli("measure", "--net", "resnet_56,alexnet", "--out", str(path), *QUICK)
     assert result.code == 130
@@ -206,3 +206,20 @@ def test_without_torch_that_is_said(cli: Any, monkeypatch: pytest.MonkeyPatch) -
     result = cli("measure", "--net", "alexnet", "--backend", "torch")
     assert result.code == 69
     assert "pytorch.org" in result.err
+
+
+def test_measure_writes_the_rows_of_a_file_and_says_which_it_could_not_run(
+    cli: Any, tmp_path: Path, pretended: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("archsim.measure.cases.session_class", lambda *_: pretended)
+    rows, out = tmp_path / "rows.csv", tmp_path / "measured.csv"
+    head = "network,stack,task,batch,seq_len,precision,threads,metric,value"
+    rows.write_text(f"{head}\nalexnet,pytorch-2,inference,1,,fp32,,latency_s,\nno_such_net,pytorch-2,inference,1,,fp32,,latency_s,\n")
+    result = cli("measure", "--cases", str(rows), "--out", str(out), "--rounds", "3")
+    assert result.code == 1
+    assert "1 of 2 rows measured" in result.err
+    written = out.read_text().splitlines()
+    assert written[0] == f"{head},low,high,rounds,software"
+    assert written[1].split(",")[8] == "0.05"
+    assert cli("measure", "--cases", str(rows), "--net", "alexnet").code == 2
+    assert "give --net, or --cases" in cli("measure").err

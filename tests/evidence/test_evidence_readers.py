@@ -611,6 +611,7 @@ def test_families_are_told_by_their_headers() -> None:
     names = {read_table(file).name: family_of(read_table(file)).name for file in shipped_files() if file.name.endswith(".csv")}
     assert names == {
         "networks": "networks", "mlperf": "networks", "ncnn": "networks", "paddleclas": "networks",
+        "hopper_networks": "networks",
         "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
         "kernel_power": "kernels with power", "power_caps": "power limits", "dense_clocks": "clocks",
             "unit_roofline": "microbenchmarks", "v100_dvfs": "power by clock", "voltage": "voltages",

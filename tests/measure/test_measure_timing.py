@@ -172,7 +172,7 @@ def test_a_network_is_built_as_the_stack_of_the_backend_has_it(pretended: Preten
         built.append(trace.name)
         return pretended(trace, threads)
 
-    for stack in ("", stack_of("onnxruntime", "cpu"), stack_of("torch", "cpu"), stack_of("torch", "cuda")):
+    for stack in ("", stack_of("onnxruntime", "cpu"), stack_of("torch", "cpu"), stack_of("torch", "cuda", "pytorch-2")):
         (found,) = results(replace(PLAN, networks=("alexnet",), batches=(1,), stack=stack), build)
         assert {row["network"] for row in found.rows} == {"alexnet"}
     assert built == ["alexnet", "alexnet", "alexnet_owt", "alexnet_owt"]

@@ -11,18 +11,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import UnknownName, Unsupported
 from archsim.measure.nodes import BUILDERS
-from archsim.measure.torch_session import CALLS, TorchSession, session_class
+from archsim.measure.torch_calls import CALLS, attention_by_products, constants_of, shapes_of
+from archsim.measure.torch_session import MODES, TASKS, TorchMode, TorchSession, default_stack, mode_of, session_class
+from archsim.stack import catalog as stacks
 from archsim.trace.file import load, loads
 from archsim.trace.trace import BoundTrace
 
 
 class Tensor(np.ndarray[Any, Any]):
-    """A numpy array that may be moved to a device."""
+    """A numpy array that may be moved to a device, or narrowed."""
 
-    def to(self, device: str) -> Tensor:
-        return self
+    def to(self, place: Any) -> Tensor:
+        return self if isinstance(place, str) else self.astype(place).view(Tensor)
+
+    def is_floating_point(self) -> bool:
+        return self.dtype.kind == "f"
 
 
 class Event:
@@ -54,7 +59,8 @@ def stand_in(gpu: bool) -> Any:
     torch = ModuleType("torch")
     torch.__dict__.update(
         __version__="0.stand_in", set_num_threads=lambda n: None, manual_seed=lambda n: None,
-        randn=lambda shape: np.random.default_rng(0).standard_normal(shape).view(Tensor), from_numpy=lambda a: a.view(Tensor),
+        float32=np.float32, float16=np.float16, version=SimpleNamespace(cuda="13.0" if gpu else None),
+        randn=lambda shape, device: np.random.default_rng(0).standard_normal(shape).view(Tensor), from_numpy=lambda a: a.view(Tensor),
         inference_mode=contextlib.nullcontext, cat=lambda x, axis: np.concatenate(x, axis).view(Tensor),
         nn=SimpleNamespace(functional=SimpleNamespace(linear=linear, relu=lambda x: np.maximum(x, 0))),
         backends=SimpleNamespace(cudnn=SimpleNamespace(allow_tf32=True),
@@ -76,7 +82,7 @@ def trace() -> BoundTrace:
 
 
 def test_a_network_runs_and_is_timed_op_by_op_on_the_processor() -> None:
-    session = TorchSession(stand_in(gpu=False), trace(), 2, "cpu")
+    session = TorchSession(stand_in(gpu=False), trace(), 2, TorchMode(device="cpu"), stack="pytorch-cpu")
     assert (session.stack, session.host, session.threads, session.software) == ("pytorch-cpu", "cpu", 2, "torch 0.stand_in")
     assert session.outputs() == [(2, 11)]
     assert session.timed(3) > 0
@@ -88,12 +94,46 @@ def test_a_network_runs_and_is_timed_op_by_op_on_the_processor() -> None:
 
 def test_a_gpu_is_timed_by_its_events() -> None:
     torch = stand_in(gpu=True)
-    session = TorchSession(torch, trace(), 2, "cuda")
+    session = TorchSession(torch, trace(), 2, TorchMode(), stack="pytorch-2")
     assert [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32] == [False, False]
     assert (session.stack, session.host, session.threads) == ("pytorch-2", "gpu", 1)
     assert session.timed(3) == pytest.approx(6e-3)  # two products in each run
     times, _ = session.per_op(1)
     assert times == {("fc1",): 1e-3, ("relu1",): 0.0, ("fc2",): 1e-3, ("both",): 0.0}
+
+
+def test_values_are_stored_in_the_precision_that_was_asked_for() -> None:
+    torch = stand_in(gpu=True)
+    session = TorchSession(torch, trace(), 1, TorchMode(), stack="pytorch-2-cuda12", precision="fp16")
+    assert session._forward()["fc1"].dtype == np.float16
+    assert (session.precision, session.task) == ("fp16", "inference")
+    tf32 = TorchSession(torch, trace(), 1, TorchMode(), stack="pytorch-2-cuda12", precision="tf32")
+    assert tf32._forward()["fc1"].dtype == np.float64
+    assert [torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32] == [True, True]
+
+
+def test_a_stack_says_how_torch_runs_and_another_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", stand_in(gpu=True))
+    assert default_stack("cpu") == "pytorch-cpu"
+    assert default_stack("cuda") == "pytorch-2-cuda12"
+    assert mode_of("pytorch-2-compile-graphs", "cuda").compiled == "reduce-overhead"
+    with pytest.raises(UnknownName, match="caffe-native"):
+        mode_of("caffe-native", "cuda")
+    with pytest.raises(UnknownName, match="pytorch-cpu"):
+        mode_of("pytorch-2", "cpu")
+    with pytest.raises(Unsupported, match="tf32"):
+        session_class("cpu", precision="tf32")
+    with pytest.raises(Unsupported, match="forward_backward"):
+        TorchSession(stand_in(gpu=True), trace(), 1, TorchMode(), stack="pytorch-2", task="training_step")
+    assert set(MODES) <= set(stacks.names()), "each mode belongs to a stack that models it"
+    assert TASKS == ("inference", "forward_backward")
+
+
+def test_ops_are_timed_apart_only_where_they_run_apart() -> None:
+    session = TorchSession(stand_in(gpu=True), trace(), 1, TorchMode(), stack="pytorch-2")
+    session._mode = TorchMode(compiled="default")
+    with pytest.raises(Unsupported, match="op by op"):
+        session.per_op(1)
 
 
 def test_without_a_gpu_or_without_torch_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,5 +152,29 @@ def test_real_pytorch_gives_every_network_its_shapes(net: str) -> None:
     torch = pytest.importorskip("torch", exc_type=ImportError)
     found = load(net)
     bound = found.bind(**({"N": 1} if found.free_symbols else {}))
-    session = TorchSession(torch, bound, 1, "cpu")
+    session = TorchSession(torch, bound, 1, TorchMode(device="cpu"), stack="pytorch-cpu")
     assert session.outputs() == [next(op.shape for op in bound.ops if op.name == name) for name in bound.outputs]
+
+
+@pytest.mark.parametrize("net", ["bert_base", "gpt2_small", "resnet_18"])
+def test_real_pytorch_computes_gradients_and_attention_both_ways(net: str) -> None:
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    found = load(net)
+    bound = found.bind(**{symbol: 2 if symbol == "N" else 8 for symbol in found.free_symbols})
+    runs = [TorchSession(torch, bound, 1, TorchMode(device="cpu", by_products=by), stack="pytorch-cpu") for by in (False, True)]
+    with torch.inference_mode():
+        fused, apart = (run._outputs()[0] for run in runs)
+    assert torch.allclose(fused, apart, rtol=1e-3, atol=1e-3)
+    trained = TorchSession(torch, bound, 1, TorchMode(device="cpu"), stack="pytorch-cpu", task="forward_backward")
+    assert trained.timed(1) > 0
+
+
+def test_what_a_call_takes_beside_its_inputs() -> None:
+    torch = pytest.importorskip("torch", exc_type=ImportError)
+    found = load("gpt2_small")
+    bound = found.bind(**{symbol: 1 if symbol == "N" else 6 for symbol in found.free_symbols})
+    attention = next(op for op in bound.ops if op.kind.op == "attention")
+    (seen,) = constants_of(torch, attention)
+    assert seen.tolist() == [[key <= query for key in range(6)] for query in range(6)]
+    assert shapes_of(attention) == []
+    assert attention_by_products is not CALLS["attention"]
