@@ -1,0 +1,115 @@
+"""Kernels of today's libraries: rows that begin anywhere, images that are copied around, persistent CTAs, counted instructions."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from archsim.evidence.readers_network import read
+from archsim.evidence.table import Row
+from archsim.lower.kernel import Kernel, Option
+from archsim.lower.lower import lower
+from archsim.stack import catalog as stacks
+from archsim.trace import BoundTrace, loads, task_trace
+
+TODAY, LAST = "pytorch-2-cuda12", "pytorch-2-cuda12-channels-last"
+
+
+def network(*ops: dict[str, Any], task: str = "inference", **inputs: list[int]) -> BoundTrace:
+    head = {"schema": "archsim-trace/1", "name": "t", "inputs": inputs, "dtype": "fp32", "source": "test"}
+    text = "".join(json.dumps(record) + "\n" for record in (head, *ops))
+    return task_trace(loads(text, "t.jsonl"), task).bind()
+
+
+def options(trace: BoundTrace, stack: str, precision: str = "fp16", op: int = 0) -> dict[str, Option]:
+    found = lower(trace.ops, stacks.find(stack, "hopper"), "gpu", precision, False, architecture="hopper")
+    plan = int(found.plan_of[op])
+    ends = [*found.kernels.plan_start.tolist(), len(found.kernels.options)]
+    return {option.algorithm: option for option in found.kernels.options[ends[plan] : ends[plan + 1]]}
+
+
+def linear(rows: int, inner: int, features: int) -> BoundTrace:
+    return network({"op": "linear", "name": "fc", "in": ["x"], "out": [rows, features], "bias": False}, x=[rows, inner])
+
+
+def conv(channels: int, side: int, filters: int, window: int = 1) -> BoundTrace:
+    pad = window // 2
+    return network({"op": "conv2d", "name": "c", "in": ["x"], "out": [2, filters, side, side], "kernel": [window, window],
+                    "stride": [1, 1], "pad": [pad, pad], "bias": False}, x=[2, channels, side, side])  # fmt: skip
+
+
+def product(option: Option) -> Kernel:
+    return next(kernel for kernel in option.kernels if kernel.menu)
+
+
+@pytest.mark.parametrize(("features", "inner", "load"), [(4096, 4096, 16), (30522, 768, 4), (4097, 4096, 2), (4096, 4095, 2)])
+def test_rows_that_begin_at_no_multiple_of_16_bytes_are_loaded_in_narrower_pieces(features: int, inner: int, load: int) -> None:
+    kernel = product(options(linear(512, inner, features), TODAY)["gemm"])
+    assert kernel.gpu.load == load
+    assert kernel.menu == ("gemm_tensor.hopper" if load == 16 else "gemm_narrow_tensor")
+    assert product(options(linear(512, inner, features), TODAY, "fp32")["gemm"]).gpu.load == 16  # lanes load one value anyway
+
+
+def test_a_compiler_pads_them() -> None:
+    assert product(options(linear(512, 768, 30522), "pytorch-2-compile")["gemm"]).gpu.load == 16
+
+
+def test_images_channels_first_are_copied_before_and_after_tensor_cores_and_filters_too() -> None:
+    around = options(conv(64, 28, 64, 3), TODAY)["implicit_gemm"].kernels
+    assert [kernel.name for kernel in around] == ["transpose", "transpose", "implicit_gemm", "transpose"]
+    filters, images, _, results = around
+    assert (filters.b_bytes, images.b_bytes, results.c_bytes) == (64 * 64 * 9 * 2, 2 * 64 * 784 * 2, 2 * 64 * 784 * 2)
+    assert filters.gpu.cache_bytes == pytest.approx(2 * filters.b_bytes * 32 / 9)  # nine taps in blocks of 32
+    assert [kernel.name for kernel in options(conv(64, 28, 64, 3), LAST)["implicit_gemm"].kernels] == ["implicit_gemm"]
+    assert [kernel.name for kernel in options(conv(64, 28, 64, 3), TODAY, "fp32")["implicit_gemm"].kernels] == ["implicit_gemm"]
+
+
+def test_filters_of_one_pixel_are_products_in_either_layout() -> None:
+    first = options(conv(64, 28, 128), TODAY)["pixel_gemm"].kernels
+    (kernel,) = first
+    assert (kernel.m, kernel.n, kernel.k, kernel.count) == (784, 128, 64, 2)
+    assert kernel.flop == 2 * 2 * 784 * 128 * 64
+    (last,) = options(conv(64, 28, 128), LAST)["pixel_gemm"].kernels
+    assert (last.m, last.n, last.k, last.count) == (128, 2 * 784, 64, 1)
+    assert "pixel_gemm" not in options(conv(64, 7, 128), TODAY), "49 pixels of two bytes begin at no multiple of 16"
+    assert "pixel_gemm" in options(conv(64, 7, 128), LAST)
+    assert "pixel_gemm" not in options(conv(64, 28, 128, 3), LAST)
+    assert "pixel_gemm" not in options(conv(64, 28, 128), LAST, "fp32")
+
+
+def test_few_channels_are_gathered_value_by_value() -> None:
+    image, deep = (product(options(conv(channels, 28, 64, 3), LAST)["implicit_gemm"]) for channels in (3, 64))
+    assert (image.k, image.gpu.load) == (27, 2)
+    assert (deep.k, deep.gpu.load) == (576, 16)
+
+
+def test_winograd_and_fourier_transforms_are_not_taken_on_hopper() -> None:
+    assert set(options(conv(64, 28, 64, 3), TODAY, "fp32")) == {"implicit_gemm"}
+
+
+def test_instructions_of_values_and_rows_are_counted() -> None:
+    softmax = network({"op": "softmax", "name": "s", "in": ["x"], "out": [64, 512]}, x=[64, 512])
+    (kernel,) = options(softmax, TODAY)["element_wise"].kernels
+    assert kernel.gpu.slots == 64 * 512 * stacks.find(TODAY).passes["short_softmax"]["forward"].value_slots > 0
+    norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 512]}, x=[64, 512])
+    rows = stacks.find(TODAY).passes["layer_norm"]["forward"]
+    (kernel,) = options(norm, TODAY)["element_wise"].kernels
+    assert kernel.gpu.slots == 64 * 512 * rows.value_slots + 64 * rows.row_threads * rows.row_slots
+
+
+def test_inputs_of_a_concatenation_share_a_kernel() -> None:
+    both = network({"op": "concat", "name": "c", "in": ["x", "y"], "out": [2, 24]}, x=[2, 8], y=[2, 16])
+    (kernel,) = options(both, TODAY)["element_wise"].kernels
+    assert kernel.repeat == 1
+    (apart,) = options(both, "caffe-cudnn5.1")["element_wise"].kernels
+    assert apart.repeat == 2
+
+
+def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:
+    cells = dict.fromkeys(("seq_len", "threads", "clock_mhz", "source_ref"), "") | {
+        "source": "mine", "network": "resnet_18", "hardware": "h100_sxm5_80gb", "task": "inference", "batch": "1",
+        "precision": "fp16", "devices": "1", "metric": "latency_s", "value": "0.001", "split": "test"}  # fmt: skip
+    replayed, launched = (read(Row(2, {**cells, "stack": stack}), "mine.csv")[0] for stack in (f"{TODAY}-graphs", TODAY))
+    assert (replayed.replayed, launched.replayed) == (True, False)  # type: ignore[union-attr]
