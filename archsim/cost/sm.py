@@ -114,7 +114,7 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
     resident, or all that follow on its SM, ctas / SMs, where it goes from tile to tile; 1 around a softmax where m < k;
     min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
 
-    following: all that an SM computes one after the other where a CTA goes from tile to tile, else those that it holds [1], [D, V]
+    following: all that an SM computes one after the other where a CTA goes from tile to tile, else those that it holds [1]
     ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]; m, k: rows of queries and keys of a head
 
     Where keys outnumber queries an attention kernel loads more than it multiplies: those that share an SM wait for the same

@@ -23,7 +23,8 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the images while tiles load it: no workspace (Chetlur et al. 2014, cuDNN, section 3).
 
     Kernels for tensor cores pad channels to whole loads and steps, skip the zeros of a strided data gradient, and may compute a
-    filter gradient as one product for each tap. Channels that fill no load (`few_gathered`) are loaded value by value. Groups are launches of their own, or products of one launch.
+    filter gradient as one product for each tap. Channels that fill no load (`few_gathered`) are loaded value by value. Groups are
+    launches of their own, or products of one launch.
     """
     rules = context.stack.conv
     gathered_alone = (context.tensor and rules.few_gathered and layer.phase == "forward" and layer.element >= HALF

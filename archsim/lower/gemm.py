@@ -67,7 +67,8 @@ def product(
         name=f"gemm{suffix}", role=Role.PRODUCT, efficiency=context.efficiency(family), menu=narrow or context.menu(menu, "gemm"),
         m=m, n=n, k=k, count=count, operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes,
         flop=flop, items=m * n * count, repeat=repeat,
-        gpu=GpuColumns(load=float(load), row_bytes=k * element * transposed, row_step=k * element * (transposed and k <= LONGEST)),
+        gpu=GpuColumns(load=float(load), row_bytes=k * element * transposed,
+                       row_step=k * element * (transposed and k <= LONGEST)),
     )  # fmt: skip
 
 

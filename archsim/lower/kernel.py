@@ -242,8 +242,8 @@ def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
 def _tile_columns(tile: Tile, split: int, chain: int) -> TileColumns[float]:
     return TileColumns(
         tile_m=tile.m, tile_n=tile.n, tile_k=tile.k, split=split, threads=tile.threads, registers=tile.registers,
-        shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped, persistent=tile.persistent,
-        chain=chain,
+        shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped,
+        persistent=tile.persistent, chain=chain,
     )  # fmt: skip
 
 

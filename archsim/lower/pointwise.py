@@ -25,8 +25,8 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
     `short_row`, the row `short_OP` comes first, if there is one; the row `apart_OP` is for an op written as several, `stored_OP`
-    for one with stored statistics, `half_OP` for values of two bytes. The gradient of an add is its incoming gradient; where two of them meet, they are added, as
-    the row `accumulate` says.
+    for one with stored statistics, `half_OP` for values of two bytes. The gradient of an add is its incoming gradient; where two
+    of them meet, they are added, as the row `accumulate` says.
     """
     phase = "forward" if op.phase == "forward" else "backward"
     meets = getattr(op.kind, "accumulate", False)

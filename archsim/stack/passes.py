@@ -18,7 +18,8 @@ class Passes:
     row_threads: int = key(
         "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
     )
-    value_slots: float = key("GPU: issue slots of a lane for each value of the output; 0: those of its arithmetic", low=0, default=0.0)
+    value_slots: float = key("GPU: issue slots of a lane for each value of the output; 0: those of its arithmetic", low=0,
+                             default=0.0)  # fmt: skip
     joined: bool = key("one kernel for all inputs of an op, as of a concatenation", default=False)
     row_slots: float = key("GPU: issue slots of a lane of a CTA for each row, besides those of its values", low=0, default=0.0)
     row_least: int = key("fewest threads of such a CTA, however short its row", low=1, default=1)

@@ -60,7 +60,8 @@ def stand_in(gpu: bool) -> Any:
     torch.__dict__.update(
         __version__="0.stand_in", set_num_threads=lambda n: None, manual_seed=lambda n: None,
         float32=np.float32, float16=np.float16, version=SimpleNamespace(cuda="13.0" if gpu else None),
-        randn=lambda shape, device: np.random.default_rng(0).standard_normal(shape).view(Tensor), from_numpy=lambda a: a.view(Tensor),
+        randn=lambda shape, device: np.random.default_rng(0).standard_normal(shape).view(Tensor),
+        from_numpy=lambda a: a.view(Tensor),
         inference_mode=contextlib.nullcontext, cat=lambda x, axis: np.concatenate(x, axis).view(Tensor),
         nn=SimpleNamespace(functional=SimpleNamespace(linear=linear, relu=lambda x: np.maximum(x, 0))),
         backends=SimpleNamespace(cudnn=SimpleNamespace(allow_tf32=True),

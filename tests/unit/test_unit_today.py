@@ -1,4 +1,4 @@
-"""Kernels of today's libraries: rows that begin anywhere, images that are copied around, persistent CTAs, counted instructions."""
+"""Kernels of today's libraries: rows that begin anywhere, images that are copied around, instructions that are counted."""
 
 from __future__ import annotations
 
