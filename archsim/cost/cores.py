@@ -10,7 +10,7 @@ from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rat
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
-from archsim.cost.team import busiest_share, overlapped
+from archsim.cost.team import busiest_share, overlapped, tiles_of
 from archsim.device.cpu_clock import turbo_knots
 from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
@@ -140,7 +140,9 @@ def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25
     """
-    return np.asarray(np.where(kernels.parts > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers))
+    shared = np.where(kernels.parts > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers)
+    tiles = np.maximum(tiles_of(kernels, device), 1.0)
+    return np.asarray(np.where(kernels.tiled > 0, np.ceil(tiles / workers) / tiles, shared))
 
 
 def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.cost.blocking import block_columns, block_rows, micro_tile
 from archsim.cost.cost import Array
-from archsim.cost.team import instances_used, register_blocks
+from archsim.cost.team import instances_used, pieces_of, register_blocks
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
@@ -51,6 +51,22 @@ def sums_of(kernels: CpuKernels, panels: Array) -> Array:
     return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels - 1.0), 0.0)
 
 
+def sweeps_of(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
+    """How often the cores at work read B one after the other [1]: those that share a cache go through it side by side.
+
+    ceil(pieces / workers) where each block of channels goes through all of B, else 1, [D, V]
+
+    pieces: blocks of channels, `pieces_of`; workers: cores at work, [D, V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> one = kernels(swept=1.0, parts=1.0, channels=64.0, block=2.0)  # eight blocks of two registers of four values
+    >>> [sweeps_of(one, find("raspberry_pi_4").device, cores).item() for cores in (1.0, 4.0)]
+    [8.0, 2.0]
+    """
+    return np.asarray(np.where(kernels.swept > 0, np.maximum(np.ceil(pieces_of(kernels, device) / workers), 1.0), 1.0))
+
+
 def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Memory traffic of one launch [B].
 
@@ -78,7 +94,8 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
     operands = kernels.a_bytes - parameters + kernels.b_bytes
     kept = operands + kernels.c_bytes <= RESIDENT_SHARE * cache
     fresh = np.where(kept, 0.0, operands + 2.0 * kernels.c_bytes + sums)
-    return np.asarray(parameters + fresh)
+    further = np.maximum(kernels.b_bytes - cache, 0.0) * (sweeps_of(kernels, device, workers) - 1.0)
+    return np.asarray(parameters + fresh + further)
 
 
 def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
@@ -127,7 +144,8 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     further_b = (np.ceil(kernels.m / block_rows(device, element)) - 1.0) * kernels.n
     blocks_b = 1.0 if device.l3 is None else np.ceil(kernels.n / block_columns(device, element))
     further_a = (blocks_b - 1.0) * kernels.m
-    return np.asarray(np.where(kernels.packed > 0, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
+    cut = (kernels.packed > 0) & (kernels.swept == 0)
+    return np.asarray(np.where(cut, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
 
 
 def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:

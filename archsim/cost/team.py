@@ -54,6 +54,19 @@ def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
     return np.asarray(kernels.parts * channel_blocks)
 
 
+def tiles_of(kernels: CpuKernels, device: Cpu) -> Array:
+    """Tiles of unfolded images, each as large as a second cache level, that threads copy whole [1].
+
+    ceil(tiled / size), [D, V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> tiles_of(some(tiled=2.5e6), find("raspberry_pi_4").device).item()  # of 1 MiB
+    3.0
+    """
+    return np.asarray(np.ceil(kernels.tiled / device.l2.size))
+
+
 def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Array:
     """Cores at work on each kernel.
 
@@ -75,6 +88,7 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
     """
     team = np.minimum(np.maximum(np.minimum(threads, kernels.most), kernels.beside), device.core.count)
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
+    pieces = np.where((kernels.tiled > 0) & (kernels.matrix == 0), tiles_of(kernels, device), pieces)
     wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(team, np.maximum(1.0, pieces)), 1.0))
 
@@ -264,7 +278,8 @@ def fork_join(
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
     written: the first thread writes `forked` lines of each other one, which that one has read, and wakes them [s]
-    woken: by one call where they spin, `cpu.wake_s`; by a call for each, `rouse`, where they sleep [s]
+    woken: by one call where they spin and none sleeps, `call`; by a call for each, `rouse`, where they sleep [s]
+    call: one call of the system that wakes nobody, `cpu.call_clk` clocks of a Haswell core at the `dispatch_clock` [s]
     rouse: calls of the system, `cpu.rouse_clk` clocks of a Haswell core for each thread, at the `dispatch_clock` [s]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
@@ -281,21 +296,24 @@ def fork_join(
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
     >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0}
-    >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3}
+    >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3}
     >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]
     """
+    whole = (kernels.forked > 0) & (kernels.threaded > 0)
+    team = np.where(whole, np.minimum(threads, device.core.count), workers)
     near, far = near_line(device), device.memory.latency
-    outside = instances_used(device, workers)
-    inside = np.maximum(workers / outside, 1.0)
+    outside = instances_used(device, team)
+    inside = np.maximum(team / outside, 1.0)
     usual = (near + (outside - 1.0) * far) / outside
-    counter = 2.0 * usual * (workers - 1.0)
+    counter = 2.0 * usual * (team - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (workers - 1.0)
-    woken = np.where(kernels.spin > 0, constants["cpu.wake_s"], rouse)
-    written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (workers - 1.0), 0.0)
+    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (team - 1.0)
+    call = constants["cpu.call_clk"] / dispatch_clock(device)
+    woken = np.where(kernels.spin > 0, call, rouse)
+    written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (team - 1.0), 0.0)
     barrier = np.where(kernels.tree > 0, levels, counter) + written
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)
     deal = kernels.chunks * usual
-    return np.asarray(np.where(workers > 1, barrier + np.where(kernels.grain > 0, queue + flags * panels, deal), 0.0))
+    return np.asarray(np.where(team > 1, barrier + np.where(kernels.grain > 0, queue + flags * panels, deal), 0.0))

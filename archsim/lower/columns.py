@@ -129,6 +129,8 @@ class CpuColumns(Generic[T]):
     trips: T = column(0, "1", "trips of the innermost scalar loop; 0: as many as there are values")
     window: T = column(1, "1", "values from which a scalar loop takes each result")
     packed: T = column(0, "1", "values that the library multiplies from panels; 0 where it multiplies them where they lie")
+    swept: T = column(0, "1", "1 where each block of channels goes through all of B; 0 where B is cut for the caches")
+    tiled: T = column(0, "B", "unfolded images, which threads copy in tiles as large as a second cache level; 0: freely divided")
     copied: T = column(0, "1", "values that it copies into panels one by one, before it multiplies")
     copied_simd: T = column(0, "1", "values that it copies into panels by SIMD instructions")
     parts: T = column(0, "1", "pieces that threads take whole, such as images or rows; 0 where the work divides freely")

@@ -49,10 +49,16 @@ class Context:
     architecture: str = ""
     sole: bool = False
     stored: Stored = AS_MULTIPLIED
+    halves: bool = False
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""
         return float(sum(prod(shape) for shape in shapes) * self.element)
+
+    @property
+    def wide_values(self) -> int:
+        """Bytes of a value between convolutions of int8: `wide_values` of the stack, half of it where values of fp16 are as good."""
+        return self.stack.wide_values // 2 if self.halves else self.stack.wide_values
 
     @property
     def vector(self) -> int:

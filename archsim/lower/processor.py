@@ -87,11 +87,12 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         own = replace(own, **{**row_blocks(op, stack), **pixel_runs(op, stack)})
     if op.kind.op == "conv2d" and stack.conv.product_registers:
         rows = kernel.m * kernel.count if across else kernel.m
-        own = replace(own, parts=1.0, channels=float(rows), block=float(stack.conv.product_registers))
+        own = replace(own, parts=1.0, channels=float(rows), block=float(stack.conv.product_registers), swept=float(blas),
+                      tiled=columns * kernel.operand_b if stack.conv.product_registers and blas else 0.0)
     if across:
         own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
-    if op.kind.op != "conv2d" and op.phase != "backward_filter":
+    if (op.kind.op != "conv2d" and op.phase != "backward_filter") or (op.kind.op == "conv2d" and stack.conv.product_registers):
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)
     return replace(kernel, cpu=own)
 
@@ -110,11 +111,13 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     if kernel.role in UNFOLDING:
         threaded = stack.conv.unfold_threads == "all"
     else:
-        threaded = stack.elementwise_threads == "all" or kernel.dense > 0 or loop in stack.threaded_ops
+        every = stack.elementwise_threads == "all" and loop not in stack.serial_ops
+        threaded = every or kernel.dense > 0 or loop in stack.threaded_ops
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
         chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
         fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
+        tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
     )  # fmt: skip
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)

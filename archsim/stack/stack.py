@@ -128,6 +128,7 @@ class Conv:
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
     )  # fmt: skip
+    few_channels_byte: str = key("CPU: the same for values of one byte; none: as `few_channels`", default="")
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
     product_registers: int = key(
         "CPU: threads take the output channels of a product in blocks of so many SIMD registers; 0: in register blocks of "
@@ -316,6 +317,7 @@ class Stack:
         choices=("one", "all"), default="all",
     )  # fmt: skip
     threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
+    serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
         "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
