@@ -10,7 +10,7 @@ from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rat
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
-from archsim.cost.team import busiest_share, overlapped, tiles_of
+from archsim.cost.team import busiest_share, last_of, overlapped, tiles_of
 from archsim.device.cpu_clock import turbo_knots
 from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
@@ -97,7 +97,8 @@ def busiest_clocks(
     share = busiest_share(kernels, device, workers, threads)
     overlap = overlapped(kernels, device, workers, threads, constants)
     copying = copy_clocks(kernels, device, workers, threads, constants)
-    return np.asarray(core_clocks(kernels, device, precision, overlap, constants) * share + copying)
+    late = last_of(kernels, workers, constants)
+    return np.asarray((core_clocks(kernels, device, precision, overlap, constants) * share + copying) * late)
 
 
 def copy_clocks(
@@ -174,7 +175,7 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + (multiplied / family + loads) work + loop + assists of a product
+    second + busy work + loop + assists of a product; busy: multiplied / family + loads in order, the root of their squares else
     second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
@@ -184,7 +185,8 @@ def core_clocks(
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
     multiplied: clocks of all steps, blocks (k + 1), or `direct_clocks` of a convolution along the rows of images; of narrow
         operands, `narrow_clocks` [clk]
-    loads: clocks of a core in order that loads operands, `load_clocks` [clk]
+    loads: clocks in which a core loads operands, `load_clocks` [clk]
+    arithmetic: clocks of multiply-adds at the library's efficiency [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
@@ -221,7 +223,9 @@ def core_clocks(
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = second_clocks(kernels, device, constants)
     assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
-    return np.asarray(np.where(kernels.matrix > 0, (multiplied / family + loads) * kernels.work + loop + assists,
+    arithmetic = multiplied / family
+    busy = arithmetic + loads if in_order(device) else np.hypot(arithmetic, loads)
+    return np.asarray(np.where(kernels.matrix > 0, busy * kernels.work + loop + assists,
                                np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
 
 
@@ -242,6 +246,16 @@ def second_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> A
     return np.asarray(kernels.rewritten / (constants["cpu.second"] * device.pipe("fp32")))
 
 
+def in_order(device: Cpu) -> bool:
+    """Whether the cores run their program in order.
+
+    >>> from archsim.device.catalog import find
+    >>> in_order(find("raspberry_pi_3").device)
+    True
+    """
+    return device.pipeline is not None and device.pipeline.order == "in"
+
+
 def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     """Clocks in which cores that run their program in order load the operands of products from the first level, summed [clk].
 
@@ -259,12 +273,13 @@ def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     >>> round(load_clocks(product, find("raspberry_pi_3").device).item())  # 22 values of 4 B for each step
     1100
     """
-    if device.pipeline is None or device.pipeline.order != "in":
+    if not in_order(device) and not np.any(kernels.depthwise):
         return 0.0
     block_m, block_n = micro_tile(device)
     element = np.maximum(kernels.operand_a, 1.0)
     columns = block_n * LANE_BYTES / element
-    each = np.where(np.asarray(kernels.depthwise) > 0, 1.0, 1.0 / block_m + 1.0 / columns)
+    again = 1.0 / block_m + 1.0 / columns if in_order(device) else 0.0
+    each = np.where(np.asarray(kernels.depthwise) > 0, 1.0, again)
     return np.asarray(kernels.m * kernels.n * kernels.k * kernels.count * element * each / device.l1.bandwidth)
 
 

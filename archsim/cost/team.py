@@ -15,6 +15,7 @@ from archsim.cost.cost import Array
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
+FANNED = 8.0  # threads beyond which a pool fans out (Arm Compute Library, CPPScheduler.cpp: auto_switch_mode)
 FLAGS = 4.0  # lines that pass between two threads of a BLAS for a panel: either half of what one packs is filled, and free again
 
 
@@ -133,6 +134,23 @@ def overlapped(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
     [1.0, 0.8, 0.75]
     """
     return np.asarray(np.maximum(1.0 / siblings(kernels, device, workers, threads), constants["cpu.issue"]))
+
+
+def last_of(kernels: CpuKernels, workers: Array, constants: Calibration) -> Array:
+    """Time of the last of some threads with equal shares of a loop, as a multiple of their mean [1].
+
+    1 + cpu.straggle log2(workers) for a loop whose shares are dealt out when it is forked, else 1, [D, V]
+
+    workers: cores at work, [D, V]
+
+    The largest of n normal values lies log2(n) / 2 standard deviations above their mean, 0.56, 1.03, 1.42 and 1.77 for 2, 4, 8 and
+    16 (Tippett 1925, Biometrika 17): interrupts, other processes and shared caches delay one thread or another.
+
+    >>> from types import SimpleNamespace as some
+    >>> last_of(some(forked=8.0), np.array([1.0, 4.0]), {"cpu.straggle": 0.05}).tolist()
+    [1.0, 1.1]
+    """
+    return np.asarray(1.0 + np.where(kernels.forked > 0, constants["cpu.straggle"] * np.log2(workers), 0.0))
 
 
 def awake_cores(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
@@ -264,6 +282,21 @@ def dispatch_clock(host: Cpu) -> Array | float:
     return host.clock.boost * host.core.scalar_ipc
 
 
+def calls_in_row(team: Array, fanout: Array) -> Array:
+    """Calls of the system that wake a team of threads, as far as one waits for the other [1].
+
+    team - 1; by a pool that fans out with more than FANNED threads (fanout - 1) + fanout ceil(log(team / fanout) / log fanout)
+
+    team: threads with work, [D, V]; fanout: threads that each one wakes at most, 0: the first thread wakes all [1], [V]
+
+    >>> calls_in_row(np.array([8.0, 12.0]), np.array(4.0)).tolist()
+    [7.0, 7.0]
+    """
+    fan = np.maximum(fanout, 2.0)
+    levels = np.ceil(np.log(np.maximum(team / fan, 1.0)) / np.log(fan))
+    return np.asarray(np.where((fanout > 0) & (team > FANNED), fan - 1.0 + fan * levels, team - 1.0))
+
+
 def fork_join(
     kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array, constants: Calibration
 ) -> Array:  # fmt: skip
@@ -295,12 +328,12 @@ def fork_join(
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0}
+    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0, "fanout": 0.0}
     >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3}
     >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]
     """
-    whole = (kernels.forked > 0) & (kernels.threaded > 0)
+    whole = (kernels.forked > 0) & (kernels.spin > 0) & (kernels.threaded > 0)
     team = np.where(whole, np.minimum(threads, device.core.count), workers)
     near, far = near_line(device), device.memory.latency
     outside = instances_used(device, team)
@@ -308,7 +341,7 @@ def fork_join(
     usual = (near + (outside - 1.0) * far) / outside
     counter = 2.0 * usual * (team - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (team - 1.0)
+    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * calls_in_row(team, kernels.fanout)
     call = constants["cpu.call_clk"] / dispatch_clock(device)
     woken = np.where(kernels.spin > 0, call, rouse)
     written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (team - 1.0), 0.0)

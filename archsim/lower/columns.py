@@ -150,6 +150,7 @@ class CpuColumns(Generic[T]):
     beside: T = column(1, "1", "ops that run at the same time as the kernel's, that one included, on threads of their own")
     tree: T = column(0, "1", "1 where threads wait for each other in a tree, 0 where they count themselves on one line")
     forked: T = column(0, "1", "lines of each other thread that the first one writes when it forks the loop")
+    fanout: T = column(0, "1", "threads that each woken thread wakes in turn; 0: the first one wakes all")
     fed: T = column(0, "1", "1 where both operands of a product are results of ops, 0 where the first one is parameters")
     local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")
     vector: T = column(0, "1", "1 where the loop is vectorised")

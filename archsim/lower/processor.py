@@ -51,7 +51,7 @@ def _shared(stack: Stack) -> CpuColumns[float]:
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
                       vector=float(stack.vectorised), simd=ISAS[stack.instructions],
                       fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"),
-                      forked=float(stack.fork_lines))  # fmt: skip
+                      forked=float(stack.fork_lines), fanout=float(stack.wake_fanout))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
