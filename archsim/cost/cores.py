@@ -71,8 +71,9 @@ def busiest_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the busiest core for one launch, its copying of operands into panels included [clk].
 
-    core_clocks share + copying, [D, V]
+    (core_clocks share + copying) late, [D, V]
 
+    late: time of the last thread as a multiple of their mean, `last_of` [1]
     share: share of the busiest core
     overlap: clocks of scalar code with hyper-threads at work, as a share of those without
     copying: `copy_clocks` [clk]
@@ -89,7 +90,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped"), 0 * one), "steps": 1e6 * one})
+    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped", "tiled", "forked"), 0 * one), "steps": 1e6 * one})
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -117,7 +118,7 @@ def copy_clocks(
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
     >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
-    ...               m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
+    ...               tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
     """
@@ -129,14 +130,16 @@ def copy_clocks(
 def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Share of the copies of operands that the busiest core makes: all copy alike, or each for its whole parts.
 
-    `busiest_share` where there are `parts`, else 1 / workers, [D, V]
+    `busiest_share` where there are `parts`, else 1 / workers; ceil(tiles / workers) / tiles of `tiled` images, [D, V]
 
+    shared: the share where copies divide as the product does, or freely [1]
+    tiles: `tiles_of` [1]
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0}
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0, "tiled": 0.0}
     >>> kernel = some(matrix=1.0, block=0.0, packed=1.0, **shape)
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25
@@ -175,7 +178,7 @@ def core_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the arithmetic of one launch, summed over cores [clk].
 
-    second + busy work + loop + assists of a product; busy: multiplied / family + loads in order, the root of their squares else
+    second + (multiplied / family + loads) work + loop + assists of a product
     second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
@@ -185,8 +188,7 @@ def core_clocks(
     blocks: clocks of one step of k in all register blocks, `block_step` [clk]
     multiplied: clocks of all steps, blocks (k + 1), or `direct_clocks` of a convolution along the rows of images; of narrow
         operands, `narrow_clocks` [clk]
-    loads: clocks in which a core loads operands, `load_clocks` [clk]
-    arithmetic: clocks of multiply-adds at the library's efficiency [clk]
+    loads: clocks of a core in order that loads operands, `load_clocks` [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
@@ -223,9 +225,7 @@ def core_clocks(
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = second_clocks(kernels, device, constants)
     assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
-    arithmetic = multiplied / family
-    busy = arithmetic + loads if in_order(device) else np.hypot(arithmetic, loads)
-    return np.asarray(np.where(kernels.matrix > 0, busy * kernels.work + loop + assists,
+    return np.asarray(np.where(kernels.matrix > 0, (multiplied / family + loads) * kernels.work + loop + assists,
                                np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
 
 
@@ -246,16 +246,6 @@ def second_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> A
     return np.asarray(kernels.rewritten / (constants["cpu.second"] * device.pipe("fp32")))
 
 
-def in_order(device: Cpu) -> bool:
-    """Whether the cores run their program in order.
-
-    >>> from archsim.device.catalog import find
-    >>> in_order(find("raspberry_pi_3").device)
-    True
-    """
-    return device.pipeline is not None and device.pipeline.order == "in"
-
-
 def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     """Clocks in which cores that run their program in order load the operands of products from the first level, summed [clk].
 
@@ -273,13 +263,12 @@ def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     >>> round(load_clocks(product, find("raspberry_pi_3").device).item())  # 22 values of 4 B for each step
     1100
     """
-    if not in_order(device) and not np.any(kernels.depthwise):
+    if device.pipeline is None or device.pipeline.order != "in":
         return 0.0
     block_m, block_n = micro_tile(device)
     element = np.maximum(kernels.operand_a, 1.0)
     columns = block_n * LANE_BYTES / element
-    again = 1.0 / block_m + 1.0 / columns if in_order(device) else 0.0
-    each = np.where(np.asarray(kernels.depthwise) > 0, 1.0, again)
+    each = np.where(np.asarray(kernels.depthwise) > 0, 1.0, 1.0 / block_m + 1.0 / columns)
     return np.asarray(kernels.m * kernels.n * kernels.k * kernels.count * element * each / device.l1.bandwidth)
 
 

@@ -70,13 +70,14 @@ def sweeps_of(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
 def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Memory traffic of one launch [B].
 
-    parameters + (operands + 2 c + sums where they do not stay in the cache), [D, V]
+    parameters + (operands + 2 c + sums where they do not stay in the cache) + further, [D, V]
 
     level: the third, or the second where there is no third
     cache: capacity of its instances whose cores work [B]
     parameters: A, unless an op before has written it too [B]
     operands: all else that is read [B]
     fresh: activations, where the op before has not left them in the cache [B]
+    further: what of B the cache does not hold, for each further one of `sweeps_of` [B]
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
 
@@ -85,7 +86,8 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> memory_bytes(kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, fed=0.0), find("i7_6700k").device, 4.0, 0.0).item()
+    >>> layer = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, fed=0.0, swept=0.0, parts=0.0, channels=0.0, block=0.0)
+    >>> memory_bytes(layer, find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0
     """
     level = device.l2 if device.l3 is None else device.l3
@@ -114,7 +116,7 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
     >>> one = kernels(a_bytes=1e6, b_bytes=2e6, c_bytes=3e6, packed=0.0, matrix=0.0, grain=0.0, m=1.0, n=1.0, k=1.0, count=1.0,
-    ...               operand_a=4.0)
+    ...               operand_a=4.0, swept=0.0)
     >>> last_level_bytes(one, find("i7_6700k").device, 4.0, 0.0).item()
     9000000.0
     """
@@ -136,7 +138,7 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0)
+    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0, swept=0.0)
     >>> repeat_bytes(product, find("i7_6700k").device).item() == 64 * 325 * 4  # a block has 100 rows
     True
     """

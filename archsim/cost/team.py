@@ -74,7 +74,7 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
     min(max(min(threads, most), beside), count, max(1, pieces)), or 1, [D, V]
 
     team: cores that the threads can occupy, one after the other
-    pieces: what threads take whole, or `items`
+    pieces: what threads take whole, `tiles_of` unfolded images where these are `tiled`, or `items`
     threads: threads that were asked for, a float or [D, 1]
 
     One core works where the framework's loop is serial, or where the library finds the product too narrow for so many threads:
@@ -83,8 +83,8 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
 
     >>> from types import SimpleNamespace as some
     >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0, most=9.0,
-    ...               beside=1.0)
-    >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0)), 8.0).item()
+    ...               beside=1.0, tiled=0.0)
+    >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0), l2=some(size=2.0**18)), 8.0).item()
     3.0
     """
     team = np.minimum(np.maximum(np.minimum(threads, kernels.most), kernels.beside), device.core.count)
@@ -143,8 +143,8 @@ def last_of(kernels: CpuKernels, workers: Array, constants: Calibration) -> Arra
 
     workers: cores at work, [D, V]
 
-    The largest of n normal values lies log2(n) / 2 standard deviations above their mean, 0.56, 1.03, 1.42 and 1.77 for 2, 4, 8 and
-    16 (Tippett 1925, Biometrika 17): interrupts, other processes and shared caches delay one thread or another.
+    The largest of n normal values lies log2(n) / 2 standard deviations above their mean, 0.56, 1.03, 1.42 and 1.77 for 2, 4, 8
+    and 16 (Tippett 1925, Biometrika 17): interrupts, other processes and shared caches delay one thread or another.
 
     >>> from types import SimpleNamespace as some
     >>> last_of(some(forked=8.0), np.array([1.0, 4.0]), {"cpu.straggle": 0.05}).tolist()
@@ -310,10 +310,12 @@ def fork_join(
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
-    written: the first thread writes `forked` lines of each other one, which that one has read, and wakes them [s]
+    written: the first thread writes `forked` lines of each other one of the team, which that one has read, and wakes them [s]
     woken: by one call where they spin and none sleeps, `call`; by a call for each, `rouse`, where they sleep [s]
     call: one call of the system that wakes nobody, `cpu.call_clk` clocks of a Haswell core at the `dispatch_clock` [s]
-    rouse: calls of the system, `cpu.rouse_clk` clocks of a Haswell core for each thread, at the `dispatch_clock` [s]
+    rouse: `calls_in_row` of the system, `cpu.rouse_clk` clocks of a Haswell core each, at the `dispatch_clock` [s]
+    whole: whether all threads that were asked for join the loop, as those of OpenMP do, also where it has fewer pieces
+    team: threads that join the loop [1]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
     inside: cores of one instance of the last level
@@ -328,7 +330,8 @@ def fork_join(
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0, "fanout": 0.0}
+    >>> usual = {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0, "fanout": 0.0}
+    >>> cpu, loop = find("i7_6700k").device, usual
     >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3}
     >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]

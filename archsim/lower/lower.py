@@ -296,7 +296,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture, context.sole, context.stored)  # fmt: skip
+                context.tensor, context.architecture, context.sole, context.stored, context.halves)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

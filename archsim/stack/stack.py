@@ -318,7 +318,9 @@ class Stack:
         choices=("one", "all"), default="all",
     )  # fmt: skip
     threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
-    wake_fanout: int = key("CPU: sleeping threads that each thread wakes in a large pool; 0: the first one wakes all", low=0, default=0)
+    wake_fanout: int = key(
+        "CPU: sleeping threads that each thread wakes in a pool of more than eight; 0: the first one wakes all", low=0, default=0
+    )
     serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
