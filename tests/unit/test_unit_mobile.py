@@ -67,10 +67,12 @@ def test_weights_are_packed_ahead_and_images_by_simd_instructions() -> None:
 def test_output_channels_lie_in_the_lanes_and_each_block_of_them_goes_through_all_pixels() -> None:
     """Eight blocks of two registers of four; F(2, 3) copies its transformed images on all threads."""
     plain, transformed = (next(k for k in products(conv())[count] if k.menu) for count in (1, 16))
-    assert plain.cpu is not None and transformed.cpu is not None
+    assert plain.cpu is not None
+    assert transformed.cpu is not None
     assert (plain.m, plain.n) == (56 * 56, 64)
     assert (plain.cpu.swept, plain.cpu.tiled) == (1, 56 * 56 * 64 * 9 * 4)
     assert (transformed.cpu.swept, transformed.cpu.tiled) == (1, 0)
+    assert transformed.cpu.copied_simd == 16 * 28 * 28 * 64
 
 
 def test_images_of_three_channels_have_an_efficiency_of_their_own_in_int8() -> None:
