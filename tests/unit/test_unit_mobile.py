@@ -11,6 +11,7 @@ from archsim.cost.cores import load_clocks
 from archsim.device.catalog import find as device
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
+from archsim.lower.role import Role
 from archsim.stack.catalog import find as stack
 from archsim.trace import loads, task_trace
 
@@ -73,6 +74,12 @@ def test_output_channels_lie_in_the_lanes_and_each_block_of_them_goes_through_al
     assert (plain.cpu.swept, plain.cpu.tiled) == (1, 56 * 56 * 64 * 9 * 4)
     assert (transformed.cpu.swept, transformed.cpu.tiled) == (1, 0)
     assert transformed.cpu.copied_simd == 16 * 28 * 28 * 64
+
+
+def test_images_are_unfolded_in_tiles_of_one_thread() -> None:
+    unfolding = next(k for k in products(conv())[1] if k.role is Role.IM2COL)
+    assert unfolding.cpu is not None
+    assert unfolding.cpu.tiled == unfolding.c_bytes == 56 * 56 * 64 * 9 * 4
 
 
 def test_images_of_three_channels_have_an_efficiency_of_their_own_in_int8() -> None:
