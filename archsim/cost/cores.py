@@ -10,7 +10,7 @@ from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rat
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
-from archsim.cost.team import busiest_share, overlapped
+from archsim.cost.team import busiest_share, last_of, overlapped, tiles_of
 from archsim.device.cpu_clock import turbo_knots
 from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
@@ -71,8 +71,9 @@ def busiest_clocks(
 ) -> Array:  # fmt: skip
     """Clocks of the busiest core for one launch, its copying of operands into panels included [clk].
 
-    core_clocks share + copying, [D, V]
+    (core_clocks share + copying) late, [D, V]
 
+    late: time of the last thread as a multiple of their mean, `last_of` [1]
     share: share of the busiest core
     overlap: clocks of scalar code with hyper-threads at work, as a share of those without
     copying: `copy_clocks` [clk]
@@ -89,7 +90,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped"), 0 * one), "steps": 1e6 * one})
+    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped", "tiled", "forked"), 0 * one), "steps": 1e6 * one})
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -97,7 +98,8 @@ def busiest_clocks(
     share = busiest_share(kernels, device, workers, threads)
     overlap = overlapped(kernels, device, workers, threads, constants)
     copying = copy_clocks(kernels, device, workers, threads, constants)
-    return np.asarray(core_clocks(kernels, device, precision, overlap, constants) * share + copying)
+    late = last_of(kernels, workers, constants)
+    return np.asarray((core_clocks(kernels, device, precision, overlap, constants) * share + copying) * late)
 
 
 def copy_clocks(
@@ -116,7 +118,7 @@ def copy_clocks(
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
     >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
-    ...               m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
+    ...               tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
     """
@@ -128,19 +130,23 @@ def copy_clocks(
 def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Share of the copies of operands that the busiest core makes: all copy alike, or each for its whole parts.
 
-    `busiest_share` where there are `parts`, else 1 / workers, [D, V]
+    `busiest_share` where there are `parts`, else 1 / workers; ceil(tiles / workers) / tiles of `tiled` images, [D, V]
 
+    shared: the share where copies divide as the product does, or freely [1]
+    tiles: `tiles_of` [1]
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0}
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0, "tiled": 0.0}
     >>> kernel = some(matrix=1.0, block=0.0, packed=1.0, **shape)
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25
     """
-    return np.asarray(np.where(kernels.parts > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers))
+    shared = np.where(kernels.parts > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers)
+    tiles = np.maximum(tiles_of(kernels, device), 1.0)
+    return np.asarray(np.where(kernels.tiled > 0, np.ceil(tiles / workers) / tiles, shared))
 
 
 def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:

@@ -6,7 +6,7 @@ import numpy as np
 
 from archsim.cost.blocking import block_columns, block_rows, micro_tile
 from archsim.cost.cost import Array
-from archsim.cost.team import instances_used, register_blocks
+from archsim.cost.team import instances_used, pieces_of, register_blocks
 from archsim.cost.traffic import RESIDENT_SHARE
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
@@ -51,16 +51,33 @@ def sums_of(kernels: CpuKernels, panels: Array) -> Array:
     return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels - 1.0), 0.0)
 
 
+def sweeps_of(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
+    """How often the cores at work read B one after the other [1]: those that share a cache go through it side by side.
+
+    ceil(pieces / workers) where each block of channels goes through all of B, else 1, [D, V]
+
+    pieces: blocks of channels, `pieces_of`; workers: cores at work, [D, V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> one = kernels(swept=1.0, parts=1.0, channels=64.0, block=2.0)  # eight blocks of two registers of four values
+    >>> [sweeps_of(one, find("raspberry_pi_4").device, cores).item() for cores in (1.0, 4.0)]
+    [8.0, 2.0]
+    """
+    return np.asarray(np.where(kernels.swept > 0, np.maximum(np.ceil(pieces_of(kernels, device) / workers), 1.0), 1.0))
+
+
 def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Memory traffic of one launch [B].
 
-    parameters + (operands + 2 c + sums where they do not stay in the cache), [D, V]
+    parameters + (operands + 2 c + sums where they do not stay in the cache) + further, [D, V]
 
     level: the third, or the second where there is no third
     cache: capacity of its instances whose cores work [B]
     parameters: A, unless an op before has written it too [B]
     operands: all else that is read [B]
     fresh: activations, where the op before has not left them in the cache [B]
+    further: what of B the cache does not hold, for each further one of `sweeps_of` [B]
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
 
@@ -69,7 +86,8 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> memory_bytes(kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, fed=0.0), find("i7_6700k").device, 4.0, 0.0).item()
+    >>> layer = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, fed=0.0, swept=0.0, parts=0.0, channels=0.0, block=0.0)
+    >>> memory_bytes(layer, find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0
     """
     level = device.l2 if device.l3 is None else device.l3
@@ -78,7 +96,8 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
     operands = kernels.a_bytes - parameters + kernels.b_bytes
     kept = operands + kernels.c_bytes <= RESIDENT_SHARE * cache
     fresh = np.where(kept, 0.0, operands + 2.0 * kernels.c_bytes + sums)
-    return np.asarray(parameters + fresh)
+    further = np.maximum(kernels.b_bytes - cache, 0.0) * (sweeps_of(kernels, device, workers) - 1.0)
+    return np.asarray(parameters + fresh + further)
 
 
 def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
@@ -97,7 +116,7 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
     >>> one = kernels(a_bytes=1e6, b_bytes=2e6, c_bytes=3e6, packed=0.0, matrix=0.0, grain=0.0, m=1.0, n=1.0, k=1.0, count=1.0,
-    ...               operand_a=4.0)
+    ...               operand_a=4.0, swept=0.0)
     >>> last_level_bytes(one, find("i7_6700k").device, 4.0, 0.0).item()
     9000000.0
     """
@@ -119,7 +138,7 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0)
+    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0, swept=0.0)
     >>> repeat_bytes(product, find("i7_6700k").device).item() == 64 * 325 * 4  # a block has 100 rows
     True
     """
@@ -127,7 +146,8 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     further_b = (np.ceil(kernels.m / block_rows(device, element)) - 1.0) * kernels.n
     blocks_b = 1.0 if device.l3 is None else np.ceil(kernels.n / block_columns(device, element))
     further_a = (blocks_b - 1.0) * kernels.m
-    return np.asarray(np.where(kernels.packed > 0, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
+    cut = (kernels.packed > 0) & (kernels.swept == 0)
+    return np.asarray(np.where(cut, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
 
 
 def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:

@@ -15,6 +15,7 @@ from archsim.cost.cost import Array
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
+FANNED = 8.0  # threads beyond which a pool fans out (Arm Compute Library, CPPScheduler.cpp: auto_switch_mode)
 FLAGS = 4.0  # lines that pass between two threads of a BLAS for a panel: either half of what one packs is filled, and free again
 
 
@@ -54,13 +55,26 @@ def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
     return np.asarray(kernels.parts * channel_blocks)
 
 
+def tiles_of(kernels: CpuKernels, device: Cpu) -> Array:
+    """Tiles of unfolded images, each as large as a second cache level, that threads copy whole [1].
+
+    ceil(tiled / size), [D, V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as some
+    >>> tiles_of(some(tiled=2.5e6), find("raspberry_pi_4").device).item()  # of 1 MiB
+    3.0
+    """
+    return np.asarray(np.ceil(kernels.tiled / device.l2.size))
+
+
 def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Array:
     """Cores at work on each kernel.
 
     min(max(min(threads, most), beside), count, max(1, pieces)), or 1, [D, V]
 
     team: cores that the threads can occupy, one after the other
-    pieces: what threads take whole, or `items`
+    pieces: what threads take whole, `tiles_of` unfolded images where these are `tiled`, or `items`
     threads: threads that were asked for, a float or [D, 1]
 
     One core works where the framework's loop is serial, or where the library finds the product too narrow for so many threads:
@@ -69,12 +83,13 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
 
     >>> from types import SimpleNamespace as some
     >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0, most=9.0,
-    ...               beside=1.0)
-    >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0)), 8.0).item()
+    ...               beside=1.0, tiled=0.0)
+    >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0), l2=some(size=2.0**18)), 8.0).item()
     3.0
     """
     team = np.minimum(np.maximum(np.minimum(threads, kernels.most), kernels.beside), device.core.count)
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
+    pieces = np.where((kernels.tiled > 0) & (kernels.matrix == 0), tiles_of(kernels, device), pieces)
     wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(team, np.maximum(1.0, pieces)), 1.0))
 
@@ -119,6 +134,23 @@ def overlapped(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
     [1.0, 0.8, 0.75]
     """
     return np.asarray(np.maximum(1.0 / siblings(kernels, device, workers, threads), constants["cpu.issue"]))
+
+
+def last_of(kernels: CpuKernels, workers: Array, constants: Calibration) -> Array:
+    """Time of the last of some threads with equal shares of a loop, as a multiple of their mean [1].
+
+    1 + cpu.straggle log2(workers) for a loop whose shares are dealt out when it is forked, else 1, [D, V]
+
+    workers: cores at work, [D, V]
+
+    The largest of n normal values lies log2(n) / 2 standard deviations above their mean, 0.56, 1.03, 1.42 and 1.77 for 2, 4, 8
+    and 16 (Tippett 1925, Biometrika 17): interrupts, other processes and shared caches delay one thread or another.
+
+    >>> from types import SimpleNamespace as some
+    >>> last_of(some(forked=8.0), np.array([1.0, 4.0]), {"cpu.straggle": 0.05}).tolist()
+    [1.0, 1.1]
+    """
+    return np.asarray(1.0 + np.where(kernels.forked > 0, constants["cpu.straggle"] * np.log2(workers), 0.0))
 
 
 def awake_cores(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
@@ -250,6 +282,21 @@ def dispatch_clock(host: Cpu) -> Array | float:
     return host.clock.boost * host.core.scalar_ipc
 
 
+def calls_in_row(team: Array, fanout: Array) -> Array:
+    """Calls of the system that wake a team of threads, as far as one waits for the other [1].
+
+    team - 1; by a pool that fans out with more than FANNED threads (fanout - 1) + fanout ceil(log(team / fanout) / log fanout)
+
+    team: threads with work, [D, V]; fanout: threads that each one wakes at most, 0: the first thread wakes all [1], [V]
+
+    >>> calls_in_row(np.array([8.0, 12.0]), np.array(4.0)).tolist()
+    [7.0, 7.0]
+    """
+    fan = np.maximum(fanout, 2.0)
+    levels = np.ceil(np.log(np.maximum(team / fan, 1.0)) / np.log(fan))
+    return np.asarray(np.where((fanout > 0) & (team > FANNED), fan - 1.0 + fan * levels, team - 1.0))
+
+
 def fork_join(
     kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array, constants: Calibration
 ) -> Array:  # fmt: skip
@@ -263,9 +310,12 @@ def fork_join(
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
     deal: the chunks of one thread, for each of which it gets the line of the queue [s]
-    written: the first thread writes `forked` lines of each other one, which that one has read, and wakes them [s]
-    woken: by one call where they spin, `cpu.wake_s`; by a call for each, `rouse`, where they sleep [s]
-    rouse: calls of the system, `cpu.rouse_clk` clocks of a Haswell core for each thread, at the `dispatch_clock` [s]
+    written: the first thread writes `forked` lines of each other one of the team, which that one has read, and wakes them [s]
+    woken: by one call where they spin and none sleeps, `call`; by a call for each, `rouse`, where they sleep [s]
+    call: one call of the system that wakes nobody, `cpu.call_clk` clocks of a Haswell core at the `dispatch_clock` [s]
+    rouse: `calls_in_row` of the system, `cpu.rouse_clk` clocks of a Haswell core each, at the `dispatch_clock` [s]
+    whole: whether all threads that were asked for join the loop, as those of OpenMP do, also where it has fewer pieces
+    team: threads that join the loop [1]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
     inside: cores of one instance of the last level
@@ -280,22 +330,26 @@ def fork_join(
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> cpu, loop = find("i7_6700k").device, {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0}
-    >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3}
+    >>> usual = {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0, "fanout": 0.0}
+    >>> cpu, loop = find("i7_6700k").device, usual
+    >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3}
     >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
     [120, 80]
     """
+    whole = (kernels.forked > 0) & (kernels.spin > 0) & (kernels.threaded > 0)
+    team = np.where(whole, np.minimum(threads, device.core.count), workers)
     near, far = near_line(device), device.memory.latency
-    outside = instances_used(device, workers)
-    inside = np.maximum(workers / outside, 1.0)
+    outside = instances_used(device, team)
+    inside = np.maximum(team / outside, 1.0)
     usual = (near + (outside - 1.0) * far) / outside
-    counter = 2.0 * usual * (workers - 1.0)
+    counter = 2.0 * usual * (team - 1.0)
     levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (workers - 1.0)
-    woken = np.where(kernels.spin > 0, constants["cpu.wake_s"], rouse)
-    written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (workers - 1.0), 0.0)
+    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * calls_in_row(team, kernels.fanout)
+    call = constants["cpu.call_clk"] / dispatch_clock(device)
+    woken = np.where(kernels.spin > 0, call, rouse)
+    written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (team - 1.0), 0.0)
     barrier = np.where(kernels.tree > 0, levels, counter) + written
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)
     deal = kernels.chunks * usual
-    return np.asarray(np.where(workers > 1, barrier + np.where(kernels.grain > 0, queue + flags * panels, deal), 0.0))
+    return np.asarray(np.where(team > 1, barrier + np.where(kernels.grain > 0, queue + flags * panels, deal), 0.0))

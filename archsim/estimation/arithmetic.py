@@ -53,6 +53,17 @@ def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
     return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
 
 
+def in_halves(stack: Stack, device: Device) -> bool:
+    """Whether a stack computes fp16 on a CPU in lanes of 16 bit, so that values between products of int8 are fp16.
+
+    >>> from archsim.device.catalog import find
+    >>> from archsim.stack import catalog
+    >>> [in_halves(catalog.find("ncnn-cpu"), find(name).device) for name in ("raspberry_pi_4", "raspberry_pi_5")]
+    [False, True]
+    """
+    return isinstance(device, Cpu) and "fp16_lanes" in stack.narrow_kernels and "fp16_lanes" in device.forms("fp16")
+
+
 def one_pass(stack: Stack, device: Tpu, precision: str) -> str:
     """How a TPU multiplies operands of a precision: as such, or factors of fp32 rounded to bf16, where the stack does that.
 

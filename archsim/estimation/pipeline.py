@@ -23,7 +23,7 @@ from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device, Gpu
-from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
+from archsim.estimation.arithmetic import arithmetic, in_halves, on_tensor_cores
 from archsim.estimation.fed import decoding, moved_with_host
 from archsim.estimation.fidelity import CLOSED
 from archsim.estimation.request import Request
@@ -275,7 +275,7 @@ def lowered_ops(request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ..
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
                  architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
-                 stored=request.stored)  # fmt: skip
+                 stored=request.stored, halves=in_halves(request.stack, device))  # fmt: skip
 
 
 def mean_clock(request: Request, result: Run) -> Array:

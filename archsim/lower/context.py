@@ -39,7 +39,8 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only. `sole`: the op is the only gradient of its layer. `stored`: formats of weights and of cached values.
+    some GPUs only. `sole`: the op is the only gradient of its layer. `stored`: formats of weights and of cached values. `halves`:
+    a CPU on which the stack computes fp16 in lanes of 16 bit.
     """
 
     stack: Stack
@@ -50,10 +51,16 @@ class Context:
     architecture: str = ""
     sole: bool = False
     stored: Stored = AS_MULTIPLIED
+    halves: bool = False
 
     def bytes(self, *shapes: Shape) -> float:
         """Size of tensors of these shapes [B]."""
         return float(sum(prod(shape) for shape in shapes) * self.element)
+
+    @property
+    def wide_values(self) -> int:
+        """Bytes of a value between convolutions of int8: `wide_values` of the stack, half of it where it computes fp16."""
+        return self.stack.wide_values // 2 if self.halves else self.stack.wide_values
 
     @property
     def vector(self) -> int:

@@ -88,7 +88,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     copied, back = _layout_copies(layer, context)
     before = (*copied, *_images_before(op, layer, context))
     after = (*_bias(op, context), *_barrier(layer, context))
-    few = rules.few_channels if layer.groups == 1 and layer.ci < PACK else ""
+    images = (layer.element == 1 and rules.few_channels_byte) or rules.few_channels
+    few = images if layer.groups == 1 and layer.ci < PACK else ""
     options = []
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
@@ -97,8 +98,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
             raise InputError(f"stack {context.stack.id}", problem)
         algorithm = ALGORITHMS[name]
         option = algorithm.option(layer, context, few or efficiency)
-        if option is not None and layer.element == 1 and context.stack.wide_values:
-            option = _widened(option, context.stack.wide_values)
+        if option is not None and layer.element == 1 and context.wide_values:
+            option = _widened(option, context.wide_values)
         if option is not None and (option.workspace <= rules.workspace_limit or not algorithm.limited):
             around = (before, (*back, *after)) if algorithm.copied else ((), after)
             options.append(replace(option, kernels=(*around[0], *option.kernels, *around[1])))
@@ -156,8 +157,8 @@ def _images_before(op: BoundOp, layer: Layer, context: Context) -> tuple[Kernel,
     """Passes over the images before a convolution: rounded to one byte (`wide_values`), copied with a border (`conv.border`)."""
     size, element = layer.input_bytes, layer.element
     passes = []
-    if element == 1 and context.stack.wide_values:
-        passes.append(element_wise("quantise", Role.QUANTISE, size * context.stack.wide_values, size, flop=2.0 * size,
+    if element == 1 and context.wide_values:
+        passes.append(element_wise("quantise", Role.QUANTISE, size * context.wide_values, size, flop=2.0 * size,
                                    element=element))  # fmt: skip
     if context.stack.conv.border == "copied" and any(getattr(op.kind, "pad", ())):
         passes.append(element_wise("border", Role.LAYOUT, size, size, element=element))

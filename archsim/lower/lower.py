@@ -119,6 +119,7 @@ def again(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
     architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), stored: Stored = AS_MULTIPLIED,
+    halves: bool = False,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
@@ -127,7 +128,7 @@ def lower(
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
     precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `stored`: formats of weights and of
-    cached values in memory.
+    cached values in memory. `halves`: a CPU on which the stack computes fp16 in lanes of 16 bit.
 
     Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
     rule.
@@ -144,17 +145,18 @@ def lower(
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
-                    stored)  # fmt: skip
+                    stored, halves)  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
     tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: Stored,
+    halves: bool,
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
-                      architecture=architecture, stored=stored)  # fmt: skip
+                      architecture=architecture, stored=stored, halves=halves)  # fmt: skip
     ends = tuple(accumulate(lengths))
     networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
@@ -218,8 +220,8 @@ def _side_by_side(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tup
 def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, sole: bool) -> Plan | None:
     """The plan of an op that has its kernels for itself. A library that may narrow products need not."""
     own = replace(context, sole=sole) if sole else context
-    if own.element == 1 and own.stack.wide_values and op.kind.op != "conv2d":
-        own = replace(own, element=own.stack.wide_values)
+    if own.element == 1 and own.wide_values and op.kind.op != "conv2d":
+        own = replace(own, element=own.wide_values)
     if narrowed is None:
         return _plan(_Work(op=op, context=own))
     plan = _plan(_Work(op=op, context=own)) if op.kind.op in narrowed else None
@@ -294,7 +296,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture, context.sole, context.stored)  # fmt: skip
+                context.tensor, context.architecture, context.sole, context.stored, context.halves)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

@@ -51,7 +51,7 @@ def _shared(stack: Stack) -> CpuColumns[float]:
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
                       vector=float(stack.vectorised), simd=ISAS[stack.instructions],
                       fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"),
-                      forked=float(stack.fork_lines))  # fmt: skip
+                      forked=float(stack.fork_lines), fanout=float(stack.wake_fanout))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -62,19 +62,22 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
 
     A BLAS stores matrices by columns, so that the side which it cuts for its threads is n. In fully connected and recurrent
     layers this side has the features, which lowering puts first, as m; so m and n change places. Weights that pass by for each
-    few rows (`linear_rows`) are loaded and spread over the lanes each time, as if they were copied.
+    few rows (`linear_rows`) are loaded and spread over the lanes each time, as if they were copied. A library that takes output
+    channels in blocks of registers has them in its lanes, as rows of weights are, so that m and n of its convolutions change
+    places too; it copies transformed images once more into the order of its blocks.
 
     A direct loop over a depthwise convolution has channels in its SIMD lanes and pixels in the rows of a register block: there is
     no sum over channels, and lanes of one channel's pixels would leave the other rows of the block empty.
     """
-    stack, blas = context.stack, kernel.role is Role.PRODUCT
+    stack, blas, blocks = context.stack, kernel.role is Role.PRODUCT, context.stack.conv.product_registers
     across = not blas and depthwise(op)
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
     small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     unfolded = op.kind.op == "conv2d" and kernel.count == 1 and kernel.k > 1  # no points of a transform, and no bias
     columns = kernel.n * kernel.k * unfolded
+    turned = kernel.n * kernel.k * kernel.count * (op.kind.op == "conv2d" and kernel.count > 1 and blocks > 0)
     passed = kernel.m * kernel.k * (op.kind.op == "linear" and stack.linear_rows > 0 and kernel.repeat > 1)
-    simd = {"simd": operands, "weights": columns + passed}.get(stack.packing, 0.0)
+    simd = {"simd": operands, "weights": columns + passed + turned}.get(stack.packing, 0.0)
     own = replace(
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
         copied_simd=simd * blas, gathers=operands * (stack.gathers and not across),
@@ -85,13 +88,14 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
         own = replace(own, **{**row_blocks(op, stack), **pixel_runs(op, stack)})
-    if op.kind.op == "conv2d" and stack.conv.product_registers:
+    if op.kind.op == "conv2d" and blocks:
         rows = kernel.m * kernel.count if across else kernel.m
-        own = replace(own, parts=1.0, channels=float(rows), block=float(stack.conv.product_registers))
+        own = replace(own, parts=1.0, channels=float(rows), block=float(blocks), swept=float(blas),
+                      tiled=columns * kernel.operand_b * blas)  # fmt: skip
     if across:
         own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
-    if op.kind.op != "conv2d" and op.phase != "backward_filter":
+    if blocks if op.kind.op == "conv2d" else op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)
     return replace(kernel, cpu=own)
 
@@ -110,11 +114,13 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     if kernel.role in UNFOLDING:
         threaded = stack.conv.unfold_threads == "all"
     else:
-        threaded = stack.elementwise_threads == "all" or kernel.dense > 0 or loop in stack.threaded_ops
+        every = stack.elementwise_threads == "all" and loop not in stack.serial_ops
+        threaded = every or kernel.dense > 0 or loop in stack.threaded_ops
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
         chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
         fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
+        tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
     )  # fmt: skip
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)

@@ -134,10 +134,12 @@ class Conv:
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
     )  # fmt: skip
+    few_channels_byte: str = key("CPU: the same for values of one byte; none: as `few_channels`", default="")
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
     product_registers: int = key(
-        "CPU: threads take the output channels of a product in blocks of so many SIMD registers; 0: in register blocks of "
-        "channels and pixels", low=0, default=0,
+        "CPU: output channels lie in the lanes, and threads take them in blocks of so many SIMD registers, each of which goes "
+        "through all of an unfolded image; its tiles, as large as a second cache level, are copied by one thread each; 0: "
+        "register blocks of channels and pixels, cut for the caches", low=0, default=0,
     )  # fmt: skip
     winograd_words: bool = key("CPU: Winograd's transforms of images and filters of int8 are of 16 bit", default=False)
     border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
@@ -327,6 +329,10 @@ class Stack:
         choices=("one", "all"), default="all",
     )  # fmt: skip
     threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
+    wake_fanout: int = key(
+        "CPU: sleeping threads that each thread wakes in a pool of more than eight; 0: the first one wakes all", low=0, default=0
+    )
+    serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
         "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
@@ -349,8 +355,9 @@ class Stack:
         "those ahead, unfolded images by SIMD instructions", choices=("scalar", "simd", "ahead", "weights"), default="scalar",
     )  # fmt: skip
     wide_values: int = key(
-        "CPU: bytes of a value between convolutions of int8, each of which rounds its images before and widens its result after; "
-        "0: values stay in one byte", low=0, default=0,
+        "CPU: bytes of a value between convolutions of int8, each of which rounds its images before and widens its result after, "
+        "half of them on cores with arithmetic of fp16 that the library has kernels for; 0: values stay in one byte", low=0,
+        default=0,
     )  # fmt: skip
     vector_products: str = key(
         "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",

@@ -30,7 +30,7 @@ STRUCTURE = {
     },
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
     "cost/direct.py": {"REGISTERS": "registers"},
-    "cost/team.py": {"FLAGS": "cache lines"},
+    "cost/team.py": {"FLAGS": "cache lines", "FANNED": "threads"},
     "cost/cores.py": {"PAGE": "bytes"},
     "lower/processor.py": {"MAPPED": "bytes"},
     "lower/threads.py": {

@@ -68,7 +68,7 @@ def core() -> Cpu:
 def test_packing_wide_values_takes_no_longer_for_each_byte_than_packing_single_ones() -> None:
     def clocks(operand: float) -> float:
         kernel = Some(copied=0.0, copied_simd=1000.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
-                      m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=operand)  # fmt: skip
+                      tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=operand)  # fmt: skip
         return float(copy_clocks(kernel, core(), 1.0, 1.0, {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}))  # type: ignore[arg-type]
 
     assert clocks(8.0) == clocks(4.0) == 500.0

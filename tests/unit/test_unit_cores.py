@@ -10,7 +10,7 @@ import pytest
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
-from archsim.cost import blocking, cores, team
+from archsim.cost import blocking, cores, cpu_traffic, team
 from archsim.lower.columns import RUNS
 from archsim.stack.stack import LOOP
 
@@ -31,7 +31,7 @@ def machine(**words: Any) -> Any:
 
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
-    cut = ("parts", "channels", "block", "chunks", "tree", "grain", "forked")
+    cut = ("parts", "channels", "block", "chunks", "tree", "grain", "forked", "fanout", "swept", "tiled")
     counts = ("subnormal", "mapped", "copied", "copied_simd", "vector", "dense", "matrix", "packed")
     flags = dict.fromkeys((*cut, *RUNS, *counts, *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
@@ -218,13 +218,50 @@ NEAR, FAR = 20.0, 100.0  # ns: two latencies of 40 clocks at 4 GHz, and that of 
 
 def forked(workers: float, threads: float, device: Any = None, **words: float) -> float:
     """Time of a fork and join [ns] of a product with three panels."""
-    of = default().with_values({"cpu.wake_s": 1e-6, "cpu.rouse_clk": 6e3})
+    of = default().with_values({"cpu.wake_s": 1e-6, "cpu.rouse_clk": 6e3, "cpu.call_clk": 2e3})
     found = team.fork_join(kernel(**words), device or machine(), np.array([workers]), threads, np.array([3.0]), of)
     return number(found) * 1e9
 
 
 def test_a_fork_that_writes_lines_of_each_thread_takes_a_call_and_a_line_for_each() -> None:
     assert forked(4.0, 4.0, forked=8.0) - forked(4.0, 4.0) == pytest.approx(1000 + 8 * 3 * NEAR)
+
+
+def test_all_threads_of_openmp_join_a_loop_of_fewer_pieces_and_none_a_serial_one() -> None:
+    assert forked(1.0, 4.0, forked=8.0) == forked(4.0, 4.0, forked=8.0) > 0
+    assert forked(1.0, 4.0, forked=8.0, threaded=0.0) == forked(1.0, 4.0) == 0
+
+
+def test_a_large_pool_wakes_its_threads_by_threads() -> None:
+    """Three are woken by the first thread and four by each of these: seven calls in a row for twelve threads, eleven without."""
+    calls = team.calls_in_row(np.array([2.0, 8.0, 9.0, 12.0, 17.0]), np.array(4.0)).tolist()
+    assert calls == [1, 7, 7, 7, 11]
+    assert team.calls_in_row(np.array([12.0]), np.array(0.0)).tolist() == [11]
+
+
+def test_the_last_of_many_threads_is_late() -> None:
+    of = default().with_values({"cpu.straggle": 0.05})
+    late = team.last_of(kernel(forked=8.0), np.array([1.0, 2.0, 16.0]), of)
+    assert late.tolist() == pytest.approx([1.0, 1.05, 1.2])
+    assert team.last_of(kernel(), np.array([16.0]), of).tolist() == [1.0]
+
+
+def test_images_are_unfolded_in_tiles_as_large_as_a_second_level() -> None:
+    """Four of 256 KiB: on two threads two each, on three the first has two; product and copy alike."""
+    whole = 1024 * KIB
+    assert number(team.active_cores(kernel(tiled=whole, items=1e6), machine(), 8.0)) == 4
+    assert number(team.active_cores(kernel(tiled=1.0, items=1e6), machine(), 8.0)) == 1
+    one = kernel(tiled=whole, matrix=1.0, items=1e6)
+    assert [number(cores.copy_share(one, machine(), np.array([n]), n)) for n in (1.0, 2.0, 3.0, 8.0)] == [1, 0.5, 0.5, 0.25]
+    assert number(team.active_cores(one, machine(), 8.0)) == 4  # the product itself divides freely
+
+
+def test_further_sweeps_read_from_memory_what_the_cache_does_not_hold() -> None:
+    """Eight blocks of channels: two threads go through B four times each, side by side; 1 MiB of it is beyond the third level."""
+    one = kernel(swept=1.0, parts=1.0, channels=64.0, block=2.0, b_bytes=3 * 1024 * KIB, a_bytes=0.0, c_bytes=0.0, fed=0.0)
+    read = [number(cpu_traffic.memory_bytes(one, machine(), np.array([n]), 0.0)) for n in (1.0, 2.0)]
+    assert read == [(3 + 7 * 1) * 1024 * KIB, (3 + 3 * 1) * 1024 * KIB]
+    assert number(cpu_traffic.sweeps_of(kernel(parts=1.0, channels=64.0, block=2.0), machine(), np.array([1.0]))) == 1
 
 
 def test_threads_that_sleep_are_woken_one_by_one() -> None:

@@ -528,7 +528,7 @@ def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
 
 def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
     kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1))
-    constants = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 0.0}
+    constants = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 0.0, "cpu.call_clk": 0.0}
     panels, line = panels_of(kernels, cpu()), 2 * 42 / 4.2e9
     four, one = (fork_join(kernels, cpu(), np.full(2, cores), 8, panels, constants).tolist() for cores in (4.0, 1.0))
     assert four == pytest.approx([6 * line, 6 * line + 7e-6 + 4 * 7 * line * 3])

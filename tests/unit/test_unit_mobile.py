@@ -11,6 +11,7 @@ from archsim.cost.cores import load_clocks
 from archsim.device.catalog import find as device
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
+from archsim.lower.role import Role
 from archsim.stack.catalog import find as stack
 from archsim.trace import loads, task_trace
 
@@ -35,7 +36,7 @@ def test_winograd_of_three_sizes_transforms_its_filters_ahead_of_the_run() -> No
     found = products(conv())
     assert set(found) == {1, 16, 36, 64}
     assert all("filter" not in kernel.name for kernels in found.values() for kernel in kernels)
-    tiles = {count: next(k.n for k in kernels if k.menu) for count, kernels in found.items()}
+    tiles = {count: next(k.m for k in kernels if k.menu) for count, kernels in found.items()}
     assert tiles == {1: 56 * 56, 16: 28 * 28, 36: 14 * 14, 64: 10 * 10}
 
 
@@ -61,8 +62,45 @@ def test_images_are_rounded_before_and_results_widened_after_a_convolution_of_in
 def test_weights_are_packed_ahead_and_images_by_simd_instructions() -> None:
     product = products(conv())[1][-1]
     assert product.cpu is not None
-    assert product.cpu.copied_simd == product.n * product.k
+    assert product.cpu.copied_simd == product.m * product.k
 
+
+def test_output_channels_lie_in_the_lanes_and_each_block_of_them_goes_through_all_pixels() -> None:
+    """Eight blocks of two registers of four; F(2, 3) copies its transformed images on all threads."""
+    plain, transformed = (next(k for k in products(conv())[count] if k.menu) for count in (1, 16))
+    assert plain.cpu is not None
+    assert transformed.cpu is not None
+    assert (plain.m, plain.n) == (56 * 56, 64)
+    assert (plain.cpu.swept, plain.cpu.tiled) == (1, 56 * 56 * 64 * 9 * 4)
+    assert (transformed.cpu.swept, transformed.cpu.tiled) == (1, 0)
+    assert transformed.cpu.copied_simd == 16 * 28 * 28 * 64
+
+
+def test_images_are_unfolded_in_tiles_of_one_thread() -> None:
+    unfolding = next(k for k in products(conv())[1] if k.role is Role.IM2COL)
+    assert unfolding.cpu is not None
+    assert unfolding.cpu.tiled == unfolding.c_bytes == 56 * 56 * 64 * 9 * 4
+
+
+def test_images_of_three_channels_have_an_efficiency_of_their_own_in_int8() -> None:
+    for kernels in products(conv(channels=3), "int8").values():
+        assert [kernel.efficiency for kernel in kernels if kernel.menu] == ["cpu.ncnn_images_byte"]
+
+
+def test_values_between_products_of_int8_are_halves_on_cores_that_compute_them() -> None:
+    read = [lower(conv().ops, stack("ncnn-cpu"), "cpu", "int8", False, halves=halves).kernels.kernels[0].b_bytes
+            for halves in (False, True)]  # fmt: skip
+    assert read == [4 * 64 * 56 * 56, 2 * 64 * 56 * 56]
+
+
+@pytest.mark.parametrize(("op", "threaded"), [("concat", 0), ("add", 1)])
+def test_channels_are_concatenated_on_one_thread(op: str, threaded: int) -> None:
+    channels = 128 if op == "concat" else 64
+    one = f'{{"op": "{op}", "name": "x", "in": ["data", "data"], "out": ["N", {channels}, 56, 56]}}\n'
+    trace = task_trace(loads(HEADER + one, "t.jsonl"), "inference").bind(N=1)
+    (kernel,) = lower(trace.ops, stack("ncnn-cpu"), "cpu", "fp32", False).kernels.kernels
+    assert kernel.cpu is not None
+    assert kernel.cpu.threaded == threaded
 
 def test_threads_take_whole_blocks_of_output_channels() -> None:
     product = products(conv())[1][-1]
