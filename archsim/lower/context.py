@@ -91,8 +91,8 @@ class Context:
         """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
 
         Operands of one byte have `name_tensor_byte` first, those of four `name_tensor_word`. A menu `name.x` replaces `name` on
-        the architectures that it lists, before others the one that is called as the architecture itself; `otherwise` is the menu of a library that has none of
-        this name.
+        the architectures that it lists, before others the one that is called as the architecture itself; `otherwise` is the menu
+        of a library that has none of this name.
         """
         sized = self._here(f"{name}_tensor_{SIZED[self.element]}") if self.tensor and self.element in SIZED else ""
         if sized in self.stack.menus:
