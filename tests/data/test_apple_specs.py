@@ -62,7 +62,7 @@ def test_every_tile_fits_a_core(stack: str) -> None:
 
 @each(("name", "tera"), (("apple_m2_gpu", 2.24), ("apple_m3_gpu", 2.47), ("apple_m4_gpu", 2.9)))
 def test_large_products_run_as_measured(name: str, tera: float, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Huebner et al. 2025 (arXiv:2502.05317): fp32 products of Metal Performance Shaders (2.9 in the abstract, others recalled)."""
+    """Huebner et al. 2025 (arXiv:2502.05317): fp32 products of Apple's library (2.9 in the abstract, others recalled)."""
     side, place = 4096, tmp_path_factory.mktemp("apple") / "product.jsonl"
     head = (f'{{"schema": "archsim-trace/1", "name": "product", "inputs": {{"data": ["N", {side}]}}, '
             '"dtype": "fp32", "source": "test"}')  # fmt: skip
