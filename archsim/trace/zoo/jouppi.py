@@ -70,10 +70,10 @@ def _board() -> Trace:
 def _inception() -> Trace:
     """72 convolutions, 13 poolings and four fully connected layers: an Inception, which is what the paper calls it.
 
-    The ten modules of Inception-BN have 66 of the convolutions and ten of the poolings, with their published widths. A stem of six
-    convolutions and two poolings, as the versions after it have, and the pooling of the whole image make up the numbers of table 1.
-    1750 multiply-adds for each weight at a batch of 32 then say the side of the image, and 100 million weights the four layers, which
-    are alike but for the inputs of the first. Nothing is chosen by the time that the network takes.
+    The ten modules of Inception-BN have 66 of the convolutions and ten of the poolings, with their published widths. A stem of
+    six convolutions and two poolings, as the versions after it have, and the pooling of the whole image make up the numbers of
+    table 1. 1750 multiply-adds for each weight at a batch of 32 then say the side of the image, and 100 million weights the four
+    layers, which are alike but for the inputs of the first. Nothing is chosen by the time that the network takes.
     """
     notes = f"{_batch('jouppi_cnn1')}; modules of Inception-BN; side and the last layers follow from table 1"
     net = Builder(
