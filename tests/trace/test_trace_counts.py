@@ -687,6 +687,7 @@ JOUPPI_MODULES = tuple(map(sum, zip(
     jouppi_module(400, 576, 160, 128, 160, 128, 160, 128), jouppi_module(400, 608, 96, 128, 192, 160, 192, 128),
     jouppi_module(400, 608, 0, 128, 192, 192, 256, 0, halved=100),
     jouppi_module(100, 1056, 352, 192, 320, 160, 224, 128), jouppi_module(100, 1024, 352, 192, 320, 192, 224, 128),
+    strict=True,
 )))  # fmt: skip
 JOUPPI_LAST = 1024 * 5299 + 3 * 5299**2
 
