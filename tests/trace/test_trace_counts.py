@@ -603,6 +603,11 @@ BY_HAND |= {
     "llama_3_8b": llama(128256, 4096, 14336, 32, 1024),
 }
 
+# without what scores every word, the last line of each
+DECODERS = ("gpt2_small", "gpt2_large", "gpt3_xl", "gpt3_2_7b", "gpt3_xl_3072", "opt_1_3b", "opt_13b", "llama_2_7b",
+            "llama_2_13b", "llama_3_8b")  # fmt: skip
+BY_HAND |= {f"{name}_body": BY_HAND[name][:-1] for name in DECODERS}
+
 ALL = 512 * 512  # pairs, where those that a mask hides are computed too
 BY_HAND |= {
     "bert_base@hf": [*bert(768, 12), fc(768, 2)],
@@ -709,6 +714,7 @@ DEFINED: dict[str, Count] = {
     "mobilenet_v1": (568_740_352, 4_231_976),
     "mobilenet_v3_large": (216_589_760, 5_483_032),
     "mobilenet_v3_small": (56_510_400, 2_542_856),
+    "mobilevit_s": (2_000_831_488, 5_578_632),  # the parameters of the published weights
     "regnet_y_400mf": (401_842_848, 4_344_144),
     "regnet_y_8gf": (8_473_070_592, 39_381_472),
     "resnext_101_32x8d": (16_414_015_488, 88_791_336),
