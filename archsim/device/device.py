@@ -137,10 +137,12 @@ class Gpu:
         return None if rate is None else 0.5 * (rate if isinstance(rate, float | int) else float(rate.flat[0]))
 
     def pipe(self, precision: str) -> Number:
-        """Fused multiply-adds per clock and SM of the fastest unit that takes operands of `precision` [FMA/clk].
+        """Fused multiply-adds per clock and SM with which operands of `precision` are multiplied [FMA/clk].
 
-        The largest of the rates in PIPES. fp16 and bf16 without a unit of their own are widened and run on the fp32 pipe. `half`
-        is fp16 arithmetic, however slow; `dp4a` is int8 outside tensor cores. Raises Unsupported where no unit takes them.
+        The rate of the matrix unit where there is one, which is what libraries use; else the largest of the rates in PIPES.
+        Apple's matrix instruction runs on the fp32 lanes and fills no more than four fifths of them. fp16 and bf16 without a unit
+        of their own are widened and run on the fp32 pipe. `half` is fp16 arithmetic, however slow; `dp4a` is int8 outside tensor
+        cores. Raises Unsupported where no unit takes them.
 
         >>> from archsim.device.catalog import find
         >>> v100, pascal = find("tesla_v100_sxm2").device, find("gtx_1080").device
@@ -150,6 +152,8 @@ class Gpu:
         if precision not in PIPES:
             raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
         candidates = [getattr(self.rate, name) for name in PIPES[precision]]
+        if self.has_tensor(precision) or (precision == "half" and candidates[0] is not None):
+            candidates = candidates[:1]
         return _fastest([rate for rate in candidates if rate is not None], self.identity.id, precision)
 
     def has_tensor(self, precision: str) -> bool:

@@ -56,7 +56,7 @@ def wanted(text: str) -> Wanted:
 
 
 def most_alike(text: str, specs: Iterable[Spec]) -> list[Likeness]:
-    """The devices in the order in which they fit a text, best first; at equal fit the younger first.
+    """The devices in the order in which they fit a text, best first; at equal fit one of that very name, then the younger.
 
     Only devices that have something of every part are among them: a word that fits none leaves none, and so does a year
     in whose vicinity nothing was launched. `gpu`, `cpu` and `tpu` are kinds; sizes rank and do not exclude.
@@ -65,7 +65,9 @@ def most_alike(text: str, specs: Iterable[Spec]) -> list[Likeness]:
     if not asked.parts:
         return []
     found = [Likeness(spec=spec, match=sum(fits) / asked.parts) for spec in specs if min(fits := _fits(asked, spec)) > 0]
-    return sorted(found, key=lambda one: (-round(one.match, 6), -one.spec.identity.year, one.spec.identity.id))
+    called = plain(text[:LONGEST])
+    return sorted(found, key=lambda one: (-round(one.match, 6), called not in _terms(one.spec), -one.spec.identity.year,
+                                          one.spec.identity.id))  # fmt: skip
 
 
 def _fits(asked: Wanted, spec: Spec) -> list[float]:

@@ -46,7 +46,7 @@ from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace, Trace
 from archsim.trace.training import TASK_ALIASES, TASKS
 
-MAKERS = ("NVIDIA", "AMD")  # whose libraries have kernels for their own cards alone
+MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
 LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 MOST_THREADS = 1 << 16  # of a stack on one computer

@@ -131,7 +131,8 @@ def serving_plan(
     device = spec.device
     if not isinstance(device, Gpu):
         raise Unsupported(f"hw {spec.identity.id}: engines are described for GPUs only")
-    stack = served(stacks.find(engine_named(engine), spec.identity.kernels_of))
+    stack = served(stacks.find(engine_named(engine or engine_of(spec.identity.vendor)), spec.identity.kernels_of))
+    _check_maker(spec, stack)
     if engine is None:
         notes.append(f"engine {stack.id}: --engine names another")
     for name, value, most in (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH)):
@@ -177,6 +178,25 @@ def _compiled(stack: ByIdentity[Stack]) -> Stack:
 def engines() -> list[str]:
     """The stacks that say how they serve language models."""
     return [name for name in stacks.names() if stacks.find(name).serving.step_clocks > 0]
+
+
+def engine_of(vendor: str) -> str | None:
+    """The engine whose kernels are for this maker's cards alone, where they are not those of the usual one.
+
+    >>> engine_of("Apple"), engine_of("NVIDIA")
+    ('llama.cpp-metal', None)
+    """
+    usual = stacks.find(engine_named(None)).vendor
+    return next((name for name in engines() if stacks.find(name).vendor == vendor != usual), None)
+
+
+def _check_maker(spec: Spec, stack: Stack) -> None:
+    """Refuse an engine whose kernels are another maker's on a card whose maker has an engine."""
+    vendor = spec.identity.vendor
+    own = engine_of(vendor)
+    if stack.vendor and stack.vendor != vendor and (own or engine_of(stack.vendor)):
+        raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}"
+                          + (f"; --engine {own} is that of {spec.identity.id}" if own else ""))  # fmt: skip
 
 
 def engine_named(name: str | None) -> str:

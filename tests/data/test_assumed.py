@@ -49,7 +49,7 @@ ASKED_FOR = (
     "1800X", "2700X", "3700X", "3950X", "5800X", "5950X", "7700X", "7950X", "9950X",
     "EPYC 7702", "EPYC 7742", "EPYC 7713", "EPYC 7763", "EPYC 9554", "EPYC 9654", "EPYC 9965",
     "M1", "M1 Pro", "M2", "M3", "M4", "graviton2", "graviton3", "graviton4", "grace", "rpi4",
-    "Altra Q80-30", "M128-30", "Kunpeng 920",
+    "Altra Q80-30", "M128-30", "Kunpeng 920", "Gold 6248R", "6354", "6430", "EPYC 7543", "9374F",
 )  # fmt: skip
 
 

@@ -147,6 +147,14 @@ FACTS = (
     ("rtx_4060", "L2, MiB", lambda d: d.l2.size / 2**20, 24),
     ("rtx_3080", "memory bus, bit", lambda d: d.memory.bus, 320),
     ("rtx_2070", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 2304),
+    ("rtx_2080_super", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 3072),
+    ("rtx_3080_ti", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 10240),
+    ("rtx_4070_ti_super", "memory bus, bit", lambda d: d.memory.bus, 256),
+    ("rtx_4080_super", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 10240),
+    ("rtx_5070_ti", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 8960),
+    ("a5000", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 8192),
+    ("tesla_p40", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 3840),
+    ("rx_6900_xt", "stream processors", lambda d: d.sm.count * d.rate.fp32, 5120),
 )  # fmt: skip
 
 

@@ -524,6 +524,7 @@ BY_HAND: dict[str, list[Count]] = {
     "mobilenet_v2": MOBILENET_V2,
 }
 
+
 def rows(tokens: int, inputs: int, outputs: int, times: int = 1, *, bias: int = 1) -> Count:
     """`times` linear layers on each of the tokens."""
     return times * tokens * inputs * outputs, times * outputs * (inputs + bias)
@@ -602,6 +603,11 @@ BY_HAND |= {
     "llama_3_8b": llama(128256, 4096, 14336, 32, 1024),
 }
 
+# without what scores every word, the last line of each
+DECODERS = ("gpt2_small", "gpt2_large", "gpt3_xl", "gpt3_2_7b", "gpt3_xl_3072", "opt_1_3b", "opt_13b", "llama_2_7b",
+            "llama_2_13b", "llama_3_8b")  # fmt: skip
+BY_HAND |= {f"{name}_body": BY_HAND[name][:-1] for name in DECODERS}
+
 ALL = 512 * 512  # pairs, where those that a mask hides are computed too
 BY_HAND |= {
     "bert_base@hf": [*bert(768, 12), fc(768, 2)],
@@ -667,6 +673,29 @@ AUTHORS = {
 # multiply-accumulates of all convolutions and linear layers, and parameters, of the definitions in torchvision 0.29 (VGG, Wide
 # ResNet, ResNeXt, RegNet, MobileNetV3, ShuffleNetV2, MnasNet, EfficientNet, ConvNeXt; DeepLabv3 without its auxiliary classifier,
 # SSD with 21 classes) and timm 1.0 (the others), counted as they run; the parameters are those of the published weights
+
+
+def jouppi_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int, halved: int = 0) -> tuple[int, int]:
+    """(multiply-adds, weights) of a module of Inception-BN without biases; `halved` points where its 3 x 3 have stride 2."""
+    first, last = c * (a + b1 + c1 + d) + 9 * c1 * c3, 9 * (b1 * b3 + c3 * c3)
+    return area * first + (halved or area) * last, first + last
+
+
+JOUPPI_STEM = (
+    168**2 * 27 * 32 + 166**2 * 9 * (32 * 32 + 32 * 64) + 82**2 * (64 * 64 + 9 * 64 * 80 + 9 * 80 * 192),
+    27 * 32 + 9 * (32 * 32 + 32 * 64) + 64 * 64 + 9 * 64 * 80 + 9 * 80 * 192,
+)
+JOUPPI_MODULES = tuple(map(sum, zip(
+    jouppi_module(1600, 192, 64, 64, 64, 64, 96, 32), jouppi_module(1600, 256, 64, 64, 96, 64, 96, 64),
+    jouppi_module(1600, 320, 0, 128, 160, 64, 96, 0, halved=400),
+    jouppi_module(400, 576, 224, 64, 96, 96, 128, 128), jouppi_module(400, 576, 192, 96, 128, 96, 128, 128),
+    jouppi_module(400, 576, 160, 128, 160, 128, 160, 128), jouppi_module(400, 608, 96, 128, 192, 160, 192, 128),
+    jouppi_module(400, 608, 0, 128, 192, 192, 256, 0, halved=100),
+    jouppi_module(100, 1056, 352, 192, 320, 160, 224, 128), jouppi_module(100, 1024, 352, 192, 320, 192, 224, 128),
+    strict=True,
+)))  # fmt: skip
+JOUPPI_LAST = 1024 * 5299 + 3 * 5299**2
+
 DEFINED: dict[str, Count] = {
     "convnext_tiny": (4_455_531_264, 28_589_128),
     "deeplab_v3_resnet_50": (168_652_962_240, 39_638_869),
@@ -685,6 +714,7 @@ DEFINED: dict[str, Count] = {
     "mobilenet_v1": (568_740_352, 4_231_976),
     "mobilenet_v3_large": (216_589_760, 5_483_032),
     "mobilenet_v3_small": (56_510_400, 2_542_856),
+    "mobilevit_s": (2_000_831_488, 5_578_632),  # the parameters of the published weights
     "regnet_y_400mf": (401_842_848, 4_344_144),
     "regnet_y_8gf": (8_473_070_592, 39_381_472),
     "resnext_101_32x8d": (16_414_015_488, 88_791_336),
@@ -696,13 +726,13 @@ DEFINED: dict[str, Count] = {
     "shufflenet_v2_x1_0": (144_907_992, 2_278_604),
     "ssd_300": (31_373_537_792, 26_285_486),
     # layers, weights and points of Jouppi et al. 2017: 5 x 2000^2, 4 x 1118^2, 24 x 1472^2, 94 x 600^2, 16 x 9 x 235^2 over
-    # 19 x 19, 72 x 9 x 128^2 over 22 x 22 and 4608 x 4728 + 3 x 4728^2
+    # 19 x 19, and an Inception with 1024 x 5299 + 3 x 5299^2 behind it
     "jouppi_mlp0": (20_000_000, 20_000_000),
     "jouppi_mlp1": (4_999_696, 4_999_696),
     "jouppi_lstm0": (52_002_816, 52_002_816),
     "jouppi_lstm1": (33_840_000, 33_840_000),
     "jouppi_cnn0": (16 * 9 * 235**2 * 361, 16 * 9 * 235**2),
-    "jouppi_cnn1": (72 * 9 * 128**2 * 484 + 4608 * 4728 + 3 * 4728**2, 72 * 9 * 128**2 + 4608 * 4728 + 3 * 4728**2),
+    "jouppi_cnn1": (JOUPPI_STEM[0] + JOUPPI_MODULES[0] + JOUPPI_LAST, JOUPPI_STEM[1] + JOUPPI_MODULES[1] + JOUPPI_LAST),
     "vgg_11_bn": (7_609_090_048, 132_868_840),
     "vgg_13": (11_308_466_176, 133_047_848),
     "vgg_13_bn": (11_308_466_176, 133_053_736),

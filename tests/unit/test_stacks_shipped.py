@@ -31,7 +31,8 @@ PROMISED = [
     "mxnet-openblas-store", "mxnet-cudnn5.1-ccsgd", "cntk-cudnn5.1-frugal", "caffe2-native", "caffe2-cudnn5.1",
     "caffe2-cudnn7.0", "caffe2-cudnn7.1", "pytorch-native", "pytorch-cudnn5.1", "pytorch-cudnn7.0", "pytorch-cudnn7.1",
     "pytorch-cudnn7.4", "pytorch-cudnn7.5", "pytorch-cudnn7.6", "pytorch-2", "pytorch-2-channels-last",
-    "pytorch-2-hf-eager", "pytorch-2-rocm", "serving", "vllm-0.14", "vllm-0.24", "vllm-0.5", "vllm-0.5-server",
+    "pytorch-2-hf-eager", "pytorch-2-rocm", "pytorch-2-mps", "mlx", "llama.cpp-metal",
+    "serving", "vllm-0.14", "vllm-0.24", "vllm-0.5", "vllm-0.5-server",
     "tensorrt-llm-0.11", "llama.cpp-cuda", "tensorrt-llm", "tensorrt-llm-fp8-block", "sglang", "sglang-triton", "vllm-triton",
     "tensorrt-1", "tensorrt-tx2",
     "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
@@ -39,9 +40,11 @@ PROMISED = [
     "tensorflow-eigen", "cntk-cpu", "mxnet-openblas", "mxnet-mkl2017", "mxnet-mkldnn", "intel-mkl", "pytorch-cpu",
     "onnxruntime-cpu", "onnxruntime-im2col", "numpy-openblas", "numpy-openblas-avx2",
     "tensorflow-tpu-v1", "jax-xla-tpu", "pytorch-2-eager", "pytorch-2-cuda12", "pytorch-2-compile", "pytorch-2-compile-graphs",
-    "pytorch-2-compile-autotune", "jax-xla", "onnxruntime-cuda", "tensorrt-10", "openvino", "llama.cpp-cpu",
+    "pytorch-2-compile-autotune", "pytorch-2-hf-compile", "pytorch-2-rocm-hf-eager", "tensorrt-9", "ipex-cpu", "tensorflow-2-cpu",
+    "paddle-onednn-cpu", "jax-xla", "onnxruntime-cuda", "tensorrt-10", "openvino", "llama.cpp-cpu",
 ]  # fmt: skip
 NETWORKS = ("alexnet", "resnet_50", "lstm_32")
+VENDORS = {"AMD": "mi100", "Apple": "apple_m1_gpu"}  # whose libraries have no kernel for another maker's card
 DEVICES = {"gpu": "tesla_v100_sxm2", "cpu": "xeon_e5_2630_v3", "any": "tesla_v100_sxm2", "tpu": "tpu_v3"}
 
 
@@ -55,7 +58,7 @@ def constants_of(stack: Stack) -> set[str]:
 
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:
     found = catalog.find(stack)
-    device = hw or ("gtx_1080" if found.architectures else DEVICES[found.kind])
+    device = hw or VENDORS.get(found.vendor) or ("gtx_1080" if found.architectures else DEVICES[found.kind])
     return float(archsim.estimate(net=net, hw=device, stack=stack, batch=16, task=task, **how).latency_s)  # type: ignore[arg-type]
 
 

@@ -65,11 +65,11 @@ def test_a_missing_unit_is_no_number() -> None:
         gpu("tegra_x1").pipe("fp17")
 
 
-def test_the_fastest_of_array_rates_is_an_array() -> None:
+def test_an_array_of_rates_of_the_matrix_unit_is_the_pipe() -> None:
     device = gpu("tesla_v100_sxm2")
     rates = np.array([[32.0], [512.0]])
     narrow = replace(device, rate=replace(device.rate, tensor_fp16=rates, fp16=128.0, fp32=64.0))
-    np.testing.assert_array_equal(narrow.pipe("fp16"), [[128.0], [512.0]])
+    np.testing.assert_array_equal(narrow.pipe("fp16"), [[32.0], [512.0]])
 
 
 def test_a_what_if_is_a_replacement_and_the_original_stays() -> None:

@@ -13,7 +13,7 @@ from archsim.device.write import to_toml
 
 CARD = """
 schema = 1
-id = "rtx_2070_super"
+id = "my_2070_super"
 name = "NVIDIA GeForce RTX 2070 SUPER"
 inherits = "tesla_t4"
 year = 2019
@@ -50,7 +50,7 @@ def card(tmp_path: Path) -> str:
 
 def test_a_new_card_is_one_file(card: str) -> None:
     found = archsim.estimate(net="alexnet", hw=card, batch=16)
-    assert found.hardware == "rtx_2070_super"
+    assert found.hardware == "my_2070_super"
     assert found.clock_hz == pytest.approx(1.8e9, rel=1e-3)  # its board's limit holds it, as nobody measured the clock
     assert found.latency_s < archsim.estimate(net="alexnet", hw="tesla_t4", batch=16).latency_s
 

@@ -1,8 +1,9 @@
 """The six workloads of the first TPU (Jouppi et al. 2017), made from the facts of their tables.
 
 The networks themselves were never published. What is: the number of layers of each kind, the weights, the multiply-adds for each
-byte of weights and the batch (table 1), and some sizes in the text: products of 600 x 600 in LSTM1 (section 7), boards of 19 x 19
-as 2888 multiply-adds for each weight at a batch of 8 say of CNN0. Where nothing says otherwise layers are alike and square.
+byte of weights and the batch (table 1), that CNN1 is an Inception and CNN0 AlphaGo (its caption), and some sizes in the text:
+products of 600 x 600 in LSTM1 (section 7), boards of 19 x 19 as 2888 multiply-adds for each weight at a batch of 8 say of CNN0.
+Where nothing says otherwise layers are alike and square.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from math import isqrt
 
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.inception import INCEPTION_BN
 
 SOURCE = "made from Jouppi et al., In-Datacenter Performance Analysis of a TPU (ISCA 2017), table 1: weights, layers and batch"
 BATCHES = {"mlp0": 200, "mlp1": 168, "lstm0": 64, "lstm1": 96, "cnn0": 8, "cnn1": 32}  # of table 1
+
+# CNN1: (channels, side of the filter, stride, padding) of the stem; side of the image; width of the four last layers
+STEM = (32, 3, 2, 0), (32, 3, 1, 0), (64, 3, 1, 1), (64, 1, 1, 0), (80, 3, 1, 1), (192, 3, 1, 1)
+SIDE, LAST = 337, 5299
 
 
 def _batch(name: str) -> str:
@@ -61,24 +67,47 @@ def _board() -> Trace:
     return net.trace()
 
 
-def _deep() -> Trace:
-    """72 convolutions of 128 channels, 13 poolings and four fully connected layers.
+def _inception() -> Trace:
+    """72 convolutions, 13 poolings and four fully connected layers: an Inception, which is what the paper calls it.
 
-    Half of the cells hold useful weights (table 3), as with 128 channels on 256 columns; 1750 multiply-adds for each weight at a
-    batch of 32 then leave 22 x 22 points, and 100 million weights the four layers behind.
+    The ten modules of Inception-BN have 66 of the convolutions and ten of the poolings, with their published widths. A stem of
+    six convolutions and two poolings, as the versions after it have, and the pooling of the whole image make up the numbers of
+    table 1. 1750 multiply-adds for each weight at a batch of 32 then say the side of the image, and 100 million weights the four
+    layers, which are alike but for the inputs of the first. Nothing is chosen by the time that the network takes.
     """
-    width, points, wide = 128, 22, 4728
-    notes = f"{_batch('jouppi_cnn1')}; depth and points follow from tables 1 and 3"
-    net = Builder("jouppi_cnn1", SOURCE, {"data": ("N", width, points, points)}, notes=notes)
+    notes = f"{_batch('jouppi_cnn1')}; modules of Inception-BN; side and the last layers follow from table 1"
+    net = Builder(
+        "jouppi_cnn1", f"{SOURCE}; the caption of table 1: one CNN is Inception", {"data": ("N", 3, SIDE, SIDE)}, notes=notes
+    )
     x = "data"
-    for i in range(72):
-        x = net.relu(net.conv(x, width, 3, pad=1, bias=False, name=f"conv{i + 1}"))
-        if i % 6 == 5:
-            x = net.max_pool(x, 3, 1, 1, name=f"pool{i // 6 + 1}")
-    x = net.flatten(net.max_pool(x, 7, 3, 0, name="pool13"))
+    for number, (channels, kernel, stride, pad) in enumerate(STEM, 1):
+        x = _conv(net, x, channels, kernel, stride, pad, name=f"conv{number}")
+        if number in (3, 6):
+            x = net.max_pool(x, 3, 2, name=f"pool{number // 3}")
+    for name, widths in INCEPTION_BN.items():
+        x = _module(net, x, widths, f"inception_{name}")
+    x = net.flatten(net.global_avg_pool(x, name="pool13"))
     for i in range(4):
-        x = net.relu(net.linear(x, wide, bias=False, name=f"fc{i + 1}"))
+        x = net.relu(net.linear(x, LAST, bias=False, name=f"fc{i + 1}"))
     return net.trace()
+
+
+def _conv(net: Builder, x: str, channels: int, kernel: int, stride: int = 1, pad: int = 0, *, name: str) -> str:
+    return net.relu(net.conv(x, channels, kernel, stride, pad, bias=False, name=name))
+
+
+def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
+    """1 x 1, 3 x 3, two 3 x 3 and pooling side by side; a module without 1 x 1 halves the image."""
+    one, reduce3, three, reduce_double, double, projection = widths
+    stride = 1 if one else 2
+    a = [_conv(net, x, one, 1, name=f"{name}.1x1")] if one else []
+    b = _conv(net, _conv(net, x, reduce3, 1, name=f"{name}.3x3_reduce"), three, 3, stride, 1, name=f"{name}.3x3")
+    c = _conv(net, _conv(net, x, reduce_double, 1, name=f"{name}.double_reduce"), double, 3, 1, 1, name=f"{name}.double_1")
+    c = _conv(net, c, double, 3, stride, 1, name=f"{name}.double_2")
+    d = net.max_pool(x, 3, stride, 1, name=f"{name}.pool")
+    if projection:
+        d = _conv(net, d, projection, 1, name=f"{name}.projection")
+    return net.concat(*a, b, c, d, name=f"{name}.concat")
 
 
 WORKLOADS: dict[str, Callable[[], Trace]] = {
@@ -87,5 +116,5 @@ WORKLOADS: dict[str, Callable[[], Trace]] = {
     "lstm0": partial(_recurrent, "jouppi_lstm0", 24, 34, 1472, 24),
     "lstm1": partial(_recurrent, "jouppi_lstm1", 37, 19, 600, 94),
     "cnn0": _board,
-    "cnn1": _deep,
+    "cnn1": _inception,
 }

@@ -6,7 +6,7 @@ Dropout of attention weights is left out: the kernel that computes attention app
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archsim.trace.dims import Extent
 from archsim.trace.kinds.activation import Gelu, Silu, Tanh
@@ -27,7 +27,10 @@ OPT = "S. Zhang et al., OPT: Open Pre-trained Transformer Language Models, arXiv
 LLAMA2 = "H. Touvron et al., Llama 2, arXiv:2307.09288, section 2.2 and appendix A.2.1; meta-llama config.json"
 LLAMA3 = "A. Grattafiori et al., The Llama 3 Herd of Models, arXiv:2407.21783, table 3; meta-llama config.json"
 
-PROMPT = "T tokens read at once (prefill), without cached keys; logits for every token, and a softmax over them"
+READ = "T tokens read at once (prefill), without cached keys"
+PROMPT = f"{READ}; logits for every token, and a softmax over them"
+BODY = "_body"  # how the name of a language model without the scores for every word ends
+HEADLESS = "without the head that scores every word"
 DROPOUT = 0.1  # BERT appendix A.2, GPT-2 and OPT configurations
 
 
@@ -132,7 +135,8 @@ def _llama(name: str, model: Model) -> Trace:
 
 def _language_model(name: str, model: Model, positions: bool = True) -> Builder:
     inputs: dict[str, tuple[int | str, ...]] = {"tokens": ("N", "T")} | ({"positions": (1, "T")} if positions else {})
-    notes = f"{PROMPT}; {model.notes}" if model.notes else PROMPT
+    read = READ if name_of_body(name) else PROMPT
+    notes = f"{read}; {model.notes}" if model.notes else read
     return Builder(name, model.source, inputs, notes, model.tokens)
 
 
@@ -143,9 +147,20 @@ def _with_positions(net: Builder, model: Model) -> str:
 
 
 def _logits(net: Builder, x: str, model: Model, tied: bool) -> Trace:
-    """A score for every word; with `tied` the weights are the table of the words."""
+    """A score for every word; with `tied` the weights are the table of the words. A body ends before it."""
+    if name_of_body(net.name):
+        return net.trace(aliases=model.aliases)
     net.softmax(net.linear(x, model.vocabulary, bias=False, tied=tied, name="head"))
     return net.trace(aliases=model.aliases)
+
+
+def name_of_body(name: str) -> bool:
+    """Whether a language model is named without its head.
+
+    >>> name_of_body("gpt3_xl_body"), name_of_body("gpt3_xl")
+    (True, False)
+    """
+    return name.endswith(BODY)
 
 
 def _pre_norm_block(
@@ -216,9 +231,9 @@ MODELS: dict[str, Model] = {
     "vit_large_16": Model(family=_vit, source=VIT, layers=24, width=1024, heads=16, notes=VIT_NOTES,
                           aliases=("ViT-L/16", "vit_l_16")),
     "bert_base": Model(family=_bert, source=BERT, layers=12, width=768, heads=12, vocabulary=30522, segments=2, usual=128,
-                       context=512, notes=BERT_NOTES, aliases=("bert_base_uncased",)),
+                       context=512, notes=BERT_NOTES, aliases=("bert_base_uncased", "bert_base_body")),
     "bert_large": Model(family=_bert, source=BERT, layers=24, width=1024, heads=16, vocabulary=30522, segments=2, usual=128,
-                        context=512, notes=BERT_NOTES, aliases=("bert_large_uncased",)),
+                        context=512, notes=BERT_NOTES, aliases=("bert_large_uncased", "bert_large_body")),
     "distilbert": Model(family=_bert, source=DISTILBERT, layers=6, width=768, heads=12, vocabulary=30522, usual=128, context=512,
                         notes=DISTIL_NOTES),
     "roberta_base": Model(family=_bert, source=ROBERTA, layers=12, width=768, heads=12, vocabulary=50265, segments=1, usual=128,
@@ -242,3 +257,9 @@ MODELS: dict[str, Model] = {
     "llama_3_8b": Model(family=_llama, source=LLAMA3, layers=32, width=4096, heads=32, kv_heads=8, hidden=14336,
                         vocabulary=128256, usual=512, context=8192),
 }  # fmt: skip
+
+DECODERS = [name for name, model in MODELS.items() if model.family in (_gpt, _opt, _llama)]
+MODELS |= {
+    f"{name}{BODY}": replace(MODELS[name], aliases=(), notes="; ".join(filter(None, (MODELS[name].notes, HEADLESS))))
+    for name in DECODERS
+}
