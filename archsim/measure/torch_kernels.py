@@ -20,7 +20,7 @@ LEAST_ROUNDS, LEAST_TIMED_S = 5, 0.01  # rounds and time over which a median is 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class SeenKernel:
     """One kernel as the profiler saw it: its name, blocks and threads along each direction, and what a thread occupies."""
 
     name: str
@@ -38,7 +38,7 @@ class KernelReading:
     time_s: float
     low_s: float
     high_s: float
-    launches: tuple[Launch, ...]
+    launches: tuple[SeenKernel, ...]
 
 
 class KernelBench:
@@ -104,9 +104,9 @@ class KernelBench:
 
 
 @contextmanager
-def profiled(torch: Any) -> Iterator[list[Launch]]:
+def profiled(torch: Any) -> Iterator[list[SeenKernel]]:
     """The kernels that run within the block, in the order of their start, there after the block."""
-    seen: list[Launch] = []
+    seen: list[SeenKernel] = []
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
         yield seen
     with tempfile.TemporaryDirectory() as folder:
@@ -115,9 +115,9 @@ def profiled(torch: Any) -> Iterator[list[Launch]]:
         seen += launches_of(json.loads(file.read_text(encoding="utf-8"))["traceEvents"])
 
 
-def launches_of(events: Sequence[Mapping[str, Any]]) -> list[Launch]:
+def launches_of(events: Sequence[Mapping[str, Any]]) -> list[SeenKernel]:
     """The kernels among the events of a Chrome trace of PyTorch, whose times are in microseconds."""
     kernels = sorted((e for e in events if e.get("cat") == "kernel"), key=lambda e: float(e["ts"]))
-    return [Launch(name=str(e["name"]), grid=tuple(e["args"]["grid"]), block=tuple(e["args"]["block"]),
+    return [SeenKernel(name=str(e["name"]), grid=tuple(e["args"]["grid"]), block=tuple(e["args"]["block"]),
                    registers=int(e["args"].get("registers per thread", 0)), shared_B=int(e["args"].get("shared memory", 0)),
                    time_s=float(e["dur"]) * 1e-6) for e in kernels]  # fmt: skip

@@ -13,7 +13,7 @@ from archsim.base.errors import InputError, Unsupported
 from archsim.evidence.table import Table, read_table
 from archsim.measure import cases
 from archsim.measure.cases import kernel_of, measured_rows
-from archsim.measure.torch_kernels import KernelReading, Launch, launches_of
+from archsim.measure.torch_kernels import KernelReading, SeenKernel, launches_of
 from archsim.measure.torch_session import TorchMode
 
 NETWORKS = "network,stack,task,batch,seq_len,precision,threads,metric,value\n"
@@ -86,7 +86,7 @@ def test_a_kernel_is_the_op_that_validation_builds_and_gets_its_launches(
             ran.append((self.mode, self.precision, op.shape))
             if op.shape[0] == 1:
                 raise RuntimeError("CUDA out of memory\nmore")
-            launch = Launch(name="nvjet", grid=(2, 66, 1), block=(384, 1, 1), registers=168, shared_B=1000, time_s=5e-6)
+            launch = SeenKernel(name="nvjet", grid=(2, 66, 1), block=(384, 1, 1), registers=168, shared_B=1000, time_s=5e-6)
             return KernelReading(time_s=6e-6, low_s=5e-6, high_s=7e-6, launches=(launch,))
 
     monkeypatch.setattr(cases, "KernelBench", Bench)
@@ -117,7 +117,7 @@ def test_launches_come_in_the_order_of_their_start() -> None:
               {"cat": "kernel", "ts": 3.0, "dur": 1.5, "name": "first", "args": args}]  # fmt: skip
     found = launches_of(events)
     assert [one.name for one in found] == ["first", "second"]
-    assert found[0] == Launch(name="first", grid=(1, 2, 3), block=(32, 1, 1), registers=40, shared_B=64, time_s=1.5e-6)
+    assert found[0] == SeenKernel(name="first", grid=(1, 2, 3), block=(32, 1, 1), registers=40, shared_B=64, time_s=1.5e-6)
 
 
 def test_a_file_of_another_form_is_refused(table: Callable[[str], Table]) -> None:

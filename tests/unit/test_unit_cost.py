@@ -38,9 +38,9 @@ from archsim.cost.sm import (
     packing,
     prologue,
     softmax_work,
-    window_slots,
     work_done,
 )
+from archsim.cost.slots import window_slots
 from archsim.cost.switched import byte_energy, mac_energy, node_energy
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import (
