@@ -200,9 +200,15 @@ def _lowered(
         cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
         kernels = replace(kernels, cold=cold, run_bytes=run_bytes, short_lived=short_lived)
     if stack.operand_sets:
-        touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
-        kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])
+        kernels = _in_rounds(kernels, stack.operand_sets)
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp), into=into)
+
+
+def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
+    """The kernels of a loop through `sets` sets of operands, whose results are freed and allocated again at one place."""
+    plan, reads, writes = kernels.nest.plan_of, kernels.read_bytes, kernels.write_bytes
+    return replace(kernels, round_bytes=(sets * (reads + writes))[plan], reread_bytes=(sets * reads + writes)[plan],
+                   call_bytes=(reads + writes)[plan])  # fmt: skip
 
 
 def _side_by_side(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:
