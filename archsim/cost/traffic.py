@@ -270,32 +270,45 @@ def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
 
 
 def still_there(touched: Array | float, device: Gpu) -> Array:
-    """Share of the bytes of a round that the L2 still has when they come again in the next: the h for which
+    """Share of the bytes of a round that the L2 still has when they come again in the next, [D, V]:
 
-    h = exp(-(1 - h) x), x = touched partitions / size; 1 where x <= 1, [D, V]        one partition: h = 1 where x <= 1, else 0
+    h = P(N <= ways), N of a Poisson distribution of mean ways x        x = touched partitions / size
+    h = exp(-(1 - h) x), 1 where x <= 1, of an L2 whose ways are not known
 
     touched: what a round of calls touches [B], [V]; infinite for what does not come again
     size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
+    ways: lines of a set, of which the one that was used longest ago is replaced [1]
 
-    A cache that replaces the line that was used longest ago has lost all of a larger round before it comes again: AD102 reads
-    rounds of 1.04 times its L2 as fast as from memory (AIConfigurator tables of the L40S, split calibrate). Of one that replaces
-    lines at random, as parts with copies of each other's lines behave (A100, H100: gpu-benches, gpu-l2-cache), a line outlives
-    the (1 - h) x C misses of a round with that probability, each of which spares it with 1 - 1/C.
+    Where addresses are hashed over the sets, some get more of the round's lines than others: a set that holds all of its lines
+    hits each time, a larger one, gone through in order, never (gpu-benches, gpu-l2-cache: on an A100 rounds of 0.8, 1.0 and 1.2
+    times the L2 hit 0.5, 0.24 and 0.08, on an H100 those of 0.86, 1.0 and 1.13 hit 0.53, 0.3 and 0.11; on an L40S weights of 1.25
+    times come from memory, AIConfigurator tables, split calibrate). Of a cache that replaces lines at random, a line outlives the
+    (1 - h) x C misses of a round with that probability, each of which spares it with 1 - 1/C.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> of = np.array([0.5e6, 1.5e6, 2e6, 8e6])
-    >>> [still_there(of, some(l2=some(size=1e6 * n, partitions=n))).round(2).tolist() for n in (1.0, 2.0)]
-    [[1.0, 0.0, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
+    >>> [still_there(of, some(l2=some(size=1e6, partitions=None, ways=n))).round(2).tolist() for n in (16.0, None)]
+    [[0.99, 0.09, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
     """
     copies = 1.0 if device.l2.partitions is None else device.l2.partitions
     x = np.minimum(np.asarray(touched * copies / device.l2.size, dtype=float), LARGE)
+    if device.l2.ways is not None:
+        return _within(device.l2.ways, device.l2.ways * x)
     h = np.zeros_like(x)
-    if np.any(copies > 1.0):
-        for _ in range(STEPS):
-            h = np.exp((h - 1.0) * x)
-        h = np.where(copies > 1.0, h, 0.0)
+    for _ in range(STEPS):
+        h = np.exp((h - 1.0) * x)
     return np.where(x <= 1.0, 1.0, h)
+
+
+def _within(most: Array | float, mean: Array) -> Array:
+    """Probability that a number of a Poisson distribution is at most `most`, [D, V]."""
+    term = np.exp(-np.minimum(mean, LARGE))
+    total = np.zeros_like(mean) + term
+    for i in range(1, int(np.max(most)) + 1):
+        term = term * mean / i
+        total = total + np.where(i <= most, term, 0.0)
+    return total
 
 
 def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | float) -> Array:
