@@ -20,10 +20,10 @@ from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
 from archsim.stack.read import read
 from archsim.stack.reader import SampleReader
+from archsim.stack.stack import NEVER_AGAIN
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
-NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 Place = Literal["", "device", "host", "decoded"]

@@ -214,7 +214,7 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
         tiles = [tile for tile, count in zip(tiles, counts, strict=True) if count >= min(menu.fill, max(counts))]
     splits = [split for split in menu.split_k if split == 1 or (not kernel.whole and _splits(menu, kernel, split))]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
-    return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained]
+    return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained if split == 1 or not tile.whole]
 
 
 def _whole_heads(tiles: Sequence[Tile], features: float) -> Sequence[Tile]:

@@ -19,7 +19,7 @@ from archsim.lower.fusion import NO_STAGES, Fused, Stages, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
-from archsim.stack.stack import Stack
+from archsim.stack.stack import NEVER_AGAIN, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
@@ -205,8 +205,13 @@ def _lowered(
 
 
 def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
-    """The kernels of a loop through `sets` sets of operands, whose results are freed and allocated again at one place."""
+    """The kernels of a loop through `sets` sets of operands, whose results are freed and allocated again at one place.
+
+    So many that none comes again are no loop: other kernels ran before, the last of which wrote the activations.
+    """
     plan, reads, writes = kernels.nest.plan_of, kernels.read_bytes, kernels.write_bytes
+    if sets >= NEVER_AGAIN:
+        return replace(kernels, call_bytes=(reads + writes)[plan], cold=1.0)
     return replace(kernels, round_bytes=(sets * (reads + writes))[plan], reread_bytes=(sets * reads + writes)[plan],
                    call_bytes=(reads + writes)[plan])  # fmt: skip
 

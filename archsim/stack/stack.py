@@ -28,6 +28,9 @@ PHASES = ("forward", "training", "backward")  # training: the forward pass of a 
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
 
+NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
     """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
@@ -47,6 +50,7 @@ class Tile:
     most_m: float = key("most rows of a result that it is taken for", low=1, default=inf)
     most_n: float = key("most columns of a result that it is taken for", low=1, default=inf)
     most_k: float = key("most terms of a result that it is taken for", low=1, default=inf)
+    whole: bool = key("its CTAs go through all terms: it has no split", default=False)
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
     score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
