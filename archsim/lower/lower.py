@@ -211,7 +211,7 @@ def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
     """
     plan, reads, writes = kernels.nest.plan_of, kernels.read_bytes, kernels.write_bytes
     if sets >= NEVER_AGAIN:
-        return replace(kernels, call_bytes=(reads + writes)[plan], cold=1.0)
+        return replace(kernels, call_bytes=(reads + writes)[plan])
     return replace(kernels, round_bytes=(sets * (reads + writes))[plan], reread_bytes=(sets * reads + writes)[plan],
                    call_bytes=(reads + writes)[plan])  # fmt: skip
 
