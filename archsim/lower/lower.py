@@ -209,7 +209,8 @@ def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
 
     So many that none comes again are no loop: other kernels ran before, the last of which wrote the activations.
     """
-    plan, reads, writes = kernels.nest.plan_of, kernels.read_bytes, kernels.write_bytes
+    plan, reads, writes = kernels.nest.plan_of, kernels.read_bytes, kernels.write_bytes.copy()
+    np.maximum.at(writes, plan, kernels.c_bytes)  # sums of operands of one byte have two
     if sets >= NEVER_AGAIN:
         return replace(kernels, call_bytes=(reads + writes)[plan])
     return replace(kernels, round_bytes=(sets * (reads + writes))[plan], reread_bytes=(sets * reads + writes)[plan],
