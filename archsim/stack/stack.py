@@ -302,6 +302,9 @@ class Stack:
         "CPU: op kinds of `passes` whose arithmetic is the library's kernel of a convolution", default=()
     )
     optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
+    weight_slots: float = key(
+        "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
+    )
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(
