@@ -107,6 +107,7 @@ class TileColumns(Generic[T]):
     cluster: T = column(1, "1", "CTAs that load the longer side of their tiles together")
     score_slots: T = column(4, "1", "issue slots of a lane for each score of a softmax between two products")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
+    queued: T = column(0, "1", "parts of a split that wait for the one before to add up")
     in_rows: T = column(0, "1", "1 where its CTAs follow each other along n, a row of tiles after the other, not in patches")
     chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
 

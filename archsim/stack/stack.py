@@ -73,6 +73,7 @@ class Menu:
     in_rows: bool = key("CTAs follow each other along the columns, a row of tiles after the other, not in square patches",
                         default=False)  # fmt: skip
     thin: int = key("fewest rows and columns that its tiles compute; fewer take a matrix-vector kernel", low=1, default=9)
+    split_serial: bool = key("parts of a split add up one after the other, in the kernel itself", default=False)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
     fill: int = key(
         "tiles of each product of a batch, however many these are, of which it has at least so many, or as many as it can", low=1,
