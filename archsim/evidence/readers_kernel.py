@@ -221,7 +221,7 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     n, heads, size = (integer(cells, name) for name in ("batch", "heads", "head_dim"))
     shared = integer(cells, "kv_heads", heads)
     causal = what == "prefill_causal"
-    kind = Attention(heads=heads, kv_heads=shared, causal=causal, window=window if causal else 0)
+    kind = Attention(heads=heads, kv_heads=shared, causal=causal or window > 0, window=window)
     seen = (n, keys, shared * size)
     return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
 

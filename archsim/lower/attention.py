@@ -65,7 +65,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
 
     times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
     values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
-    queries only, unless the stack's kernel visits and tests the blocks before it. Heads that share keys are rows of one product
+    queries only, unless the stack's kernel of prompts visits and tests the blocks before it. Heads that share keys are rows of one product
     where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile has on
     average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
     """
@@ -75,10 +75,11 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
-    packs = packs and (rules.packed_windows or not (cached and kind.window))
+    apart = not rules.packed_windows or context.architecture in rules.windows_apart
+    packs = packs and not (apart and cached and kind.window)
     packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
-    begins = kind.window > 0 and rules.window_slots == 0
+    begins = kind.window > 0 and (cached or rules.window_slots == 0)
     reached = min(keys[1], kind.window + BLOCK) if begins else keys[1]
     share = computed_share(queries[1], keys[1], kind) * keys[1] / reached
     passed = 0.0 if begins else computed_share(queries[1], keys[1], replace(kind, window=0)) - share
