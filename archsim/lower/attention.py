@@ -65,9 +65,9 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
 
     times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
     values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
-    queries only, unless the stack's kernel of prompts visits and tests the blocks before it. Heads that share keys are rows of one product
-    where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile has on
-    average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
+    queries only, unless the stack's kernel of prompts visits and tests the blocks before it. Heads that share keys are rows of
+    one product where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile
+    has on average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads

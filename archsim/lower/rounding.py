@@ -16,8 +16,8 @@ def quantised(context: Context, tokens: float, features: float, how: str = "quan
     """The kernels that round activations to one byte before a product on tensor cores, where the stack keeps them wider.
 
     `how` is the row of `passes` that says what they move; without that row the values are taken to be in one byte already. Where
-    it says `row_threads`, each token is a CTA's: of several kernels the last rounds, those before it find the largest value. Where
-    it says `grid`, the first one finds the largest of all.
+    it says `row_threads`, each token is a CTA's: of several kernels the last rounds, those before it find the largest value.
+    Where it says `grid`, the first one finds the largest of all.
     """
     if context.element > 1 or not context.tensor or how not in context.stack.passes:
         return ()
