@@ -289,7 +289,7 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
     >>> from types import SimpleNamespace as some
     >>> of = np.array([0.5e6, 1.5e6, 2e6, 8e6])
     >>> [still_there(of, some(l2=some(size=1e6, partitions=None, ways=n))).round(2).tolist() for n in (16.0, None)]
-    [[0.99, 0.09, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
+    [[1.0, 0.06, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
     """
     copies = 1.0 if device.l2.partitions is None else device.l2.partitions
     x = np.minimum(np.asarray(touched * copies / device.l2.size, dtype=float), LARGE)
