@@ -153,6 +153,15 @@ def test_heads_that_share_cached_keys_are_apart_under_a_window_where_the_stack_s
     assert set(found.m[found.exps > 0]) == {4.0 if packed else 1.0}
 
 
+@pytest.mark.parametrize(("step", "keys"), [(32, 256.0), (128, 256.0), (256, 384.0)])
+def test_a_tile_of_queries_under_a_window_goes_through_whole_steps_of_keys(step: int, keys: float) -> None:
+    """128 queries with 128 keys before each: two blocks of 128, or on average one and a half of 256."""
+    found = kernels(attention(8192, 4, window=128), attending(tile=replace(TILE, k=step)), "bf16")
+    (reached,), (work,) = (set(column[found.exps > 0]) for column in (found.k, found.work))
+    assert reached == keys
+    assert 0.5 * work * reached == pytest.approx(keys, rel=0.03)
+
+
 def test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other() -> None:
     menu = Menu(tiles=(TILE, replace(TILE, m=16, whole=True)), split_k=(1, 2, 4), split_serial=True, in_rows=True)
     found = kernels(product(64, 128, 4096), library(gemm_tensor=menu), "bf16")
