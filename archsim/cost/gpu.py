@@ -16,6 +16,7 @@ from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
 WORD = 4.0  # bytes of a single-precision value
+TRIPS = 4.0  # to the L2 of a part that adds up behind another: semaphore, sums so far, new sums, semaphore (CUTLASS, Semaphore)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -107,7 +108,23 @@ class GpuTerms:
     @cached_property
     def still(self) -> Array:
         """Share of a kernel's tensors that the L2 has from the round before."""
-        return traffic.still_there(self.kernels.round_bytes, self.device)
+        touched = self.kernels.reread_bytes if self.device.l2.partitions is None else self.kernels.round_bytes
+        return traffic.still_there(touched, self.device)
+
+    @cached_property
+    def rewritten(self) -> Array:
+        """Share of a kernel's results that the next call writes again before they leave the L2.
+
+        Where an L2 has parts that keep copies, results are stored no faster than memory takes them, few or many (AIConfigurator
+        tables of A100 and H100: 0.6 to 1.0 and 1.5 to 2.4 TB/s): they share what is left of the whole round.
+        """
+        whole = self.device.l2.partitions is None
+        return traffic.still_there(self.kernels.call_bytes, self.device) if whole else self.still
+
+    @cached_property
+    def written(self) -> Array:
+        """Bytes that one launch writes, to memory or over what the L2 has of the call before [B]."""
+        return traffic.bytes_written(self.kernels, traffic.shared_size(self.device))
 
     @cached_property
     def retained(self) -> Array:
@@ -128,12 +145,12 @@ class GpuTerms:
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        return self.reads + traffic.bytes_written(self.kernels, traffic.shared_size(self.device)) * (1.0 - self.still)
+        return self.reads + self.written * (1.0 - self.rewritten)
 
     @cached_property
     def found_bytes(self) -> Array:
         """What the L2 has from the round before, and serves in place of the memory [B]."""
-        return np.asarray((self.visited + traffic.bytes_written(self.kernels, traffic.shared_size(self.device))) * self.still)
+        return np.asarray(self.visited * self.still + self.written * self.rewritten)
 
     @cached_property
     def row_hits(self) -> Array | float:
@@ -169,8 +186,9 @@ class GpuTerms:
 def compute_bound(t: GpuTerms) -> Array:
     """Time of the busiest SM: its CTAs, wave by wave, at the sustained rate [s].
 
-    (work turns / rate + first) / f, [D, V]
+    (work turns / rate + first + queue) / f, [D, V]        queue = queued TRIPS hit
 
+    queued: parts of a split that add up one after the other, each behind the one before [1], [V]; hit: `l2.latency` [clk]
     first: clocks that the first CTAs of the launch wait for once [clk], `first_wave`, [V]
     work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; turns: `issue_slots`, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]; f: core clock [Hz], a float, [D, 1] or [D, V]
@@ -178,11 +196,13 @@ def compute_bound(t: GpuTerms) -> Array:
     By Little's law some warps keep the pipes busy (`saturating`); `fill` CTAs hold as many, and one alone runs slower where
     that is more than one.
 
-    >>> from types import SimpleNamespace as terms
-    >>> compute_bound(terms(cta_work=5e6, turns=4.0, rate=100.0, first=10000.0, clock=1e9)).item()
+    >>> from types import SimpleNamespace as some
+    >>> alone, gpu = some(queued=np.zeros(1)), some(l2=some(latency=200.0))
+    >>> compute_bound(some(cta_work=5e6, turns=4.0, rate=100.0, first=10000.0, clock=1e9, kernels=alone, device=gpu)).item()
     0.00021
     """
-    return np.asarray((t.cta_work * t.turns / t.rate + t.first) / t.clock)
+    queue = t.kernels.queued * (TRIPS * t.device.l2.latency) if np.any(t.kernels.queued) else 0.0
+    return np.asarray((t.cta_work * t.turns / t.rate + t.first + queue) / t.clock)
 
 
 def memory_bound(t: GpuTerms) -> Array:

@@ -283,11 +283,13 @@ def cta_work(
 ) -> Array:  # fmt: skip
     """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
-    products + (lost + narrow) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise kernel, [D, V]
+    products + (lost + narrow + widening) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise
+    kernel, [D, V]
 
     alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [FMA], [D, V]
     mixed: the instructions that the stack counts for its values and rows, `mixed_work`
     lost: clocks in which its SM multiplies nothing [clk]
+    widening: tile_m depth slots / fp32, in which its lanes widen weights of fewer bytes, `widened_rows` slots for each [clk]
     slots: issue slots of an element-wise kernel that goes through windows, `window_slots`
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
     depth: inner steps of one CTA, in units of k, [V]
@@ -306,7 +308,7 @@ def cta_work(
     >>> from types import SimpleNamespace as some
     >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0, slots=0.0, load=16.0, operand_a=4.0,
     ...               tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
-    ...               row_bytes=0.0, exps=np.zeros(1))
+    ...               row_bytes=0.0, exps=np.zeros(1), widened_rows=0.0)
     >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "gemm.narrow_slots": 40.0}
     >>> gpu = some(l1=some(tlb_busy=None), sm=some(schedulers=4.0, warp=32.0))
     >>> cta_work(kernel, gpu, 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
@@ -316,6 +318,8 @@ def cta_work(
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
     narrow = narrow_loads(kernels, device, depth, constants)
     products = tile_macs(kernels, depth) + (lost + narrow) * rate + softmax_work(kernels, device, depth, rate)
+    if np.any(kernels.widened_rows):
+        products = products + kernels.tile_m * depth * kernels.widened_rows / device.rate.fp32 * rate
     alone = np.maximum(np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)), mixed_work(kernels, device, rate))
     return np.where(kernels.matrix > 0, products, alone / ctas)
 

@@ -282,27 +282,44 @@ def shared_size(device: Gpu) -> Array | float:
 
 
 def still_there(touched: Array | float, device: Gpu) -> Array:
-    """Share of the bytes of a round that the L2 still has when they come again in the next: the h for which
+    """Share of the bytes of a round that the L2 still has when they come again in the next, [D, V]:
 
-    h = exp(-(1 - h) x), x = touched partitions / size; 1 where x <= 1, [D, V]
+    h = P(N <= ways), N of a Poisson distribution of mean ways x        x = touched partitions / size
+    h = exp(-(1 - h) x), 1 where x <= 1, of an L2 whose ways are not known
 
     touched: what a round of calls touches [B], [V]; infinite for what does not come again
     size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
+    ways: lines of a set, of which the one that was used longest ago is replaced [1]
 
-    Of a cache that replaces lines at random, a line outlives the (1 - h) x C misses of a round with that probability, each of
-    which spares it with 1 - 1/C.
+    Where addresses are hashed over the sets, some get more of the round's lines than others: a set that holds all of its lines
+    hits each time, a larger one, gone through in order, never (gpu-benches, gpu-l2-cache: on an A100 rounds of 0.8, 1.0 and 1.2
+    times the L2 hit 0.5, 0.24 and 0.08, on an H100 those of 0.86, 1.0 and 1.13 hit 0.53, 0.3 and 0.11; on an L40S weights of 1.25
+    times come from memory, AIConfigurator tables, split calibrate). Of a cache that replaces lines at random, a line outlives the
+    (1 - h) x C misses of a round with that probability, each of which spares it with 1 - 1/C.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> l2 = some(size=1e6, partitions=None)
-    >>> still_there(np.array([0.5e6, 1.5e6, 2e6, 8e6]), some(l2=l2)).round(2).tolist()
-    [1.0, 0.42, 0.2, 0.0]
+    >>> of = np.array([0.5e6, 1.5e6, 2e6, 8e6])
+    >>> [still_there(of, some(l2=some(size=1e6, partitions=None, ways=n))).round(2).tolist() for n in (16.0, None)]
+    [[1.0, 0.06, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
     """
     x = np.minimum(np.asarray(touched / shared_size(device), dtype=float), LARGE)
+    if device.l2.ways is not None:
+        return _within(device.l2.ways, device.l2.ways * x)
     h = np.zeros_like(x)
     for _ in range(STEPS):
         h = np.exp((h - 1.0) * x)
     return np.where(x <= 1.0, 1.0, h)
+
+
+def _within(most: Array | float, mean: Array) -> Array:
+    """Probability that a number of a Poisson distribution is at most `most`, [D, V]."""
+    term = np.exp(-np.minimum(mean, LARGE))
+    total = np.zeros_like(mean) + term
+    for i in range(1, int(np.max(most)) + 1):
+        term = term * mean / i
+        total = total + np.where(i <= most, term, 0.0)
+    return total
 
 
 def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | float) -> Array:
@@ -319,20 +336,22 @@ def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | flo
     kept: what a tensor may take of the L2 and still be there for its next reader [B], a float or [D, 1]
 
     CTAs that run at the same time cover a patch of tiles as square as the tiles allow, so that A is read once for each column of
-    patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3).
+    patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3). Those of a kernel `in_rows` follow each other along n
+    (CUTLASS, GemmIdentityThreadblockSwizzle<1>): their patch is as wide as the result or as they are many.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
     >>> class Some(SimpleNamespace):
     ...     __hash__ = object.__hash__
     >>> one = Some(m=np.array([512.0]), n=np.array([512.0]), tile_m=np.array([128.0]), tile_n=np.array([128.0]),
-    ...            a_bytes=np.array([1e6]), b_bytes=np.array([1e6]))
+    ...            a_bytes=np.array([1e6]), b_bytes=np.array([1e6]), in_rows=0.0)
     >>> read_again(one, np.array([0]), np.array([4.0]), 0.0).tolist()  # 4 x 4 tiles in patches of 2 x 2
     [2000000.0]
     """
     slots_of = slots[..., some] if slots.shape[-1] > 1 else slots
     across_m, across_n = tiles_m(kernels)[some], tiles_n(kernels)[some]
     patch = np.sqrt(slots_of * kernels.tile_n[some] / kernels.tile_m[some])
+    patch = np.where(kernels.in_rows[some] > 0, slots_of / across_n, patch) if np.any(kernels.in_rows) else patch
     patch_m = np.maximum(np.minimum(np.floor(patch), across_m), 1.0)
     patch_n = np.maximum(np.minimum(np.floor(slots_of / patch_m), across_n), 1.0)
     a_bytes, b_bytes = kernels.a_bytes[some], kernels.b_bytes[some]

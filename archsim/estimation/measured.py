@@ -11,7 +11,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.dispatch import replayed
-from archsim.device.device import Cpu
+from archsim.device.device import Cpu, Gpu
 from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
 from archsim.estimation.fidelity import FITTED, find
@@ -84,4 +84,6 @@ def value_of(case: Case, request: Request, result: Run) -> float:
         latency_s = max(latency_s - waited_s, float(result.host_s[0].sum()))
     if case.graph_calls:
         latency_s = float(np.ravel(replayed(latency_s, case.graph_calls, case.spec.device, request.host, request.calibration))[0])
+    if case.events and isinstance(case.spec.device, Gpu):
+        latency_s += float(np.ravel(case.spec.device.launch.latency)[0])  # the second event waits as a kernel would
     return latency_s if case.metric == "latency_s" else case.batch / latency_s

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from archsim.device.device import Gpu
+import numpy as np
+
+from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.spec import Spec
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
 from archsim.evidence.kernel_ops import alone, conv, forward
-from archsim.evidence.resolve import UNFITTED, Refused, host_cpu, rounded_before, setting
+from archsim.evidence.resolve import PRECISIONS, UNFITTED, Refused, host_cpu, rounded_before, setting
 from archsim.evidence.resolve import device as device_of
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
@@ -65,9 +69,10 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     if op not in BUILDERS:
         raise Refused(f"op {op!r} is not modelled")
     script = protocol(cells["source_id"])
-    sets = script.sets_of(software, op, cells["dtype"])
+    chip = device_of(cells["hardware"])
+    sets = script.sets_of(software, op, cells["dtype"], _filling(cells, chip))
     more = parameters(cells)
-    architecture = device_of(cells["hardware"]).identity.kernels_of
+    architecture = chip.identity.kernels_of
     words = f"{software} {op} {cells['dtype']} {more.get('kernel', '')} {architecture}"
     found = setting(cells["hardware"], stack_of("kernels", words), cells["dtype"], sets)
     if script.rounded_before(software, op, cells["dtype"]):
@@ -87,7 +92,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
             graph_calls=script.calls_of_graph(software, op, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
             host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None, file=file,
-            clock=float(device.clock.boost) if once else None,
+            clock=float(device.clock.boost) if once else None, events=once,
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6
@@ -104,6 +109,13 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     if latency_s < script.metered_from_s or f"{op} {cells['dtype']}" in script.unwritten:
         split = "test"  # scored, not fitted: the meter's mean has other kernels in it, or operands may be zeros
     return [timed, case("power_w", float(cells["power_w"]), split)]
+
+
+def _filling(cells: Cells, chip: Spec) -> float:
+    """How many matrices of a product's weights are as large as the L2: infinite for other ops, and where either is not known."""
+    element = PRECISION_BYTES.get(PRECISIONS.get(cells["dtype"], ""), 0)
+    weights = integer(cells, "n", 0) * integer(cells, "k", 0) * element
+    return float(np.ravel(chip.device.l2.size)[0]) / weights if weights and isinstance(chip.device, Gpu) else math.inf
 
 
 def _refuse(constant: str) -> float:
@@ -209,7 +221,7 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     n, heads, size = (integer(cells, name) for name in ("batch", "heads", "head_dim"))
     shared = integer(cells, "kv_heads", heads)
     causal = what == "prefill_causal"
-    kind = Attention(heads=heads, kv_heads=shared, causal=causal, window=window if causal else 0)
+    kind = Attention(heads=heads, kv_heads=shared, causal=causal or window > 0, window=window)
     seen = (n, keys, shared * size)
     return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
 

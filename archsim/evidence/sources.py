@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
@@ -19,10 +20,10 @@ from archsim.evidence.beginning import begins, longest
 from archsim.evidence.shipped import FOLDER
 from archsim.stack.read import read
 from archsim.stack.reader import SampleReader
+from archsim.stack.stack import NEVER_AGAIN
 from archsim.trace.training import ACCUMULATE
 
 FILE = "sources.toml"
-NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
 EAGER = "pytorch-"  # software that launches its kernels one by one
 
 Place = Literal["", "device", "host", "decoded"]
@@ -64,6 +65,8 @@ class Protocol(Form):
     # how "software op dtype" begins (* for any text), or an op -> sets of operands that a loop goes through before it is back
     # at the first
     operand_sets: dict[Word, Whole] = {}
+    # beginnings of "software op dtype" (* for any text) whose loops have no more sets than it takes for weights to fill the L2
+    filled: list[Word] = []
     host_cpus: dict[Word, Word] = {}  # hardware, or "all" -> the CPU that dispatched to it
     uncounted: list[Word] = []  # beginnings of places of rows whose number of threads was presumed, and is not what ran
     clocks: dict[Word, Positive] = {}  # hardware -> the core clock that was set [MHz]
@@ -186,11 +189,16 @@ class Protocol(Form):
         """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
         return self.wrapped.count(op) + self.wrapped.count(f"{op} {sub_op}")
 
-    def sets_of(self, software: str, op: str, dtype: str) -> int:
-        """Sets of operands that the timed loop goes through before the first comes again."""
+    def sets_of(self, software: str, op: str, dtype: str, fill: float = math.inf) -> int:
+        """Sets of operands that the timed loop goes through before the first comes again.
+
+        fill: sets whose weights are as large as the device's L2 [1]
+        """
         if self.ran_once(software, op, dtype):
             return NEVER_AGAIN
-        return longest(self.operand_sets, f"{software} {op} {dtype}") or self.operand_sets.get(op, 1)
+        words = f"{software} {op} {dtype}"
+        sets = longest(self.operand_sets, words) or self.operand_sets.get(op, 1)
+        return max(1, math.ceil(min(sets, fill))) if any(begins(words, start) for start in self.filled) else sets
 
     def ran_once(self, software: str, op: str, dtype: str) -> bool:
         """Whether a call ran once, and not in a loop."""

@@ -65,9 +65,9 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
 
     times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
     values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
-    queries only, unless the stack's kernel visits and tests the blocks before it. Heads that share keys are rows of one product
-    where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile has on
-    average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
+    queries only, unless the stack's kernel of prompts visits and tests the blocks before it. Heads that share keys are rows of
+    one product where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile
+    has on average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads
@@ -75,16 +75,18 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
-    packs = packs and (rules.packed_windows or not (cached and kind.window))
+    apart = not rules.packed_windows or context.architecture in rules.windows_apart
+    packs = packs and not (apart and cached and kind.window)
     packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
-    begins = kind.window > 0 and rules.window_slots == 0
-    reached = min(keys[1], kind.window + BLOCK) if begins else keys[1]
-    share = computed_share(queries[1], keys[1], kind) * keys[1] / reached
-    passed = 0.0 if begins else computed_share(queries[1], keys[1], replace(kind, window=0)) - share
     menus = context.stack.menus
     wanted = (("attention_cached" if packs else "attention_single") if cached else "attention", "attention", "gemm")
     menu = next((name for name in map(context.menu, wanted) if name in menus), "" if context.device_kind == "gpu" else "gemm")
+    begins = kind.window > 0 and (cached or rules.window_slots == 0)
+    block = max(BLOCK, _step(context, menu, size)) if begins else BLOCK
+    reached = min(keys[1], kind.window + block) if begins else keys[1]
+    share = computed_share(queries[1], keys[1], kind, block) * keys[1] / reached
+    passed = 0.0 if begins else computed_share(queries[1], keys[1], replace(kind, window=0)) - share
     wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
     pairs = times * context.bytes(keys, keys) * _kept(context)
     return Kernel(
@@ -142,12 +144,19 @@ def _over_cache(queries: int, keys: int) -> bool:
     return queries <= THIN and queries < keys
 
 
-def computed_share(queries: int, keys: int, kind: Attention) -> float:
+def _step(context: Context, menu: str, features: int) -> int:
+    """Keys of a step of the tile that holds whole heads of so many features; 1 where the library has no such tile."""
+    tiles = context.stack.menus[menu].tiles if menu in context.stack.menus else ()
+    return min(((tile.n, tile.k) for tile in tiles if tile.n >= features), default=(0, 1))[1]
+
+
+def computed_share(queries: int, keys: int, kind: Attention, block: int = BLOCK) -> float:
     """Share of the query-key pairs that are computed: those in blocks that the mask does not skip whole.
 
     share = (seen + cut / 2) / (queries keys), at most 1
-    cut = queries (BLOCK - 1) + outside BLOCK
+    cut = queries (BLOCK - 1) + outside (2 block - BLOCK)
 
+    block: keys of a step, BLOCK or more: BLOCK queries under a window see window + block keys, of steps that begin at multiples
     seen: pairs that the mask leaves; cut: pairs of the blocks through which one of its edges passes, on average half of them
     computed in vain, along the diagonal for every query, along the start of the window for the `outside` queries whose window
     leaves keys out. Holds for whole heads of one sample.
@@ -156,8 +165,10 @@ def computed_share(queries: int, keys: int, kind: Attention) -> float:
     0.5625
     >>> computed_share(1024, 1024, Attention(heads=1))
     1.0
+    >>> [round(4096 * computed_share(4096, 4096, Attention(heads=1, causal=True, window=128), of)) for of in (128, 256)]
+    [252, 376]
     """
     if not kind.causal:
         return 1.0
-    cut = queries * (BLOCK - 1) + (max(0, min(queries, keys - kind.window)) * BLOCK if kind.window else 0)
+    cut = queries * (BLOCK - 1) + (max(0, min(queries, keys - kind.window)) * (2 * block - BLOCK) if kind.window else 0)
     return min(1.0, (kind.seen(queries, keys) + 0.5 * cut) / (queries * keys))

@@ -69,6 +69,7 @@ class GpuColumns(Generic[T]):
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
     longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
     tested: T = column(0, "1", "issue slots of a lane for each (m, k), in which a kernel tests scores that it leaves out")
+    widened_rows: T = column(0, "1", "issue slots of a lane for each value of A that a CTA of a product widens")
     widened: T = column(0, "1", "issue slots of a lane for each k, in which a CTA widens the keys and values that it has loaded")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
     row_step: T = column(0, "B", "the same where steps are short, so that each comes back to all rows; 0: they are deep")
@@ -109,6 +110,8 @@ class TileColumns(Generic[T]):
     score_slots: T = column(4, "1", "issue slots of a lane for each score of a softmax between two products")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
     persistent: T = column(0, "1", "1 where a CTA goes on with the next tile, whose loads are under way when it ends one")
+    queued: T = column(0, "1", "parts of a split that wait for the one before to add up")
+    in_rows: T = column(0, "1", "1 where its CTAs follow each other along n, a row of tiles after the other, not in patches")
     chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
 
 

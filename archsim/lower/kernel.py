@@ -105,6 +105,8 @@ class Kernels(Columns[Array]):
     nested: Array  # [O]
     stalls: Array  # [O]
     round_bytes: Array | float = inf  # [V] what is touched before the same operands come again [B]; infinite: they do not
+    reread_bytes: Array | float = inf  # [V] the same where all calls of a round write their results to one place [B]
+    call_bytes: Array | float = inf  # [V] what one call touches, after which the next writes there again [B]
     cold: Array | float = 0.0  # [V] 1: other kernels run before
     run_bytes: Array | float = inf  # [V] what one of many equal runs touches [B]; infinite: too much for any cache, or not known
     short_lived: Array | float = 0.0  # [V] 1: the memory of the results is used for others once they were read
@@ -212,7 +214,8 @@ def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
         tiles = [tile for tile, count in zip(tiles, counts, strict=True) if count >= min(menu.fill, max(counts))]
     splits = [split for split in menu.split_k if split == 1 or (not kernel.whole and _splits(menu, kernel, split))]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
-    return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained]
+    return [_tile_columns(tile, split, chain, menu.in_rows, menu.split_serial) for tile in tiles for split, chain in chained
+            if split == 1 or not tile.whole]  # fmt: skip
 
 
 def _whole_heads(tiles: Sequence[Tile], features: float) -> Sequence[Tile]:
@@ -239,11 +242,11 @@ def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _tile_columns(tile: Tile, split: int, chain: int) -> TileColumns[float]:
+def _tile_columns(tile: Tile, split: int, chain: int, in_rows: bool, serial: bool) -> TileColumns[float]:
     return TileColumns(
         tile_m=tile.m, tile_n=tile.n, tile_k=tile.k, split=split, threads=tile.threads, registers=tile.registers,
         shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped,
-        persistent=tile.persistent, chain=chain,
+        persistent=tile.persistent, in_rows=in_rows, queued=(split - 1) * serial, chain=chain,
     )  # fmt: skip
 
 

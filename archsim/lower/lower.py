@@ -19,7 +19,7 @@ from archsim.lower.fusion import NO_STAGES, Fused, Stages, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
-from archsim.stack.stack import Stack
+from archsim.stack.stack import NEVER_AGAIN, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
@@ -202,9 +202,21 @@ def _lowered(
         cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
         kernels = replace(kernels, cold=cold, run_bytes=run_bytes, short_lived=short_lived)
     if stack.operand_sets:
-        touched = stack.operand_sets * (kernels.read_bytes + kernels.write_bytes)
-        kernels = replace(kernels, round_bytes=touched[kernels.nest.plan_of])
+        kernels = _in_rounds(kernels, stack.operand_sets)
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp), into=into)
+
+
+def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
+    """The kernels of a loop through `sets` sets of operands, whose results are freed and allocated again at one place.
+
+    So many that none comes again are no loop: other kernels ran before, the last of which wrote the activations.
+    """
+    plan, reads, writes = kernels.nest.plan_of, kernels.read_bytes, kernels.write_bytes.copy()
+    np.maximum.at(writes, plan, kernels.c_bytes)  # sums of operands of one byte have two
+    if sets >= NEVER_AGAIN:
+        return replace(kernels, call_bytes=(reads + writes)[plan])
+    return replace(kernels, round_bytes=(sets * (reads + writes))[plan], reread_bytes=(sets * reads + writes)[plan],
+                   call_bytes=(reads + writes)[plan])  # fmt: skip
 
 
 def _side_by_side(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:

@@ -43,13 +43,16 @@ class AttentionChoice:
         "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
         "begins at the window", low=0, default=0,
     )  # fmt: skip
+    windows_apart: tuple[str, ...] = key(
+        "architectures on which heads that share cached keys are packed only where no window ends before them", default=()
+    )
     whole_alone: tuple[str, ...] = key(
         "architectures on which cached keys are cut into parts only where heads that share them are rows of one product",
         default=(),
     )  # fmt: skip
     packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
     packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
-    widen_slots: int = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
+    widen_slots: float = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
     emulated_slots: int = key(
         "slots beside these where the GPU has no instruction that widens fp8, whose bits are moved one by one", low=0, default=0
     )

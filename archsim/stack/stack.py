@@ -28,6 +28,9 @@ PHASES = ("forward", "training", "backward")  # training: the forward pass of a 
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
 
+NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
     """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
@@ -47,6 +50,7 @@ class Tile:
     most_m: float = key("most rows of a result that it is taken for", low=1, default=inf)
     most_n: float = key("most columns of a result that it is taken for", low=1, default=inf)
     most_k: float = key("most terms of a result that it is taken for", low=1, default=inf)
+    whole: bool = key("its CTAs go through all terms: it has no split", default=False)
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
     score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
@@ -67,7 +71,10 @@ class Menu:
         "shortest part of the inner dimension of which wide products are cut into more; none: never", low=1, default=inf
     )
     architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
+    in_rows: bool = key("CTAs follow each other along the columns, a row of tiles after the other, not in square patches",
+                        default=False)  # fmt: skip
     thin: int = key("fewest rows and columns that its tiles compute; fewer take a matrix-vector kernel", low=1, default=9)
+    split_serial: bool = key("parts of a split add up one after the other, in the kernel itself", default=False)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
     fill: int = key(
         "tiles of each product of a batch, however many these are, of which it has at least so many, or as many as it can", low=1,
@@ -309,6 +316,9 @@ class Stack:
         "CPU: op kinds of `passes` whose arithmetic is the library's kernel of a convolution", default=()
     )
     optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
+    weight_slots: float = key(
+        "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
+    )
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(

@@ -23,7 +23,7 @@ STRUCTURE = {
                    "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/tpu.py": {"SUM_BYTES": "bytes", "OPERANDS": "share of a buffer", "EXP_OPERATIONS": "operations for an exponential",
                     "PREFETCHED": "exponent"},
-    "cost/gpu.py": {"WORD": "bytes of a value"},
+    "cost/gpu.py": {"WORD": "bytes of a value", "TRIPS": "visits to a cache"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/row_visits.py": {"UNROLLED": "loads of a thread"},
     "cost/blocking.py": {
@@ -135,7 +135,7 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
     assert not [path for path in numeric if any(word in path for word in ("clock", "_clk", "_s.", "seconds", "efficiency"))]
     fractions = {line.path.split(".")[0] for line in lines(Stack) if line.takes.startswith("number")}
     assert fractions <= {"passes", "optimiser_passes", "stalls", "loops", "min_rows_per_thread",
-                         "max_serial_product", "menus", "conv", "serving"}  # fmt: skip
+                         "max_serial_product", "menus", "conv", "serving", "attention", "weight_slots"}  # fmt: skip
 
 
 def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:

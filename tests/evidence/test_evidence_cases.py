@@ -194,6 +194,14 @@ def test_every_stack_and_graph_that_a_protocol_names_is_shipped() -> None:
         assert set(script.graphs.values()) <= set(networks())
 
 
+@pytest.mark.parametrize("fill", [0.3, 1.0, 2.5, 40.0])
+def test_a_loop_has_no_more_sets_than_fill_the_l2_where_its_script_says_so(fill: float) -> None:
+    script = protocol("aiconfigurator")
+    assert script.sets_of("trtllm-1.3.0rc20", "gemm", "bf16", fill) == {0.3: 1, 1.0: 1, 2.5: 3, 40.0: 5}[fill]
+    assert script.sets_of("trtllm-1.0.0", "gemm", "bf16", fill) == 5
+    assert script.sets_of("vllm-0.24.0", "gemm", "bf16", fill) == 6
+
+
 def test_every_key_of_a_source_is_used_and_described() -> None:
     folder = Path(__file__).parents[2] / "reports"
     described = folder.joinpath("README.md").read_text("utf-8")

@@ -48,6 +48,8 @@ SERIAL = "tests/schedule/test_schedule_serial.py::"
 
 ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, right, wrong, the test that fails
     "cost/gpu.py": [
+        ("parts of a split add up at once", "(TRIPS * t.device.l2.latency)", "(0.0 * t.device.l2.latency)",
+         MENUS + "test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other"),
         ("updates of one address pass at once",
          "np.maximum(rounds + alone + sums, updates)", "np.minimum(rounds + alone + sums, updates)",
          ROUNDING + "test_updates_of_one_address_come_one_after_the_other"),
@@ -113,6 +115,10 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_a_softmax_comes_after_the_products_or_beside_them"),
     ],
     "cost/traffic.py": [
+        ("tiles that follow each other are read in squares", "kernels.in_rows[some] > 0", "kernels.in_rows[some] > 1",
+         TRAFFIC + "test_tiles_one_after_the_other_along_n_read_b_for_each_row_of_them"),
+        ("a set holds one line less", "np.where(i <= most, term, 0.0)", "np.where(i < most, term, 0.0)",
+         TRAFFIC + "test_sets_that_hold_their_lines_of_a_round_hit"),
         ("partial results are written and not read", "2.0 * partial_bytes(kernels)", "partial_bytes(kernels)",
          EQUATIONS + "test_partial_results_pass_the_l2_twice"),
         ("the first read of A counts again", "(np.ceil(across_n / patch_n) - 1.0)", "np.ceil(across_n / patch_n)",
@@ -304,6 +310,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_taps_share_the_pixels_of_a_tile"),
     ],
     "lower/attention.py": [
+        ("a window ends within a step", "kind.window + block)", "kind.window)",
+         MENUS + "test_a_tile_of_queries_under_a_window_goes_through_whole_steps_of_keys"),
         ("a causal mask keeps all blocks", "0.5 * cut", "cut",
          LOWER + "test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal"),
         ("the scores are no product", "work=2.0 * times * share", "work=times * share",
@@ -404,6 +412,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          TRAINING + "test_gradients_are_exchanged_while_others_are_computed"),
     ],
     "lower/rounding.py": [
+        ("a grid finds the largest value with no update", "updates=float(passes.grid)", "updates=0.0",
+         ROUNDING + "test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at"),
         ("a kernel that finds the largest value writes, too", "writes if i == last else 0.0", "writes",
          ROUNDING + "test_of_two_kernels_the_first_finds_the_largest_value_in_one_place"),
         ("a CTA that fills an SM shares it", "shared=passes.row_shared", "shared=0.0",

@@ -34,6 +34,7 @@ PROMISED = [
     "pytorch-2-hf-eager", "pytorch-2-rocm", "pytorch-2-mps", "mlx", "llama.cpp-metal",
     "serving", "vllm-0.14", "vllm-0.24", "vllm-0.5", "vllm-0.5-server",
     "tensorrt-llm-0.11", "llama.cpp-cuda", "tensorrt-llm", "tensorrt-llm-fp8-block", "sglang", "sglang-triton", "vllm-triton",
+    "tensorrt-llm-1.3", "tensorrt-llm-int8", "tensorrt-llm-latent", "flashinfer", "sglang-0.5.6",
     "tensorrt-1", "tensorrt-tx2",
     "tensorrt-8", "caffe-openblas", "torch7-cpu", "torch7-mkl",
     "ncnn-cpu", "tflite-cpu", "tflite-ruy-cpu", "armnn-cpu", "paddle-lite-cpu",

@@ -87,6 +87,7 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "ahead": (gpu, lambda case: replace(case, ahead=True)),
     "replayed": (single, lambda case: replace(case, replayed=True)),
     "graph_calls": (single, lambda case: replace(case, graph_calls=1)),
+    "events": (single, lambda case: replace(case, events=True)),
     "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),

@@ -10,12 +10,13 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, compute_bound
 from archsim.device.catalog import find
+from archsim.device.device import Gpu
 from archsim.evidence.kernel_ops import forward
-from archsim.lower.context import Context
+from archsim.lower.context import Context, Stored
 from archsim.lower.kernel import GpuKernels
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import AttentionChoice, Menu, Stack, Tile
+from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Menu, Stack, Tile
 from archsim.trace.op import Attention, Linear
 from archsim.trace.trace import BoundOp
 
@@ -139,6 +140,77 @@ def test_cached_keys_of_heads_that_share_none_are_whole_where_the_stack_says_so(
     menu = Menu(tiles=(TILE,), split_k=(1, 2, 4))
     found = heads(choosing(AttentionChoice(whole_alone=alone), menu), queries, 4096, 64, kv_heads)
     assert found.split[found.exps > 0].max() == most
+
+
+@pytest.mark.parametrize(("window", "apart", "packed"), [(128, ("ada",), False), (128, ("ampere",), True), (0, ("ada",), True)])
+def test_heads_that_share_cached_keys_are_apart_under_a_window_where_the_stack_says_so(
+    window: int, apart: tuple[str, ...], packed: bool
+) -> None:
+    rules = AttentionChoice(packed_heads="always", windows_apart=apart)
+    op = forward(Attention(heads=8, kv_heads=2, causal=window > 0, window=window), (2, 1, 512), (2, 1, 512), (2, 128, 128),
+                 (2, 128, 128))  # fmt: skip
+    found = kernels(op, choosing(rules, Menu(tiles=(TILE,))), "bf16")
+    assert set(found.m[found.exps > 0]) == {4.0 if packed else 1.0}
+
+
+@pytest.mark.parametrize(("step", "keys"), [(32, 256.0), (128, 256.0), (256, 384.0)])
+def test_a_tile_of_queries_under_a_window_goes_through_whole_steps_of_keys(step: int, keys: float) -> None:
+    """128 queries with 128 keys before each: two blocks of 128, or on average one and a half of 256."""
+    found = kernels(attention(8192, 4, window=128), attending(tile=replace(TILE, k=step)), "bf16")
+    (reached,), (work,) = (set(column[found.exps > 0]) for column in (found.k, found.work))
+    assert reached == keys
+    assert 0.5 * work * reached == pytest.approx(keys, rel=0.03)
+
+
+def test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other() -> None:
+    menu = Menu(tiles=(TILE, replace(TILE, m=16, whole=True)), split_k=(1, 2, 4), split_serial=True, in_rows=True)
+    found = kernels(product(64, 128, 4096), library(gemm_tensor=menu), "bf16")
+    assert sorted(found.split[found.tile_m == 64].tolist()) == [1, 2, 4]
+    assert found.split[found.tile_m == 16].tolist() == [1]
+    assert found.queued.tolist() == (found.split - 1).tolist()
+    assert found.in_rows.all()
+    at_once = kernels(product(64, 128, 4096), library(gemm_tensor=replace(menu, split_serial=False)), "bf16")
+    assert not at_once.queued.any()
+    slower, faster = (bound(one)[one.split == 4][0] for one in (found, at_once))
+    assert slower - faster == pytest.approx(3 * 4 * card().l2.latency / 2e9)  # three parts wait, four visits to the L2 each
+
+
+def test_lanes_widen_weights_of_fewer_bytes() -> None:
+    made = library(gemm_tensor=Menu(tiles=(TILE,)))
+    slow = replace(made, weight_slots=2.0, digest=f"{made.digest}-slots")
+    op = product(64, 64, 4096)
+    stored = Stored(weight_bytes=1.0)
+    plain, widened = (lower((op,), stack, "gpu", "bf16", False, {"bf16"}.__contains__, "ada", stored=stored).kernels
+                      for stack in (made, slow))  # fmt: skip
+    assert isinstance(plain, GpuKernels)
+    assert isinstance(widened, GpuKernels)
+    assert not plain.widened_rows.any()
+    assert widened.widened_rows.tolist() == [2.0]
+    assert bound(widened)[0] > bound(plain)[0]
+
+
+def card() -> Gpu:
+    device = find("l40s").device
+    assert isinstance(device, Gpu)
+    return device
+
+
+def bound(found: GpuKernels) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """Time of the busiest SM of each variant at 2 GHz [s]."""
+    return np.ravel(compute_bound(GpuTerms(kernels=found, device=card(), precision="bf16", clock=2e9, constants=default())))
+
+
+def test_a_loop_through_sets_writes_its_results_in_one_place() -> None:
+    """Three sets of 64 x 4096 weights, 64 x 4096 activations and 64 x 64 results of two bytes."""
+    made = replace(library(gemm_tensor=Menu(tiles=(TILE,))), operand_sets=3)
+    found = kernels(product(64, 64, 4096), made, "bf16")
+    reads, writes = 2 * 2 * 64 * 4096, 2 * 64 * 64
+    assert set(np.ravel(found.round_bytes)) == {3 * (reads + writes)}
+    assert set(np.ravel(found.reread_bytes)) == {3 * reads + writes}
+    assert set(np.ravel(found.call_bytes)) == {reads + writes}
+    once = kernels(product(64, 64, 4096), replace(made, operand_sets=NEVER_AGAIN), "bf16")
+    assert np.isinf(once.round_bytes)
+    assert set(np.ravel(once.call_bytes)) == {reads + writes}
 
 
 def test_a_menu_of_one_architecture_alone_serves_it_and_no_other() -> None:

@@ -161,7 +161,8 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
         "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf, "run_bytes": np.inf,
-        "short_lived": 0.0, "cold": 0.0, "persistent": 0.0, "load": 16.0, "slots": 0.0,
+        "short_lived": 0.0, "cold": 0.0, "persistent": 0.0, "load": 16.0, "slots": 0.0, "in_rows": 0.0, "queued": 0.0,
+        "widened_rows": 0.0, "reread_bytes": np.inf, "call_bytes": np.inf,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -295,7 +296,7 @@ def chip(**words: Any) -> Any:
     made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0,
                        warp=32.0, schedulers=4.0, fetch_interval=18.0),
             "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
-            "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None),
+            "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None, ways=None),
             "clock": Some(sustained=1e9),
             "l1": Some(tlb_busy=None),
             "memory": Some(bandwidth=300e9, achievable=0.8, latency=500e-9), "launch": Some(latency=3e-6)}  # fmt: skip
@@ -438,10 +439,33 @@ def test_a_real_card_has_what_these_records_have() -> None:
 
 def test_what_a_cache_has_from_the_round_before() -> None:
     """h solves h = exp(-(1 - h) x); two partitions halve the cache; a round that fits stays whole."""
-    def still(size: float, partitions: float | None = None) -> float:
-        return float(np.ravel(traffic.still_there(row(size), Some(l2=Some(size=1e6, partitions=partitions))))[0])
+    def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
+        l2 = Some(size=1e6, partitions=partitions, ways=ways)
+        return float(np.ravel(traffic.still_there(row(size), Some(l2=l2)))[0])
 
     assert still(1e6) == 1.0
     assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
     assert still(1e6, partitions=2.0) == still(2e6)
     assert still(np.inf) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_sets_that_hold_their_lines_of_a_round_hit() -> None:
+    """Of a set of two ways the chance of at most two lines, of which it has two times x on average."""
+    def still(size: float, ways: float, partitions: float | None = None) -> float:
+        l2 = Some(size=1e6, partitions=partitions, ways=ways)
+        return float(np.ravel(traffic.still_there(row(size), Some(l2=l2)))[0])
+
+    assert still(0.5e6, ways=2.0) == pytest.approx(np.exp(-1.0) * (1 + 1 + 0.5))
+    assert still(0.5e6, ways=2.0, partitions=2.0) == still(1e6, ways=2.0)
+    assert still(2e6, ways=64.0) < still(2e6, ways=16.0) < still(2e6, ways=4.0)  # the more ways, the sharper the edge
+    assert still(0.5e6, ways=64.0) > still(0.5e6, ways=16.0) > still(0.5e6, ways=4.0)
+    assert still(np.inf, ways=16.0) == 0.0
+
+
+def test_tiles_one_after_the_other_along_n_read_b_for_each_row_of_them() -> None:
+    """4 x 4 tiles, four at once: squares read each operand twice, rows of four tiles A once and B four times."""
+    words = {"a_bytes": 1e6, "b_bytes": 1e6}
+    some = np.array([0])
+    assert number(traffic.read_again(gpu_kernels(**words), some, row(4.0), 0.0)) == 2e6
+    assert number(traffic.read_again(gpu_kernels(**words, in_rows=1.0), some, row(4.0), 0.0)) == 3e6
+    assert number(traffic.read_again(gpu_kernels(**words, in_rows=1.0), some, row(8.0), 0.0)) == 1e6  # two rows of tiles at once
