@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost import sm, traffic
+from archsim.cost import retention, sm, traffic
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, family_efficiency
 from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_scheduler
 from archsim.cost.row_visits import rows_fetched
@@ -109,7 +109,7 @@ class GpuTerms:
     def still(self) -> Array:
         """Share of a kernel's tensors that the L2 has from the round before."""
         touched = self.kernels.reread_bytes if self.device.l2.partitions is None else self.kernels.round_bytes
-        return traffic.still_there(touched, self.device)
+        return retention.still_there(touched, self.device)
 
     @cached_property
     def rewritten(self) -> Array:
@@ -119,22 +119,22 @@ class GpuTerms:
         tables of A100 and H100: 0.6 to 1.0 and 1.5 to 2.4 TB/s): they share what is left of the whole round.
         """
         whole = self.device.l2.partitions is None
-        return traffic.still_there(self.kernels.call_bytes, self.device) if whole else self.still
+        return retention.still_there(self.kernels.call_bytes, self.device) if whole else self.still
 
     @cached_property
     def written(self) -> Array:
         """Bytes that one launch writes, to memory or over what the L2 has of the call before [B]."""
-        return traffic.bytes_written(self.kernels, traffic.shared_size(self.device))
+        return traffic.bytes_written(self.kernels, retention.shared_size(self.device))
 
     @cached_property
     def retained(self) -> Array:
         """Share of what is read in each run, and no op of it writes, that the L2 still has from the run before."""
-        return traffic.still_there(self.kernels.run_bytes, self.device)
+        return retention.still_there(self.kernels.run_bytes, self.device)
 
     @cached_property
     def visited(self) -> Array:
         """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
-        return traffic.bytes_read(self.kernels, self.in_slots, traffic.shared_size(self.device), self.constants["l2.rows_stay"],
+        return traffic.bytes_read(self.kernels, self.in_slots, retention.shared_size(self.device), self.constants["l2.rows_stay"],
                                   self.retained)  # fmt: skip
 
     @cached_property
@@ -157,7 +157,7 @@ class GpuTerms:
         """What CTAs that read their rows several times find in the L2 [B]."""
         if not np.any(self.kernels.row_in_flight):
             return 0.0
-        cache, stay = traffic.shared_size(self.device), self.constants["l2.rows_stay"]
+        cache, stay = retention.shared_size(self.device), self.constants["l2.rows_stay"]
         fetched = rows_fetched(self.kernels, self.in_slots, cache, traffic.RESIDENT_SHARE * cache, stay)
         return np.where(self.kernels.row_in_flight > 0, self.kernels.b_bytes - fetched, 0.0)
 

@@ -10,12 +10,10 @@ from numpy.typing import NDArray
 
 from archsim.cost.cost import Array
 from archsim.cost.row_visits import UNROLLED, rows_fetched
-from archsim.device.device import Gpu
 from archsim.device.part import GpuL1
 from archsim.lower.kernel import GpuKernels, Index
 
 PAGE = 2 * 2**20  # B; the granule in which the CUDA driver maps device memory (recalled from its allocation granularity)
-STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
 RESIDENT_SHARE = 0.5  # of a cache that a tensor may fill and still be there for its next reader. A choice, not a fit.
 SHAPES = 128  # networks whose tiles are remembered: what no device changes is worked out once for all of them
 
@@ -267,59 +265,6 @@ def bytes_written(kernels: GpuKernels, cache: Array | float) -> Array:
     excess = np.maximum(kernels.c_bytes - half, 0.0) / np.maximum(half, 1.0)
     displaced = np.where(kernels.short_lived, np.minimum(excess, 1.0), 1.0)
     return np.asarray(kernels.c_bytes * displaced + spilled_bytes(kernels, cache))
-
-
-def shared_size(device: Gpu) -> Array | float:
-    """What the L2 holds of data that all SMs read [B]: its size, over the parts that each keep a copy, a float or [D, 1].
-
-    On an H100 a ReLU reads 12.8 MB that the kernel before has written at 5.5 TB/s, and 25.7 MB at 3.9 (PyTorch 2.11, profiles).
-
-    >>> from types import SimpleNamespace as some
-    >>> shared_size(some(l2=some(size=50e6, partitions=2.0))) / 1e6
-    25.0
-    """
-    return device.l2.size / (1.0 if device.l2.partitions is None else device.l2.partitions)
-
-
-def still_there(touched: Array | float, device: Gpu) -> Array:
-    """Share of the bytes of a round that the L2 still has when they come again in the next, [D, V]:
-
-    h = P(N <= ways), N of a Poisson distribution of mean ways x        x = touched partitions / size
-    h = exp(-(1 - h) x), 1 where x <= 1, of an L2 whose ways are not known
-
-    touched: what a round of calls touches [B], [V]; infinite for what does not come again
-    size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
-    ways: lines of a set, of which the one that was used longest ago is replaced [1]
-
-    Where addresses are hashed over the sets, some get more of the round's lines than others: a set that holds all of its lines
-    hits each time, a larger one, gone through in order, never (gpu-benches, gpu-l2-cache: on an A100 rounds of 0.8, 1.0 and 1.2
-    times the L2 hit 0.5, 0.24 and 0.08, on an H100 those of 0.86, 1.0 and 1.13 hit 0.53, 0.3 and 0.11; on an L40S weights of 1.25
-    times come from memory, AIConfigurator tables, split calibrate). Of a cache that replaces lines at random, a line outlives the
-    (1 - h) x C misses of a round with that probability, each of which spares it with 1 - 1/C.
-
-    >>> import numpy as np
-    >>> from types import SimpleNamespace as some
-    >>> of = np.array([0.5e6, 1.5e6, 2e6, 8e6])
-    >>> [still_there(of, some(l2=some(size=1e6, partitions=None, ways=n))).round(2).tolist() for n in (16.0, None)]
-    [[1.0, 0.06, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
-    """
-    x = np.minimum(np.asarray(touched / shared_size(device), dtype=float), LARGE)
-    if device.l2.ways is not None:
-        return _within(device.l2.ways, device.l2.ways * x)
-    h = np.zeros_like(x)
-    for _ in range(STEPS):
-        h = np.exp((h - 1.0) * x)
-    return np.where(x <= 1.0, 1.0, h)
-
-
-def _within(most: Array | float, mean: Array) -> Array:
-    """Probability that a number of a Poisson distribution is at most `most`, [D, V]."""
-    term = np.exp(-np.minimum(mean, LARGE))
-    total = np.zeros_like(mean) + term
-    for i in range(1, int(np.max(most)) + 1):
-        term = term * mean / i
-        total = total + np.where(i <= most, term, 0.0)
-    return total
 
 
 def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | float) -> Array:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, TpuColumns, column, columns_of
 from archsim.lower.role import Role
-from archsim.stack.stack import Menu, Tile
+from archsim.stack.menu import Menu, Tile
 from archsim.trace.trace import BoundOp
 
 Array = NDArray[np.float64]

@@ -22,7 +22,7 @@ from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
-from archsim.stack.stack import Menu, Tile
+from archsim.stack.menu import Menu, Tile
 
 CONSTANTS = default()
 

@@ -29,6 +29,7 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
 from archsim.cost.power import SLOWEST, power_at, sustained_share
+from archsim.cost.slots import window_slots
 from archsim.cost.sm import (
     burst,
     cta_work,
@@ -40,7 +41,6 @@ from archsim.cost.sm import (
     softmax_work,
     work_done,
 )
-from archsim.cost.slots import window_slots
 from archsim.cost.switched import byte_energy, mac_energy, node_energy
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import (
@@ -59,7 +59,8 @@ from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
-from archsim.stack.stack import LOOP, Menu, Tile
+from archsim.stack.menu import Menu, Tile
+from archsim.stack.stack import LOOP
 
 from ..each import each
 

@@ -23,7 +23,7 @@ from archsim.lower.context import element_wise
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.schedule.waves import phases_of
-from archsim.stack.stack import Menu, Tile
+from archsim.stack.menu import Menu, Tile
 
 CLOCK = 1.1e9
 CONSTANTS = default().with_values({"gemm.kappa": 1.0, "l2.efficiency": 0.5, "energy.clock": 0.25})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
 from archsim.lower.role import Role
-from archsim.stack.stack import Menu, Tile
+from archsim.stack.menu import Menu, Tile
 
 
 def tiles_taken(m: int, n: int, fill: int) -> list[tuple[float, float]]:

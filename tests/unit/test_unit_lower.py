@@ -15,8 +15,9 @@ from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
 from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
+from archsim.stack.menu import Menu, Tile
 from archsim.stack.passes import Passes
-from archsim.stack.stack import AttentionChoice, Menu, Stack, Tile
+from archsim.stack.stack import AttentionChoice, Stack
 from archsim.trace import BoundTrace, load, loads, task_trace
 
 from ..each import each

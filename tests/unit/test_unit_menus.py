@@ -16,7 +16,8 @@ from archsim.lower.context import Context, Stored
 from archsim.lower.kernel import GpuKernels
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Menu, Stack, Tile
+from archsim.stack.menu import Menu, Tile
+from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Stack
 from archsim.trace.op import Attention, Linear
 from archsim.trace.trace import BoundOp
 

@@ -15,8 +15,9 @@ from archsim.report.stack import stack_record, stack_text
 from archsim.stack import catalog
 from archsim.stack.key import Key, declared, key, lines
 from archsim.stack.listing import markdown
+from archsim.stack.menu import Menu
 from archsim.stack.read import leaves, read
-from archsim.stack.stack import Conv, Menu, Stack
+from archsim.stack.stack import Conv, Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
 from archsim.cost.cost import SMOOTH
+from archsim.cost.retention import still_there
 from archsim.device import catalog
 
 KIB = 1024.0
@@ -441,7 +442,7 @@ def test_what_a_cache_has_from_the_round_before() -> None:
     """h solves h = exp(-(1 - h) x); two partitions halve the cache; a round that fits stays whole."""
     def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
         l2 = Some(size=1e6, partitions=partitions, ways=ways)
-        return float(np.ravel(traffic.still_there(row(size), Some(l2=l2)))[0])
+        return float(np.ravel(still_there(row(size), Some(l2=l2)))[0])
 
     assert still(1e6) == 1.0
     assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
@@ -453,7 +454,7 @@ def test_sets_that_hold_their_lines_of_a_round_hit() -> None:
     """Of a set of two ways the chance of at most two lines, of which it has two times x on average."""
     def still(size: float, ways: float, partitions: float | None = None) -> float:
         l2 = Some(size=1e6, partitions=partitions, ways=ways)
-        return float(np.ravel(traffic.still_there(row(size), Some(l2=l2)))[0])
+        return float(np.ravel(still_there(row(size), Some(l2=l2)))[0])
 
     assert still(0.5e6, ways=2.0) == pytest.approx(np.exp(-1.0) * (1 + 1 + 0.5))
     assert still(0.5e6, ways=2.0, partitions=2.0) == still(1e6, ways=2.0)
