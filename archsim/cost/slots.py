@@ -18,9 +18,9 @@ def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Cali
 
     c (tile_m + tile_n) depth (element / load - element / 16) / lanes, [D, V]
 
-    loads: of one CTA, beyond those of 16 B [1], [V]; element: size of an operand's value [B]; load: what a lane loads at once [B]
+    singles: loads of one CTA beyond those of 16 B [1], [V]; element: size of an operand's value [B]; load: what a lane loads at once [B]
     depth: inner steps of one CTA, in units of k, [V]
-    lanes: issue slots of an SM in a clock, `issue_lanes` [1/clk]
+    lanes: issue slots of an SM in a clock, `issue_lanes` [OP/clk]
     c: issue slots of one load, with its address, its test and its store to shared memory, `gemm.narrow_slots` [1]
 
     Bulk copies (TMA) and asynchronous ones of 16 B need whole multiples; without them each lane moves its values by itself.
@@ -32,8 +32,8 @@ def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Cali
     >>> narrow_loads(kernel, gpu, 64.0, {"gemm.narrow_slots": 40.0}).tolist()
     [4480.0, 1920.0, 0.0]
     """
-    loads = (kernels.tile_m + kernels.tile_n) * depth * (kernels.operand_a / kernels.load - kernels.operand_a / WIDEST)
-    return np.asarray(constants["gemm.narrow_slots"] * loads / issue_lanes(device))
+    singles = (kernels.tile_m + kernels.tile_n) * depth * (kernels.operand_a / kernels.load - kernels.operand_a / WIDEST)
+    return np.asarray(constants["gemm.narrow_slots"] * singles / issue_lanes(device))
 
 
 def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
@@ -52,12 +52,12 @@ def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
 
 
 def mixed_work(kernels: GpuKernels, device: Gpu, rate: Array) -> Array:
-    """What the instructions of an element-wise kernel keep an SM from multiplying, whatever pipes they go to [FMA].
+    """What the instructions of an element-wise kernel keep an SM from multiplying, whatever pipes they go to [1].
 
     slots rate / lanes, [D, V]
 
     slots: those that the stack counts for values and rows, as of a softmax: loads, conversions, exponentials, divisions [1], [V]
-    lanes: issue slots of an SM in a clock, `issue_lanes` [1/clk]; rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
+    lanes: issue slots of an SM in a clock, `issue_lanes` [OP/clk]; rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
 
     >>> from types import SimpleNamespace as some
     >>> mixed_work(some(slots=1e6), some(sm=some(schedulers=4.0, warp=32.0)), 64.0).item()
@@ -67,7 +67,7 @@ def mixed_work(kernels: GpuKernels, device: Gpu, rate: Array) -> Array:
 
 
 def issue_lanes(device: Gpu) -> Array | float:
-    """Instructions of single threads that an SM issues in a clock: schedulers x threads of a warp [1/clk], a float or [D, 1].
+    """Instructions of single threads that an SM issues in a clock: schedulers x threads of a warp [OP/clk], a float or [D, 1].
 
     >>> from types import SimpleNamespace as some
     >>> issue_lanes(some(sm=some(schedulers=2.0, warp=None)))  # a Tesla P100

@@ -286,7 +286,7 @@ def cta_work(
     products + (lost + narrow + widening) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise
     kernel, [D, V]
 
-    alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [FMA], [D, V]
+    alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [1], [D, V]
     mixed: the instructions that the stack counts for its values and rows, `mixed_work`
     lost: clocks in which its SM multiplies nothing [clk]
     widening: tile_m depth slots / fp32, in which its lanes widen weights of fewer bytes, `widened_rows` slots for each [clk]
