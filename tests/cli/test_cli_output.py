@@ -126,7 +126,7 @@ def test_a_graph_is_asked_for_by_name(cli: Any) -> None:
     assert "replayed graph" in cli("estimate", *words, "--graph").out
     refusal = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--graph")
     assert (refusal.code, refusal.out) == (2, "")
-    assert "does not replay CUDA graphs; these do: jax-xla" in refusal.err
+    assert "does not replay CUDA graphs; these do: flashinfer, jax-xla" in refusal.err
 
 
 def test_the_largest_batch_is_told(cli: Any) -> None:
