@@ -18,7 +18,8 @@ def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Cali
 
     c (tile_m + tile_n) depth (element / load - element / 16) / lanes, [D, V]
 
-    singles: loads of one CTA beyond those of 16 B [1], [V]; element: size of an operand's value [B]; load: what a lane loads at once [B]
+    singles: loads of one CTA beyond those of 16 B [1], [V]
+    element: size of an operand's value [B]; load: what a lane loads at once [B], both [V]
     depth: inner steps of one CTA, in units of k, [V]
     lanes: issue slots of an SM in a clock, `issue_lanes` [OP/clk]
     c: issue slots of one load, with its address, its test and its store to shared memory, `gemm.narrow_slots` [1]

@@ -23,7 +23,8 @@ from archsim.trace.op import KINDS
 from ..each import each
 
 PROMISED = [
-    "pytorch-2-cuda12-eager", "pytorch-2-cuda12-channels-last", "pytorch-2-cuda12-graphs", "pytorch-2-cuda12-graphs-channels-last",
+    "pytorch-2-cuda12-eager", "pytorch-2-cuda12-channels-last", "pytorch-2-cuda12-graphs",
+    "pytorch-2-cuda12-graphs-channels-last",
     "caffe-native", "caffe-cudnn4", "caffe-cudnn5.1", "caffe-cudnn7.1", "caffe-native8", "torch7-native", "torch7-cudnn1",
     "torch7-cudnn2", "torch7-cudnn3", "torch7-cudnn4", "torch7-cudnn5.0", "torch7-cudnn5.1", "torch7-cudnn5.1-frugal",
     "torch7-cudnn7.0", "tensorflow-cudnn4", "tensorflow-cudnn5.1", "tensorflow-cudnn5.1-feed", "tensorflow-cudnn7.0",

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
+from archsim.cost.retention import shared_size
+from archsim.cost.slots import mixed_work, narrow_loads
+from archsim.cost.sm import neighbours
 from archsim.evidence.readers_network import read
 from archsim.evidence.table import Row
 from archsim.lower.kernel import Kernel, Option
@@ -113,3 +118,26 @@ def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:
         "precision": "fp16", "devices": "1", "metric": "latency_s", "value": "0.001", "split": "test"}  # fmt: skip
     replayed, launched = (read(Row(2, {**cells, "stack": stack}), "mine.csv")[0] for stack in (f"{TODAY}-graphs", TODAY))
     assert (replayed.replayed, launched.replayed) == (True, False)  # type: ignore[union-attr]
+
+
+def test_each_narrow_load_takes_slots_of_its_own() -> None:
+    kernel = SimpleNamespace(tile_m=100.0, tile_n=28.0, operand_a=2.0, load=np.array([2.0, 8.0, 16.0]))
+    gpu: Any = SimpleNamespace(sm=SimpleNamespace(schedulers=4.0, warp=32.0))
+    found = narrow_loads(kernel, gpu, np.array(8.0), {"gemm.narrow_slots": 16.0})  # type: ignore[arg-type]
+    assert found.tolist() == [16 * 8 * 0.875, 16 * 8 * 0.125, 0.0]  # 128 values a step, 128 slots a clock
+    slots: Any = SimpleNamespace(slots=1280.0)
+    assert mixed_work(slots, gpu, np.array(64.0)).item() == 640.0
+
+
+def test_a_cta_that_goes_from_tile_to_tile_fills_the_start_of_the_next() -> None:
+    made = {"exps": np.array([0.0, 0.0, 1.0]), "tile_m": np.full(3, 64.0), "m": np.full(3, 512.0), "k": 512.0}
+    kernel: Any = SimpleNamespace(persistent=np.array([0.0, 1.0, 1.0]), **made)
+    gpu: Any = SimpleNamespace(sm=SimpleNamespace(count=10.0))
+    assert neighbours(kernel, gpu, np.full(3, 200.0), np.full(3, 2.0)).tolist() == [2.0, 20.0, 20.0]
+
+
+def test_parts_of_an_l2_that_keep_copies_hold_half_as_much() -> None:
+    def size(parts: float | None) -> float:
+        return float(shared_size(SimpleNamespace(l2=SimpleNamespace(size=8e6, partitions=parts))))  # type: ignore[arg-type]
+
+    assert (size(None), size(1.0), size(2.0)) == (8e6, 8e6, 4e6)
