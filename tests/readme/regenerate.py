@@ -121,10 +121,10 @@ def printed(line: str) -> str:
 def accuracy() -> str:
     """Errors on whole networks, single kernels and power, from the frozen validation."""
     frozen = json.loads((ROOT / "reports" / "validation" / "validation.json").read_text("utf-8"))
-    networks, classes, unseen = frozen["networks"], frozen["by_class"], frozen["cross_validation"]["hardware"]
+    networks, classes, unseen = frozen["networks"], frozen["by_class"], frozen["cross_validation"].get("hardware", {})
     rows = [
-        ("time of a network on a GPU", networks["gpu"], unseen["gpu"]),
-        ("time of a network on a CPU", networks["cpu"], unseen["cpu"]),
+        ("time of a network on a GPU", networks["gpu"], unseen.get("gpu")),
+        ("time of a network on a CPU", networks["cpu"], unseen.get("cpu")),
         ("time of one GPU kernel or layer", classes["gpu kernel"]["time"], None),
         ("time of one CPU kernel or layer", classes["cpu kernel"]["time"], None),
         ("power of a GPU", classes["gpu power"]["power"], None),
