@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from archsim.measure.torch_calls import CALLS, constants_of, shapes_of
-from archsim.measure.torch_session import DTYPES, TorchMode, allow_tf32
+from archsim.measure.torch_session import DTYPES, TorchMode, allow_tf32, recorded
 from archsim.trace.trace import BoundOp
 
 CALLS_OF_GRAPH = 20
@@ -55,7 +55,8 @@ class KernelBench:
         allow_tf32(torch, self._precision == "tf32")  # one setting for all benches of a process
         call = self._call(op)
         with torch.inference_mode():
-            replay = self._recorded(call)
+            replay = recorded(torch, call, CALLS_OF_GRAPH)
+            replay()
             rounds: list[float] = []
             while len(rounds) < LEAST_ROUNDS or sum(rounds) < LEAST_TIMED_S:
                 first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
@@ -82,25 +83,6 @@ class KernelBench:
         if self._mode.channels_last and made.dim() == 4:
             made = made.contiguous(memory_format=self._torch.channels_last)
         return made
-
-    def _recorded(self, call: Callable[[], Any]) -> Callable[[], None]:
-        torch = self._torch
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # libraries choose and allocate before the record
-            for _ in range(3):
-                call()
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            for _ in range(CALLS_OF_GRAPH):
-                call()
-
-        def replay() -> None:
-            graph.replay()
-
-        replay()
-        return replay
 
 
 @contextmanager

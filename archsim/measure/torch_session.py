@@ -10,6 +10,7 @@ from typing import Any
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.measure.onnx_model import feeds
+from archsim.measure.timing import WARM_UP
 from archsim.measure.torch_calls import CALLS, VARIANCES, attention_by_products, constants_of, shapes_of
 from archsim.trace.trace import BoundOp, BoundTrace
 
@@ -102,6 +103,27 @@ def allow_tf32(torch: Any, allowed: bool) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
+def recorded(torch: Any, run: Callable[[], Any], times: int = 1) -> Callable[[], Any]:
+    """The replay of so many runs, one after the other, that are recorded as a CUDA graph."""
+    aside = torch.cuda.Stream()
+    aside.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(aside):  # libraries choose and allocate before the record
+        for _ in range(WARM_UP):
+            run()
+    torch.cuda.current_stream().wait_stream(aside)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(times - 1):
+            run()  # its results are let go, so that the next run writes to the same memory
+        kept = run()
+
+    def replay() -> Any:
+        graph.replay()
+        return kept
+
+    return replay
+
+
 class TorchSession:
     """One network, batch, precision and number of threads, ready to run."""
 
@@ -140,7 +162,8 @@ class TorchSession:
             whole = torch.compile(self._outputs, mode=mode.compiled)
             self._run = (lambda: self._gradients(whole())) if self._training else whole
         if mode.recorded:
-            self._run = self._recorded(self._run)
+            with self._passes():
+                self._run = recorded(torch, self._run)
 
     def _placed(self, values: Any) -> Any:
         """A tensor on the device in the format of the run: floating-point values narrowed, images channels last."""
@@ -180,20 +203,6 @@ class TorchSession:
     def _backward(self) -> Any:
         """A forward pass and its gradients."""
         return self._gradients(self._outputs())
-
-    def _recorded(self, run: Callable[[], Any]) -> Callable[[], Any]:
-        """The replay of a run that is recorded as a CUDA graph."""
-        torch = self._torch
-        aside = torch.cuda.Stream()
-        aside.wait_stream(torch.cuda.current_stream())
-        with self._passes(), torch.cuda.stream(aside):  # libraries choose and allocate before the record
-            for _ in range(3):
-                run()
-        torch.cuda.current_stream().wait_stream(aside)
-        graph = torch.cuda.CUDAGraph()
-        with self._passes(), torch.cuda.graph(graph):
-            self._kept = run()
-        return lambda: graph.replay()
 
     def _passes(self) -> Any:
         """Whether gradients are recorded."""
