@@ -29,7 +29,7 @@ ROWS_PER_SOURCE = 800  # of one device kind that a fit uses: constants of few ke
 
 def cross_validate(
     cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, prefixes: Sequence[str] | None = None,
-    progress: Callable[[str], None] = lambda text: None, most: int = ROWS_PER_SOURCE,
+    progress: Callable[[str], None] = lambda text: None, most: int = ROWS_PER_SOURCE, workers: int = 1,
 ) -> Array:  # fmt: skip
     """Predictions of `cases` by constants that have not seen them, in the units of their metrics, shape [cases].
 
@@ -56,9 +56,9 @@ def cross_validate(
             own = [case for case in training if case.spec.kind == kind]
             fits[kind] = (
                 Refits(cases=thinned(with_times(own), most), start=calibration.before_fit(of_times), prefixes=of_times,
-                       optimum=calibration),
+                       optimum=calibration, workers=workers),
                 Refits(cases=thinned(with_power(own), min(most, POWERS_PER_SOURCE)), prefixes=of_energy,
-                       start=calibration.before_energy_fit(of_energy), optimum=calibration),
+                       start=calibration.before_energy_fit(of_energy), optimum=calibration, workers=workers),
             )  # fmt: skip
         times, powers = fits[kind]
         unseen = partial(_of_fold, key, name)

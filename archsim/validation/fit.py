@@ -44,11 +44,12 @@ class Fit:
 
 def fit(
     cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (), verbose: bool = False,
-    begin: Calibration | None = None, tell: Tell = lambda text: None,
+    begin: Calibration | None = None, tell: Tell = lambda text: None, workers: int = 1,
 ) -> Fit:  # fmt: skip
     """Fit every constant of `start` that the cases depend on, or those whose names begin with one of `prefixes`.
 
     `start` has the priors. The search begins there, or at `begin`, near which it ends sooner and a little less exactly.
+    `workers` processes share each step.
 
     Raises CannotFit without usable rows or constants, MissingExtra without scipy.
     """
@@ -67,7 +68,7 @@ def fit(
 
     def jacobian(x: Array) -> Array:
         tell(f"{next(steps)} of at most {MOST_STEPS} steps with {len(problem.names)} constants and {len(usable):,} rows")
-        return problem.jacobian(x)
+        return problem.jacobian(x, workers)
 
     answer = least_squares(
         problem.residuals, np.clip(problem.logs(begin or start), *limits), jac=jacobian, bounds=limits,

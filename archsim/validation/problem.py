@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import multiprocessing
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -106,21 +108,38 @@ class Problem:
         """Weighted errors and the pull of the priors, [R + P]."""
         return np.concatenate([self.weight * self.errors(logs), self.pull(logs)])
 
-    def slopes(self, logs: Array) -> Array:
-        """How the error of each case changes with the log of each constant, [R, P], by differences."""
-        base = self.errors(logs)
-        rows = np.zeros((base.size, len(logs)))
-        for column, name in enumerate(self.names):
-            shifted = logs.copy()
-            step = -STEP if logs[column] > self.prior[column] else STEP
-            shifted[column] += step
-            moved = self.errors(shifted, self.affected[name])
-            rows[:, column] = np.where(np.isnan(moved), 0.0, (moved - base) / step)
-        return rows
+    def slopes(self, logs: Array, workers: int = 1) -> Array:
+        """How the error of each case changes with the log of each constant, [R, P], by differences.
 
-    def jacobian(self, logs: Array) -> Array:
+        workers: processes that share the constants, where the system can fork
+        """
+        column = partial(self._slope, logs, self.errors(logs))
+        if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
+            _SHARED.append(column)  # a forked process has it, and nothing needs to be sent
+            try:
+                with multiprocessing.get_context("fork").Pool(workers) as pool:
+                    return np.array(pool.map(_shared, range(len(self.names)), chunksize=1)).T
+            finally:
+                _SHARED.pop()
+        return np.array([column(i) for i in range(len(self.names))]).T
+
+    def _slope(self, logs: Array, base: Array, column: int) -> Array:
+        step = -STEP if logs[column] > self.prior[column] else STEP
+        shifted = logs.copy()
+        shifted[column] += step
+        moved = self.errors(shifted, self.affected[self.names[column]])
+        return np.where(np.isnan(moved), 0.0, (moved - base) / step)
+
+    def jacobian(self, logs: Array, workers: int = 1) -> Array:
         """The slopes of the residuals, [R + P, P]."""
-        return with_priors(self.weight[:, None] * self.slopes(logs))
+        return with_priors(self.weight[:, None] * self.slopes(logs, workers))
+
+
+_SHARED: list[Callable[[int], Array]] = []
+
+
+def _shared(column: int) -> Array:
+    return _SHARED[-1](column)
 
 
 def with_priors(rows: Array) -> Array:

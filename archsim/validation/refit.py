@@ -24,15 +24,16 @@ class Refits:
 
     x_{n+1} = x_n - (J^T J)^-1 J^T r(x_n)        (chord method: J [R + P, P] of the optimum, without held-out rows)
 
-    The slopes cost an evaluation for each constant, a step then costs one. `start` has the priors, and the values of all that is
-    not fitted; the names of what is begin with one of `prefixes`. Source: the chord method of Ortega and
-    Rheinboldt, Iterative Solution of Nonlinear Equations in Several Variables (1970), section 7.1.
+    The slopes cost an evaluation for each constant, which `workers` processes share; a step then costs one. `start` has the
+    priors, and the values of all that is not fitted; the names of what is begin with one of `prefixes`. Source: the chord method
+    of Ortega and Rheinboldt, Iterative Solution of Nonlinear Equations in Several Variables (1970), section 7.1.
     """
 
     cases: Sequence[Case]
     start: Calibration
     prefixes: Sequence[str]
     optimum: Calibration
+    workers: int = 1
 
     @cached_property
     def _problem(self) -> Problem:
@@ -44,7 +45,7 @@ class Refits:
 
     @cached_property
     def _slopes(self) -> Array:
-        return self._problem.slopes(self._begin)
+        return self._problem.slopes(self._begin, self.workers)
 
     def without(self, held_out: Callable[[Case], bool], start: Calibration | None = None) -> Calibration:
         """The constants fitted to the cases that are not held out; at their priors where no such case feels any of them.

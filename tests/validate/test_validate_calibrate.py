@@ -14,6 +14,7 @@ from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, model_hash, recorded, restated, rows_hash
 from archsim.validation.interval import class_of, intervals_of
 from archsim.validation.predict import predict
+from archsim.validation.problem import Problem
 from archsim.validation.refit import Refits
 
 
@@ -217,3 +218,9 @@ def test_without_any_row_a_constant_has_its_prior(rows):
     start = default().before_fit()
     refits = Refits(cases=rows, start=start, prefixes=["conv.cudnn5"], optimum=default())
     assert refits.without(lambda case: True)["conv.cudnn5"] == start.constants["conv.cudnn5"].prior
+
+
+def test_processes_share_the_slopes(rows):
+    problem = Problem.of(rows, default().before_fit(), ["conv.", "stream."])
+    logs = problem.logs(default())
+    assert np.array_equal(problem.slopes(logs), problem.slopes(logs, workers=2))
