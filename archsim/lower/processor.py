@@ -18,6 +18,7 @@ from archsim.trace.trace import BoundOp
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 MAPPED = 32 * 2**20  # bytes from which malloc maps an array anew each time (glibc, malloc.c: DEFAULT_MMAP_THRESHOLD_MAX)
+SUM = 4.0  # bytes of a sum
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 
@@ -93,7 +94,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         own = replace(own, parts=1.0, channels=float(rows), block=float(blocks), swept=float(blas),
                       tiled=columns * kernel.operand_b * blas)  # fmt: skip
     if across:
-        own = replace(own, depthwise=1.0)
+        rules = stack.conv
+        own = replace(own, depthwise=1.0, visited=rules.depthwise_operands * kernel.operand_a + rules.depthwise_sums * 2.0 * SUM)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
     if blocks if op.kind.op == "conv2d" else op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)

@@ -87,6 +87,13 @@ class Conv:
         "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
         "kernel that works out its indices; 0: those of its arithmetic", low=0, default=0.0,
     )  # fmt: skip
+    depthwise_operands: float = key(
+        "CPU: values of filter and image that a loop over a depthwise convolution loads from the first level for each "
+        "multiply-add; 0: those of a register block, which are hidden behind its arithmetic", low=0, default=0.0,
+    )  # fmt: skip
+    depthwise_sums: float = key(
+        "CPU: sums of 4 B that it loads and stores for each, where they do not stay in registers", low=0, default=0.0,
+    )  # fmt: skip
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
