@@ -94,6 +94,9 @@ class Conv:
     depthwise_sums: float = key(
         "CPU: sums of 4 B that it loads and stores for each, where they do not stay in registers", low=0, default=0.0,
     )  # fmt: skip
+    depthwise_held: int = key(
+        "CPU: taps up to which such a loop over values of one byte holds filter and sums in registers", low=0, default=0
+    )
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
