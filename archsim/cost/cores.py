@@ -90,7 +90,8 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped", "tiled", "forked", "visited"), 0 * one), "steps": 1e6 * one})
+    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped", "visited", "tiled", "forked"), 0 * one),
+    ...                "steps": 1e6 * one})
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -275,10 +276,10 @@ def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     return np.asarray(kernels.m * kernels.n * kernels.k * kernels.count * element * each / device.l1.bandwidth)
 
 
-def visit_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array:
-    """Clocks in which a loop over a depthwise convolution moves operands and sums between registers and first level, summed [clk].
+def visit_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array | float:
+    """Clocks in which depthwise loops move operands and sums between registers and the first level, summed over cores [clk].
 
-    m n k count bytes / (share B), [D, V]
+    m n k count bytes / (share B), [D, V]; 0 where arithmetic hides them all
 
     bytes: of filter, pixel and sum for each multiply-add, `depthwise_operands` and `depthwise_sums` of the stack [B], [V]
     B: bandwidth of the first level [B/clk], a float or [D, 1]
@@ -293,6 +294,8 @@ def visit_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Ar
     >>> visit_clocks(layer, find("raspberry_pi_4").device, {"cpu.visits": 0.5}).item()
     18000.0
     """
+    if not np.any(kernels.visited):
+        return 0.0
     moved = kernels.m * kernels.n * kernels.k * kernels.count * kernels.visited
     return np.asarray(moved / (constants["cpu.visits"] * device.l1.bandwidth))
 

@@ -18,7 +18,7 @@ from archsim.trace.trace import BoundOp
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 MAPPED = 32 * 2**20  # bytes from which malloc maps an array anew each time (glibc, malloc.c: DEFAULT_MMAP_THRESHOLD_MAX)
-SUM = 4.0  # bytes of a sum
+SUM = 4.0  # bytes of a sum of products
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 

@@ -89,11 +89,11 @@ class Conv:
     )  # fmt: skip
     depthwise_operands: float = key(
         "CPU: values of filter and image that a loop over a depthwise convolution loads from the first level for each "
-        "multiply-add; 0: those of a register block, which are hidden behind its arithmetic", low=0, default=0.0,
+        "multiply-add; 0: so few that its arithmetic hides them", low=0, default=0.0,
     )  # fmt: skip
     depthwise_sums: float = key(
-        "CPU: sums of 4 B that it loads and stores for each, where they do not stay in registers", low=0, default=0.0,
-    )  # fmt: skip
+        "CPU: sums of 4 B that it loads and stores for each; 0: they stay in registers", low=0, default=0.0
+    )
     depthwise_held: int = key(
         "CPU: taps up to which such a loop over values of one byte holds filter and sums in registers", low=0, default=0
     )
