@@ -192,7 +192,8 @@ def core_clocks(
     loads: clocks of a core in order that loads operands, `load_clocks` [clk]
     visited: clocks of the loads and stores of a loop that keeps no results in registers, `visit_clocks` [clk]
     products: clocks of both [clk]
-    loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work [clk]
+    loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work, and of its loops over
+        whole registers, whose SIMD instructions start as multiply-adds do [clk]
     overlap: clocks of scalar code with them, as a share of those without, a float or [D, V]
     simple: arithmetic in each clock of a loop of which nothing is known: vectorised, or a step for each operation [OP/clk]
     per_clock: the same, or that at the rate of a product [OP/clk]
@@ -222,7 +223,7 @@ def core_clocks(
     else:
         blocks = block_step(kernels, device, rate)
         multiplied = np.where(kernels.pixels > 0, direct_clocks(kernels, device, rate), blocks * (kernels.k + 1.0))
-    loop = loop_clocks(kernels, constants) * overlap
+    loop = loop_clocks(kernels, constants) * overlap + kernels.vectors / rate
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     loads = load_clocks(kernels, device)
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)

@@ -18,7 +18,8 @@ from archsim.stack.serving import ServingEngine
 T = TypeVar("T")
 
 # What the scalar loop of a CPU does.
-LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisions", "exps", "pows", "gathers", "transitions")
+LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisions", "exps", "pows", "gathers", "transitions",
+        "vectors")  # fmt: skip
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
@@ -308,7 +309,7 @@ class Stack:
         "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
         "bounds of a value that is copied, branches on data, adds of a window, exps and pows of the C library; or inferred "
         "from times: steps of a load, an operation and a store, divisions, gathers of a value by index or stride, "
-        "transitions between AVX and SSE code",
+        "transitions between AVX and SSE code; vectors: SIMD instructions for each register of values",
         names=((), LOOP), low=0, above=True, default={},
     )  # fmt: skip
     vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)

@@ -212,6 +212,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_one_core_draws_what_its_miss_buffers_allow"),
     ],
     "cost/cores.py": [
+        ("SIMD instructions of a loop are free", "* overlap + kernels.vectors / rate", "* overlap",
+         CORES + "test_simd_instructions_of_a_loop_start_as_multiply_adds_do"),
         ("loads of a depthwise loop are free", "np.maximum(multiplied / family, visit", "np.minimum(multiplied / family, visit",
          CORES + "test_a_depthwise_loop_takes_its_multiply_adds_or_its_loads_and_stores"),
         ("two cores are as fast as one", "1.0 - (awake - 1.0) /", "1.0 - (awake - 2.0) /",

@@ -392,3 +392,10 @@ def test_a_depthwise_loop_takes_its_multiply_adds_or_its_loads_and_stores() -> N
 
     assert clocks(1.0) == clocks(0.0)  # hidden
     assert clocks(16.0) == 32 * 16 * 9 * 16 / (0.5 * 16)
+
+
+def test_simd_instructions_of_a_loop_start_as_multiply_adds_do() -> None:
+    cpu = machine()
+    loop = kernel(vectors=800.0, vector=1.0)
+    assert number(cores.core_clocks(loop, cpu, "fp32", 1.0, FAMILY)) == 800 / 8
+    assert number(cores.core_clocks(loop, cpu, "fp32", 0.5, FAMILY)) == 800 / 8  # hyper-threads share the pipes
