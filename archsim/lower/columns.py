@@ -131,6 +131,7 @@ class CpuColumns(Generic[T]):
     pows: T = column(0, "1", "powers of the C library")
     gathers: T = column(0, "1", "values that are fetched one by one, by index or at a stride")
     transitions: T = column(0, "1", "calls between AVX and SSE code that save the upper halves of registers")
+    vectors: T = column(0, "1", "SIMD instructions of a loop over registers of values, times the values of a register")
     rewritten: T = column(0, "FLOP", "arithmetic of a second loop over rows of the result that were just written")
     trips: T = column(0, "1", "trips of the innermost scalar loop; 0: as many as there are values")
     window: T = column(1, "1", "values from which a scalar loop takes each result")
@@ -165,4 +166,5 @@ class CpuColumns(Generic[T]):
     fused: T = column(1, "1", "0 where they multiply and add apart")
     mapped: T = column(0, "B", "results in pages that the system maps as they are touched for the first time")
     subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
+    visited: T = column(0, "B", "what a depthwise loop moves between registers and first level for each multiply-add; 0: hidden")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")

@@ -18,7 +18,8 @@ from archsim.stack.serving import ServingEngine
 T = TypeVar("T")
 
 # What the scalar loop of a CPU does.
-LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisions", "exps", "pows", "gathers", "transitions")
+LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisions", "exps", "pows", "gathers", "transitions",
+        "vectors")  # fmt: skip
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
@@ -87,6 +88,16 @@ class Conv:
         "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
         "kernel that works out its indices; 0: those of its arithmetic", low=0, default=0.0,
     )  # fmt: skip
+    depthwise_operands: float = key(
+        "CPU: values of filter and image that a loop over a depthwise convolution loads from the first level for each "
+        "multiply-add; 0: so few that its arithmetic hides them", low=0, default=0.0,
+    )  # fmt: skip
+    depthwise_sums: float = key(
+        "CPU: sums of 4 B that it loads and stores for each; 0: they stay in registers", low=0, default=0.0
+    )
+    depthwise_held: int = key(
+        "CPU: taps up to which such a loop over values of one byte holds filter and sums in registers", low=0, default=0
+    )
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
@@ -298,7 +309,7 @@ class Stack:
         "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
         "bounds of a value that is copied, branches on data, adds of a window, exps and pows of the C library; or inferred "
         "from times: steps of a load, an operation and a store, divisions, gathers of a value by index or stride, "
-        "transitions between AVX and SSE code",
+        "transitions between AVX and SSE code; vectors: SIMD instructions for each register of values",
         names=((), LOOP), low=0, above=True, default={},
     )  # fmt: skip
     vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)

@@ -34,7 +34,7 @@ STRUCTURE = {
     "cost/direct.py": {"REGISTERS": "registers"},
     "cost/team.py": {"FLAGS": "cache lines", "FANNED": "threads"},
     "cost/cores.py": {"PAGE": "bytes"},
-    "lower/processor.py": {"MAPPED": "bytes"},
+    "lower/processor.py": {"SUM": "bytes of a value", "MAPPED": "bytes"},
     "lower/threads.py": {
         "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
