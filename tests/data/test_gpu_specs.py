@@ -154,6 +154,15 @@ FACTS = (
     ("rtx_5070_ti", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 8960),
     ("a5000", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 8192),
     ("tesla_p40", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 3840),
+    ("jetson_nano", "half-precision lanes, half of those of the Tegra X1", lambda d: d.sm.count * d.rate.fp16, 256),
+    ("gtx_970", "L2, KiB", lambda d: d.l2.size / 1024, 1792),
+    ("gtx_1650", "fp32 cores", lambda d: d.sm.count * d.rate.fp32, 896),
+    ("gtx_1660_ti", "half-precision lanes to cores", lambda d: d.rate.fp16 / d.rate.fp32, 2),
+    ("rtx_3050", "lanes of its link, in GB/s", lambda d: d.link.bandwidth / 1e9, 15.75),
+    ("quadro_rtx_4000", "tensor cores times 64", lambda d: d.sm.count * d.rate.tensor_fp16, 288 * 64),
+    ("gtx_750_ti", "shared memory, KiB", lambda d: d.sm.shared_memory / 1024, 64),
+    ("gtx_780", "fp64 to fp32 ratio", lambda d: d.rate.fp64 / d.rate.fp32, 1 / 24),
+    ("a16", "a quarter of the power of its board, W", lambda d: d.power.tdp, 250 / 4),
     ("rx_6900_xt", "stream processors", lambda d: d.sm.count * d.rate.fp32, 5120),
 )  # fmt: skip
 
@@ -168,7 +177,8 @@ def test_well_known_facts(name: str, what: str, ours, printed: float) -> None:
     [
         ("k40", "tesla_k40"), ("K80", "tesla_k80"), ("Titan Z", "gtx_titan_z"), ("GTX-1080", "gtx_1080"),
         ("titan x maxwell", "titan_x_maxwell"), ("Titan X (Pascal)", "titan_x_pascal"), ("v100", "tesla_v100_sxm2"),
-        ("titan xp", "titan_xp"), ("GeForce GTX 1080 Ti", "gtx_1080_ti"), ("h100", "h100_sxm5_80gb"),
+        ("a800", "a800_sxm4_80gb"), ("titan xp", "titan_xp"), ("GeForce GTX 1080 Ti", "gtx_1080_ti"), ("h100", "h100_sxm5_80gb"),
+        ("nano", "jetson_nano"), ("970", "gtx_970"), ("GTX 1650", "gtx_1650"), ("GTX Titan", "gtx_titan"),
     ],
 )  # fmt: skip
 def test_names_people_type(typed: str, name: str) -> None:
@@ -197,7 +207,9 @@ def test_ambiguous_names_list_the_candidates(typed: str, candidates: tuple[str, 
         ("tesla_p100_sxm2", ("int8", "tensor_fp16")), ("tegra_x2", ("int8", "tensor_fp16")),
         ("gtx_1080", ("tensor_fp16",)), ("tesla_v100_sxm2", ("tensor_int8", "tensor_bf16", "tensor_tf32")),
         ("tesla_t4", ("tensor_bf16", "tensor_tf32", "tensor_fp8")), ("a100_sxm4_40gb", ("tensor_fp8",)),
-        ("rtx_3090", ("tensor_fp8",)),
+        ("rtx_3090", ("tensor_fp8",)), ("gtx_1660_ti", ("tensor_fp16", "tensor_int8")),
+        ("gtx_1660_super", ("tensor_fp16", "tensor_int8")), ("gtx_1650", ("tensor_fp16", "tensor_int8")),
+        ("jetson_nano", ("int8", "tensor_fp16")), ("gtx_970", ("fp16", "int8", "tensor_fp16")),
     ],
 )  # fmt: skip
 def test_pipes_that_do_not_exist_are_absent(name: str, absent: tuple[str, ...]) -> None:
@@ -217,5 +229,5 @@ def test_the_host_cpu_of_a_gpu_is_a_shipped_cpu_of_about_its_year(name: str) -> 
 
 def test_a_module_dispatches_from_its_own_cores() -> None:
     modules = {"tegra_x1": "tegra_x1_cpu", "tegra_x2": "tegra_x2_cpu", "jetson_agx_xavier": "agx_xavier_cpu",
-               "jetson_agx_orin": "agx_orin_cpu"}  # fmt: skip
+               "jetson_agx_orin": "agx_orin_cpu", "jetson_nano": "cortex_a57_jetson_nano"}  # fmt: skip
     assert {name: catalog.find(name).entries["launch.host_cpu"].value for name in modules} == modules
