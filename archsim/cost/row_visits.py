@@ -32,7 +32,8 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: fl
     """
     first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
     held = np.minimum(slots * kernels.threads * kernels.row_in_flight, first)
-    kept = np.minimum(1.0, stay * cache / np.maximum(held, 1.0))
+    between = held * 2.0 / np.maximum(kernels.row_reads, 2.0)
+    kept = np.minimum(1.0, stay * cache / np.maximum(between, 1.0))
     return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
 
 
