@@ -104,6 +104,8 @@ class Protocol(Form):
     # that does not wait for them
     launched: list[Word] = []
 
+    between_events: bool = False  # whether kernels were timed between two events that the host records around each call
+
     # how "software op dtype" begins (* for any text) -> calls in a graph that the timed loop replays; others are in none
     graph_calls: dict[Word, Whole] = {}
 
