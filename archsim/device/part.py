@@ -278,6 +278,8 @@ class Rate:
     tensor_fp8: Number | None = rate("tensor cores, fp8 (dense)", optional=True)
     tensor_int8: Number | None = rate("tensor cores, int8 (dense)", optional=True)
     special: Number = rate("special functions (exp, rsqrt, ...)", unit="OP/clk")
+    warp_mma: Number | None = fraction("share of the tensor cores' rate that instructions of single warps reach; all where it is "
+                                       "left out", optional=True, product=False)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -109,6 +109,7 @@ class TileColumns(Generic[T]):
     shared: T = column(0, "B", "shared memory of a CTA")
     cluster: T = column(1, "1", "CTAs that load the longer side of their tiles together")
     score_slots: T = column(4, "1", "issue slots of a lane for each score of a softmax between two products")
+    warp_mma: T = column(0, "1", "1 where warps multiply one by one on tensor cores that have instructions for groups of warps")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
     persistent: T = column(0, "1", "1 where a CTA goes on with the next tile, whose loads are under way when it ends one")
     queued: T = column(0, "1", "parts of a split that wait for the one before to add up")

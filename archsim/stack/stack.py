@@ -130,6 +130,11 @@ class Conv:
     few_gathered: bool = key(
         "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
     )  # fmt: skip
+    stem: tuple[int, ...] = key(
+        "filters, side and stride of the first layers of halves on tensor cores for which the library has a kernel, whose images "
+        "are padded to four channels; none: no such kernel", default=(),
+    )  # fmt: skip
+    pad_slots: float = key("issue slots of a lane for each value that is copied into such padded channels", low=0, default=0.0)
     channel_step_bytes: int = key(
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
