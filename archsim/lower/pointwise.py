@@ -25,15 +25,16 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
     `short_row`, the row `short_OP` comes first, if there is one, where it is longer than `long_row` the row `long_OP`; the row
-    `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `half_OP` for values of two bytes. The gradient of an add is its incoming gradient; where two
-    of them meet, they are added, as the row `accumulate` says.
+    `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels lie
+    side by side, `half_OP` for values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The
+    gradient of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
     """
-    phase = "forward" if op.phase == "forward" else "backward"
+    phase, stack = "forward" if op.phase == "forward" else "backward", context.stack
     meets = getattr(op.kind, "accumulate", False)
     special = next((f"{word}_" for word in ("apart", "stored") if getattr(op.kind, word, False)), "")
-    if context.element == HALF and f"half_{op.kind.op}" in context.stack.passes:
-        special = "half_"
-    last, stack = op.shape[-1] if op.shape else 1, context.stack
+    settings = {"last_": stack.conv.layout_copies == "none", "half_": context.element == HALF, "native_": True}
+    special = next((word for word, holds in settings.items() if holds and f"{word}{op.kind.op}" in stack.passes), special)
+    last = op.shape[-1] if op.shape else 1
     short = "short_" if last <= stack.short_row else "long_" if last > stack.long_row > 0 else ""
     own = "accumulate" if meets else f"{special or short}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
@@ -97,7 +98,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
 
     A CTA that sums up a row has `row_threads` threads, or as many as the row has loads.
 
-    slots = values value_slots + values / row row_threads row_slots        of a launch, where the stack says them
+    slots = values value_slots + windows window_slots + values / row row_threads row_slots        of a launch, where the stack says them
     lane_slots = row / lanes value_slots + row_slots        of a lane, `lanes` of which share a row
     """
     covered = _window_values(op)
@@ -119,7 +120,9 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
     cta = min(rows.row_threads, _row_loads(row * context.element / context.vector, rows))
     values = prod(op.shape) / launches
-    slots = values * rows.value_slots + (values / row * rows.row_threads * rows.row_slots if row else 0.0)
+    if rows.window_slots:
+        loop = ""
+    slots = values * rows.value_slots + windows * rows.window_slots + (values / row * rows.row_threads * rows.row_slots if row else 0.0)
     lanes = rows.row_lanes or cta
     alone = row / lanes * rows.value_slots + rows.row_slots if row and lanes else 0.0
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
