@@ -46,7 +46,7 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     pipe alone issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
 
     pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]
-    alone: share of the tensor cores' rate that instructions of single warps reach, `rate.warp_mma`, for kernels that have these [1]
+    alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
     issue: share of the lanes that schedulers and register banks feed, `sm.issue_share` [1], a float or [D, 1]
     family: efficiency of the kernel's family [1], [V]
     side: a thread holds side x side results, for which it loads 2 side values from shared memory

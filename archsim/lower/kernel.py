@@ -247,8 +247,8 @@ def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
 def _tile_columns(tile: Tile, split: int, chain: int, in_rows: bool, serial: bool) -> TileColumns[float]:
     return TileColumns(
         tile_m=tile.m, tile_n=tile.n, tile_k=tile.k, split=split, threads=tile.threads, registers=tile.registers,
-        shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped, warp_mma=tile.warp_mma,
-        persistent=tile.persistent, in_rows=in_rows, queued=(split - 1) * serial, chain=chain,
+        shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped,
+        warp_mma=tile.warp_mma, persistent=tile.persistent, in_rows=in_rows, queued=(split - 1) * serial, chain=chain,
     )  # fmt: skip
 
 

@@ -25,8 +25,8 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
     `short_row`, the row `short_OP` comes first, if there is one, where it is longer than `long_row` the row `long_OP`; the row
-    `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels lie
-    side by side, `half_OP` for values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The
+    `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels
+    lie side by side, `half_OP` for values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The
     gradient of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
     """
     phase, stack = "forward" if op.phase == "forward" else "backward", context.stack
@@ -98,8 +98,6 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
 
     A CTA that sums up a row has `row_threads` threads, or as many as the row has loads.
 
-    slots = values value_slots + windows window_slots + values / row row_threads row_slots        of a launch, where the stack says them
-    lane_slots = row / lanes value_slots + row_slots        of a lane, `lanes` of which share a row
     """
     covered = _window_values(op)
     # The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
@@ -113,27 +111,38 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
         repeat=launches, efficiency=efficiency, dense=context.device_kind == "cpu" and op.kind.op in context.stack.as_products,
     )  # fmt: skip
-    loop = context.stack.window_loop
+    loop = "" if rows.window_slots else context.stack.window_loop
     row, piece = row_of(op, context, launches)
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
     cta = min(rows.row_threads, _row_loads(row * context.element / context.vector, rows))
     values = prod(op.shape) / launches
-    if rows.window_slots:
-        loop = ""
-    slots = values * rows.value_slots + windows * rows.window_slots + (values / row * rows.row_threads * rows.row_slots if row else 0.0)
-    lanes = rows.row_lanes or cta
-    alone = row / lanes * rows.value_slots + rows.row_slots if row and lanes else 0.0
+    slots, alone = _slots(rows, values, windows, row, cta)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
-    gpu = GpuColumns(slots=slots, lane_slots=alone, cache_bytes=context.element * windows, checked=covered / launches * (loop == "checked"),
-                     unrolled=loads / launches * (loop == "unrolled"), row=row, row_piece=piece,
-                     row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
+    gpu = GpuColumns(slots=slots, lane_slots=alone, cache_bytes=context.element * windows,
+                     checked=covered / launches * (loop == "checked"), unrolled=loads / launches * (loop == "unrolled"),
+                     row=row, row_piece=piece, row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
                      serial=float(op.input_shapes[0][-1] * (op.kind.op in context.stack.serial_rows)))  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
     if rows.row_threads and context.element > HALF:
         kernel = replace(kernel, cta=TileColumns(registers=rows.row_registers))
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
+
+
+def _slots(rows: Passes, values: float, windows: float, row: float, threads: float) -> tuple[float, float]:
+    """Issue slots of a launch that the stack counts, and of one lane for its part of a row.
+
+    all = values value_slots + windows window_slots + values / row row_threads row_slots
+    lane = row / lanes value_slots + row_slots        of `row_lanes` lanes, or as many as the CTA has threads
+
+    >>> _slots(Passes(value_slots=50, row_slots=230, row_threads=128), 1024.0, 0.0, 1024.0, 128.0)
+    (80640.0, 630.0)
+    """
+    lanes = rows.row_lanes or threads
+    of_rows = values / row * rows.row_threads * rows.row_slots if row else 0.0
+    lane = row / lanes * rows.value_slots + rows.row_slots if row and lanes else 0.0
+    return values * rows.value_slots + windows * rows.window_slots + of_rows, lane
 
 
 def _row_loads(loads: float, rows: Passes) -> float:

@@ -204,7 +204,7 @@ class Stack:
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
-    library_calls: Mapping[str, int] = key("op kind = calls of a library that choose among kernels; others none", low=0, default={})
+    library_calls: Mapping[str, int] = key("op kind = calls of a library that chooses a kernel; others none", low=0, default={})
     stall: str = key("constant: host time for which the device waits", default="")
     stalls: Mapping[str, Mapping[str, float]] = key(
         "op kind = how many times the device waits in each phase", low=0, above=True, default={}
