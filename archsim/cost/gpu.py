@@ -157,8 +157,8 @@ class GpuTerms:
         """What CTAs that read their rows several times find in the L2 [B]."""
         if not np.any(self.kernels.row_in_flight):
             return 0.0
-        lasting, stay = traffic.RESIDENT_SHARE * retention.shared_size(self.device), self.constants["l2.rows_stay"]
-        fetched = rows_fetched(self.kernels, self.in_slots, self.device.l2.size, lasting, stay)
+        fetched = rows_fetched(self.kernels, self.in_slots, self.device.l2.size,
+                               traffic.RESIDENT_SHARE * retention.shared_size(self.device), self.constants["l2.rows_stay"])  # fmt: skip
         return np.where(self.kernels.row_in_flight > 0, self.kernels.b_bytes - fetched, 0.0)
 
     @cached_property
@@ -290,6 +290,9 @@ def latency_bound(t: GpuTerms) -> Array:
     ...              constants={"l2.update_clk": 2.0, "row.slot_clk": 2.5})
     >>> round(latency_bound(terms).item() * 1e6, 6)
     4.4
+    >>> kernels.lane_slots = 1600.0  # 32 values of a row, 50 instructions each, at 1 GHz
+    >>> round(latency_bound(terms).item() * 1e6, 6)
+    8.4
     """
     near = (t.found_bytes + t.row_hits) * (t.device.l2.latency / t.clock)
     rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency

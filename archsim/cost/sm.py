@@ -71,9 +71,8 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
     issue = 1.0 if device.sm.issue_share is None else device.sm.issue_share
     pipe = np.where(is_product(kernels), device.pipe(precision), device.rate.fp32)
-    if device.rate.warp_mma is not None:
-        pipe = pipe * np.where((kernels.warp_mma > 0) & on_tensor(kernels, device, precision), device.rate.warp_mma, 1.0)
-    return np.asarray(pipe * issue * family / reuse)
+    alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
+    return np.asarray(pipe * alone * issue * family / reuse)
 
 
 def packing(device: Gpu, precision: str) -> Array | float:

@@ -136,7 +136,7 @@ def _slots(rows: Passes, values: float, windows: float, row: float, threads: flo
     all = values value_slots + windows window_slots + values / row row_threads row_slots
     lane = row / lanes value_slots + row_slots        of `row_lanes` lanes, or as many as the CTA has threads
 
-    >>> _slots(Passes(value_slots=50, row_slots=230, row_threads=128), 1024.0, 0.0, 1024.0, 128.0)
+    >>> _slots(Passes(inputs=2, outputs=1, value_slots=50, row_slots=230, row_threads=128), 1024.0, 0.0, 1024.0, 128.0)
     (80640.0, 630.0)
     """
     lanes = rows.row_lanes or threads
@@ -148,7 +148,7 @@ def _slots(rows: Passes, values: float, windows: float, row: float, threads: flo
 def _row_loads(loads: float, rows: Passes) -> float:
     """Threads that a row of so many loads asks for: as many, or half of them in a CTA of a power of two (`row_halved`).
 
-    >>> [_row_loads(loads, Passes(row_halved=True)) for loads in (320.0, 512.0, 522.0)]
+    >>> [_row_loads(loads, Passes(inputs=3, outputs=1, row_halved=True)) for loads in (320.0, 512.0, 522.0)]
     [256.0, 256.0, 512.0]
     """
     return float(2 ** ceil(log2(max(loads / 2.0, 1.0)))) if rows.row_halved else loads
