@@ -157,8 +157,8 @@ class GpuTerms:
         """What CTAs that read their rows several times find in the L2 [B]."""
         if not np.any(self.kernels.row_in_flight):
             return 0.0
-        fetched = rows_fetched(self.kernels, self.in_slots, self.device.l2.size,
-                               traffic.RESIDENT_SHARE * retention.shared_size(self.device), self.constants["l2.rows_stay"])  # fmt: skip
+        stay, shared = self.constants["l2.rows_stay"], retention.shared_size(self.device)
+        fetched = rows_fetched(self.kernels, self.in_slots, self.device.l2.size, traffic.RESIDENT_SHARE * shared, stay)
         return np.where(self.kernels.row_in_flight > 0, self.kernels.b_bytes - fetched, 0.0)
 
     @cached_property

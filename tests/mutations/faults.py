@@ -81,7 +81,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          EQUATIONS + "test_traffic_through_the_l2_is_that_of_all_ctas_and_its_bandwidth_goes_with_the_clock"),
     ],
     "cost/row_visits.py": [
-        ("all that is in flight comes between two of three reads", "held * 2.0 / np.maximum(kernels.row_reads, 2.0)", "held * 1.0",
+        ("all that is in flight comes between two of three reads", "held * 2.0 / np.maximum(kernels.row_reads, 2.0)",
+         "held * 1.0",
          TRAFFIC + "test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2"),
     ],
     "cost/dispatch.py": [

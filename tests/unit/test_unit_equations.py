@@ -204,7 +204,8 @@ def test_joining_a_team_takes_a_line_for_each_core_and_forking_it_another() -> N
 
 # ------------------------------------------------------------------------------------------------------------ dispatch
 
-HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5, "dispatch.library": 20000.0, "stall.update": 500000.0}
+HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5, "dispatch.library": 20000.0,
+        "stall.update": 500000.0}  # fmt: skip
 
 
 def host() -> Cpu:
