@@ -22,9 +22,9 @@ def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: fl
     stay: share of it that the rows may fill and all be there when they are read again, `l2.rows_stay` [1]
 
     While a CTA lives, the others bring in and write rows and results as large as theirs; between two of its visits to a value,
-    the part of it that one visit takes: half of twice their rows where it comes twice, a third where it comes three times. The more
-    this is beyond what the cache keeps, the fewer of the values that it has brought in live until they are read again, and the
-    fewer of those wait in it.
+    the part of it that one visit takes: half of twice their rows where it comes twice, a third where it comes three times. The
+    more this is beyond what the cache keeps, the fewer of the values that it has brought in live until they are read again, and
+    the fewer of those wait in it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
