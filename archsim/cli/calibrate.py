@@ -24,11 +24,12 @@ from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
               help="Start from these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Also measure the intervals, by cross-validation over this fold.")  # fmt: skip
+@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
 @output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)
 @FORCE
 def command(
     measurements: tuple[str, ...], hw: str | None, prefixes: tuple[str, ...], kind: str | None,
-    calibration: str | None, intervals: str | None, out: OutputFile | None,
+    calibration: str | None, intervals: str | None, workers: int, out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
@@ -80,11 +81,11 @@ def command(
     rows = with_time
     click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
     with Progress() as tell:
-        answer = fit(rows, start, wanted, tell=tell)
+        answer = fit(rows, start, wanted, tell=tell, workers=workers)
         told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]
         if of_energy and not measurements and 0 < len(told) < len(answer.names):  # without those that only follow the others
             wanted, start = told, given.before_energy_fit(told)
-            answer = fit(rows, start, wanted, tell=tell)
+            answer = fit(rows, start, wanted, tell=tell, workers=workers)
     answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
@@ -93,7 +94,7 @@ def command(
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         with Progress() as tell:
-            held_out = cross_validate(rows, rows, answer.calibration, intervals, wanted, tell)
+            held_out = cross_validate(rows, rows, answer.calibration, intervals, wanted, tell, workers=workers)
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]

@@ -104,7 +104,7 @@ class Protocol(Form):
     # that does not wait for them
     launched: list[Word] = []
 
-    # beginnings of "software dtype" (* for any text) of kernels that were timed one by one between two events that the host records
+    # beginnings of "software dtype" (* for any text) of kernels that were timed one by one between two events of the host
     between_events: list[Word] = []
 
     # how "software op dtype" begins (* for any text) -> calls in a graph that the timed loop replays; others are in none

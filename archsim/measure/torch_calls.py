@@ -204,6 +204,11 @@ def _batch_norm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     return torch.nn.functional.batch_norm(x[0], w[0], w[1], w[2], w[3])
 
 
+def batch_norm_of_batch(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
+    """Batch normalisation of a training run: by the statistics of the batch, which move the stored ones."""
+    return torch.nn.functional.batch_norm(x[0], w[0], w[1], w[2], w[3], training=True)
+
+
 def _of(name: str, *more: Any) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
     """A function of torch.nn.functional on the one input."""
     return lambda torch, op, x, w: getattr(torch.nn.functional, name)(x[0], *more)

@@ -11,7 +11,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.measure.onnx_model import feeds
 from archsim.measure.timing import WARM_UP
-from archsim.measure.torch_calls import CALLS, VARIANCES, attention_by_products, constants_of, shapes_of
+from archsim.measure.torch_calls import CALLS, VARIANCES, attention_by_products, batch_norm_of_batch, constants_of, shapes_of
 from archsim.trace.trace import BoundOp, BoundTrace
 
 Device = str  # `cpu` or `cuda`
@@ -145,7 +145,8 @@ class TorchSession:
         if not on_cpu:
             allow_tf32(torch, precision == "tf32")
         torch.manual_seed(0)
-        self._calls = CALLS | ({"attention": attention_by_products} if mode.by_products else {})
+        self._calls = (CALLS | ({"attention": attention_by_products} if mode.by_products else {})
+                       | ({"batch_norm": batch_norm_of_batch} if self._training else {}))  # fmt: skip
         self._dtype = getattr(torch, DTYPES[precision])
         self._feeds = {name: self._placed(torch.from_numpy(array)) for name, array in feeds(trace).items()}
         self._weights = {op.name: [self._weight(shape, VARIANCES.get(op.kind.op) == i) for i, shape in enumerate(shapes_of(op))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -11,8 +12,8 @@ from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
 from archsim.evidence.case import Case, with_power
 from archsim.evidence.pattern import UNSIMULATED
-from archsim.validation.fit import CannotFit, fit
 from archsim.validation.predict import predict
+from archsim.validation.refit import Refits
 
 FOLDS: dict[str, Callable[[Case], str]] = {
     "hardware": lambda case: case.hardware,
@@ -28,69 +29,54 @@ ROWS_PER_SOURCE = 800  # of one device kind that a fit uses: constants of few ke
 
 def cross_validate(
     cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, prefixes: Sequence[str] | None = None,
-    progress: Callable[[str], None] = lambda text: None, most: int = ROWS_PER_SOURCE,
+    progress: Callable[[str], None] = lambda text: None, most: int = ROWS_PER_SOURCE, workers: int = 1,
 ) -> Array:  # fmt: skip
     """Predictions of `cases` by constants that have not seen them, in the units of their metrics, shape [cases].
 
     For each value of `fold` (a device, a network, a stack, a source) and each kind of device, constants are fitted to the rows
-    of `training` of that kind without that value, and predict the cases with it. Fits start from the priors of `calibration`
-    and move the constants whose names begin with one of `prefixes`; without any, those that the calibration itself has fitted.
+    of `training` of that kind without that value, and predict the cases with it. Fits have the priors of `calibration`, begin at
+    its values and move the constants whose names begin with one of `prefixes`; by default those that it has fitted itself.
     At most `most` rows of a source are used, and never one of split test. Constants of energy are fitted anew where a power, or a
     clock that the power model decides, is predicted and rows of power are held out.
     """
     key = FOLDS[fold]
     names = tuple(prefixes if prefixes is not None else [n for n, c in calibration.constants.items() if c.fitted])
-    of_times = tuple(n for n in names if not n.startswith(ENERGY))
+    of_times, of_energy = (tuple(n for n in names if n.startswith(ENERGY) is energy) for energy in (False, True))
     result = np.full(len(cases), np.nan)
     folds = sorted({(case.spec.kind, key(case)) for case in cases})
-    learnt: dict[str, Calibration] = {}
+    fits: dict[str, tuple[Refits, Refits]] = {}
     for number, (kind, name) in enumerate(folds, 1):
         progress(f"held out {fold} {name} ({kind}), {number} of {len(folds)}")
         inside = [i for i, case in enumerate(cases) if (case.spec.kind, key(case)) == (kind, name)]
-        if calibration.fit is not None and kind not in calibration.fit.kinds:
-            result[inside] = predict([cases[i] for i in inside], calibration)  # fitted without any row of this kind
-            continue
-        timed = [case for case in with_times(training) if case.spec.kind == kind]
-        rows = thinned([case for case in timed if key(case) != name], most)
-        everything = all(key(case) != name for case in timed)
-        if everything and kind in learnt:
-            constants = learnt[kind]
-        else:
-            constants = _fitted(rows, calibration, of_times) if of_times or not names else calibration
-            if everything:
-                learnt[kind] = constants
-        powers = [case for case in with_power(training) if case.spec.kind == kind]
-        unseen = [case for case in powers if key(case) != name]
         held = [cases[i] for i in inside]
-        if len(unseen) < len(powers) and any(depends_on_power(case) for case in held):
-            few = thinned(unseen, min(most, POWERS_PER_SOURCE))
-            constants = _refitted(few, constants, [n for n in names if n.startswith(ENERGY)])
+        if calibration.fit is not None and kind not in calibration.fit.kinds:
+            result[inside] = predict(held, calibration)  # fitted without any row of this kind
+            continue
+        if kind not in fits:
+            own = [case for case in training if case.spec.kind == kind]
+            fits[kind] = (
+                Refits(cases=thinned(with_times(own), most), start=calibration.before_fit(of_times), prefixes=of_times,
+                       optimum=calibration, workers=workers),
+                Refits(cases=thinned(with_power(own), min(most, POWERS_PER_SOURCE)), prefixes=of_energy,
+                       start=calibration.before_energy_fit(of_energy), optimum=calibration, workers=workers),
+            )  # fmt: skip
+        times, powers = fits[kind]
+        unseen = partial(_of_fold, key, name)
+        constants = times.without(unseen) if of_times else calibration
+        if of_energy and any(depends_on_power(case) for case in held) and any(unseen(case) for case in powers.cases):
+            constants = powers.without(unseen, constants.before_energy_fit(of_energy))
         result[inside] = predict(held, constants)
     return result
+
+
+def _of_fold(key: Callable[[Case], str], name: str, case: Case) -> bool:
+    return key(case) == name
 
 
 def depends_on_power(case: Case) -> bool:
     """Whether a prediction needs the power model: a power, an energy, or a time at a clock that no source states."""
     _, limit = clock_and_limit(case.spec, case.clock, case.limit, measured=True)
     return limit is not None or bool(with_power([case]))
-
-
-def _fitted(rows: Sequence[Case], calibration: Calibration, names: Sequence[str]) -> Calibration:
-    try:
-        return fit(rows, calibration.before_fit(names), names, begin=calibration).calibration
-    except CannotFit:
-        return calibration.before_fit(names)
-
-
-def _refitted(rows: Sequence[Case], calibration: Calibration, prefixes: Sequence[str]) -> Calibration:
-    """The calibration with those constants of energy that begin with one of `prefixes` fitted to these rows."""
-    names = [name for name in calibration.constants if prefixes and name.startswith(tuple(prefixes))]
-    start = calibration.before_energy_fit()
-    start = calibration.with_values({name: start[name] for name in names})
-    try:
-        return fit(rows, start, names, begin=calibration).calibration if names else calibration
-    except CannotFit:
-        return start
 
 
 def with_times(cases: Sequence[Case]) -> list[Case]:

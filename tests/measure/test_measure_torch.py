@@ -29,6 +29,9 @@ class Tensor(np.ndarray[Any, Any]):
     def is_floating_point(self) -> bool:
         return self.dtype.kind == "f"
 
+    def requires_grad_(self, wanted: bool) -> None:
+        assert wanted
+
 
 class Event:
     """A mark on the stand-in's clock, which ticks once for each product."""
@@ -179,3 +182,19 @@ def test_what_a_call_takes_beside_its_inputs() -> None:
     assert seen.tolist() == [[key <= query for key in range(6)] for query in range(6)]
     assert shapes_of(attention) == []
     assert attention_by_products is not CALLS["attention"]
+
+
+def test_gradients_are_of_the_statistics_of_the_batch() -> None:
+    """With stored ones no training runs, and PyTorch takes other kernels."""
+    told: list[bool] = []
+
+    def batch_norm(*operands: Any, training: bool = False) -> Any:
+        told.append(training)
+        return operands[0]
+
+    torch = stand_in(gpu=False)
+    torch.nn.functional.batch_norm = batch_norm
+    for task in TASKS:
+        session = TorchSession(torch, trace(), 1, TorchMode(device="cpu"), stack="pytorch-cpu", task=task)
+        session._calls["batch_norm"](torch, None, [1.0], [1.0] * 4)
+    assert told == [False, True]

