@@ -36,10 +36,11 @@ def host_time(
 ) -> HostTime:  # fmt: skip
     """Time of the host for each plan [s], [D, O]: framework calls, on a GPU the driver's work per launch, and stalls.
 
-    t = (calls c_framework + launches c_launch) / f        t_stall = stalls c_stall / f
+    t = (calls c_framework + launches c_launch + library c_library) / f        t_stall = stalls c_stall / f
 
     calls: calls of the framework for the op, nested ones by the share `dispatch.nested`; or its kernels, where the stack says so
         [1], [O]
+    library: calls of a library on a GPU, which looks at sizes and layouts and chooses a kernel [1], [O]
     launches: kernels of the option that runs, of the plans' `cost` [1], [D, O]; on a CPU none
     stalls: how many times the device waits for the host [1], [O]
     c: clocks of a Haswell core (`dispatch.*`, `stall.*`) [clk]
@@ -49,10 +50,11 @@ def host_time(
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), stalls=np.ones(1))
+    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), library=np.zeros(1), stalls=np.ones(1))
     >>> cost = some(time_s=np.zeros((1, 1)), launches=np.array([[3.0]]))
     >>> stack = some(host="dispatch.native", host_unit="op", stall="stall.update")
-    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6, "stall.update": 370000.0}
+    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6, "dispatch.library": 30000.0,
+    ...       "stall.update": 370000.0}
     >>> found = host_time(kernels, cost, stack, find("gtx_1080").device, find("i7_5930k").device, of)
     >>> round(found.issue_s.item() * 1e6, 2), round(found.stall_s.item() * 1e6, 2)  # 44000 and 370000 clocks at 3.7 GHz
     (11.89, 100.0)
@@ -64,7 +66,8 @@ def host_time(
     launches = cost.launches if isinstance(device, Gpu) else none
     by_kernel = stack.host_unit == "kernel" and isinstance(device, Gpu)
     calls = launches if by_kernel else kernels.host_ops + kernels.nested * constants["dispatch.nested"]
-    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"]) / clock
+    library = kernels.library * constants["dispatch.library"] if isinstance(device, Gpu) else 0.0
+    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"] + library) / clock
     stall = kernels.stalls * constants[stack.stall] / clock if stack.stall else 0.0
     return HostTime(issue_s=none + issue, stall_s=none + stall)
 
@@ -110,6 +113,43 @@ def replayed(device_s: Array | float, calls: int, device: Device, host: Cpu, con
         return device_s
     launch = constants["graph.launch_clk"] / dispatch_clock(host)
     return np.maximum(device_s + constants["graph.gap_s"] / calls, launch / calls)
+
+
+def between_events(
+    latency_s: Array | float, host_s: Array | float, call_s: Array | float, device: Device, constants: Calibration
+) -> Array | float:
+    """Time between two events of a CUDA stream that the host records before and after a call [s].
+
+    max(host_s + latency, latency_s - after call_s)
+
+    latency_s: of the call, host and kernels one after the other [s], a float or [D]
+    host_s: the host's part of it [s], a float or [D]; latency: between two dependent kernels of the stream [s], a float or [D, 1]
+    call_s: of that part, a call that launches one kernel and calls nothing else, `call_time` [s]
+    after: share of it that comes after the launch, `dispatch.after` [1]: the way back to Python, and the second event
+
+    A long kernel still runs when the host records the second event; a short one has ended, and the stream waits for the host.
+
+    >>> from archsim.device.catalog import find
+    >>> card, of = find("a100_sxm4_40gb").device, {"dispatch.after": 0.45}  # 2 us between kernels
+    >>> [round(float(between_events(40e-6 + t, 40e-6, 30e-6, card, of)) * 1e6, 6) for t in (3e-6, 100e-6)]
+    [42.0, 126.5]
+    """
+    gap = device.launch.latency if isinstance(device, Gpu) else 0.0
+    return np.maximum(host_s + gap, latency_s - constants["dispatch.after"] * call_s)
+
+
+def call_time(stack: Stack, host: Cpu, constants: Calibration) -> Array | float:
+    """Time of the host for a call that launches one kernel and calls nothing else [s]; 0 for a stack without a `host` constant.
+
+    (c_framework + c_launch) / f        symbols as in `host_time`
+
+    >>> from types import SimpleNamespace as some
+    >>> from archsim.device.catalog import find
+    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0}
+    >>> round(call_time(some(host="dispatch.native"), find("i7_5930k").device, of) * 1e6, 2)  # 17000 clocks at 3.7 GHz
+    4.59
+    """
+    return (constants[stack.host] + constants["dispatch.launch"]) / dispatch_clock(host) if stack.host else 0.0
 
 
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:

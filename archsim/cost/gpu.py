@@ -135,7 +135,7 @@ class GpuTerms:
     def visited(self) -> Array:
         """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
         return traffic.bytes_read(self.kernels, self.in_slots, retention.shared_size(self.device), self.constants["l2.rows_stay"],
-                                  self.retained)  # fmt: skip
+                                  self.retained, self.device.l2.size)  # fmt: skip
 
     @cached_property
     def reads(self) -> Array:
@@ -157,8 +157,8 @@ class GpuTerms:
         """What CTAs that read their rows several times find in the L2 [B]."""
         if not np.any(self.kernels.row_in_flight):
             return 0.0
-        cache, stay = retention.shared_size(self.device), self.constants["l2.rows_stay"]
-        fetched = rows_fetched(self.kernels, self.in_slots, cache, traffic.RESIDENT_SHARE * cache, stay)
+        stay, shared = self.constants["l2.rows_stay"], retention.shared_size(self.device)
+        fetched = rows_fetched(self.kernels, self.in_slots, self.device.l2.size, traffic.RESIDENT_SHARE * shared, stay)
         return np.where(self.kernels.row_in_flight > 0, self.kernels.b_bytes - fetched, 0.0)
 
     @cached_property
@@ -266,7 +266,7 @@ def cache_bound(t: GpuTerms) -> Array:
 def latency_bound(t: GpuTerms) -> Array:
     """Little's law: rounds of bytes in flight, each a memory latency, or that of the L2 for what it has [s].
 
-    max(rounds + alone + sums, updates), [D, V];  rounds = (bytes latency + (found + hits) L2 latency) / in_flight + latency
+    max(rounds + alone + sums + row, updates), [D, V];  rounds = (bytes latency + (found + hits) L2 latency) / in_flight + latency
     (Little's law; Bailey 1996, eq. 1)
 
     bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
@@ -277,22 +277,29 @@ def latency_bound(t: GpuTerms) -> Array:
     rounds: time of all rounds [s]
     alone: what one thread waits that reads a whole row, value by value, `serial_wait` [s], [D, V]
     updates: atomic updates of one address, each `l2.update_clk` clocks after the one before [s], [V]
+    row: what a warp takes for its part of a row while nothing else fills its waits, lane_slots c / f [s], [D, V]
+    lane_slots: instructions of a lane for it [1], [V]; c: clocks from one of them to the next, `row.slot_clk` [clk]
     sums: what CTAs take that have a row each, besides these visits, `row_wait` [s], [D, V]
 
     Holds below saturation; above it the bandwidth is the bound.
 
     >>> from types import SimpleNamespace as some
-    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(serial=0.0, row_count=0.0, updates=0.0)
+    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(serial=0.0, row_count=0.0, updates=0.0,
+    ...                                                                                     lane_slots=0.0)
     >>> terms = some(kernels=kernels, dram_bytes=1e6, found_bytes=0.0, row_hits=0.0, in_flight=1e5, device=gpu, clock=1e9,
-    ...              constants={"l2.update_clk": 2.0})
+    ...              constants={"l2.update_clk": 2.0, "row.slot_clk": 2.5})
     >>> round(latency_bound(terms).item() * 1e6, 6)
     4.4
+    >>> kernels.lane_slots = 1600.0  # 32 values of a row, 50 instructions each, at 1 GHz
+    >>> round(latency_bound(terms).item() * 1e6, 6)
+    8.4
     """
     near = (t.found_bytes + t.row_hits) * (t.device.l2.latency / t.clock)
     rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency
     alone, sums = serial_wait(t), row_wait(t)
+    row = t.kernels.lane_slots * (t.constants["row.slot_clk"] / t.clock)
     updates = t.kernels.updates * (t.constants["l2.update_clk"] / t.clock)
-    return np.asarray(np.maximum(rounds + alone + sums, updates))
+    return np.asarray(np.maximum(rounds + alone + sums + row, updates))
 
 
 def row_wait(t: GpuTerms) -> Array:

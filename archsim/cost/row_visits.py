@@ -13,26 +13,30 @@ UNROLLED = 4  # loads of an array by a thread before the first use: how often nv
 def rows_again(kernels: GpuKernels, slots: Array, cache: Array | float, stay: float) -> Array:
     """Share of what CTAs read of their rows a second time and more that comes from memory [1].
 
-    1 - min(1, stay cache / held)^2, [D, V]; 1 for a kernel whose rows are not described
+    1 - min(1, stay cache / between)^2, [D, V]; 1 for a kernel whose rows are not described
 
+    between: what comes into the cache between two reads of a value, held 2 / reads [B]; reads: `row_reads`, two at least [1], [V]
     held: rows of all CTAs that the chip holds at once, slots threads row_in_flight, at most the tensors [B]
     slots: CTAs of `threads` that the chip holds at once, [D, V]
     cache: size of the L2 [B], a float or [D, 1]
     stay: share of it that the rows may fill and all be there when they are read again, `l2.rows_stay` [1]
 
-    Between two visits of a CTA to a value the others read and write as much as their rows hold. The more this is beyond what the
-    cache keeps, the fewer of the values that it has brought in live until they are read again, and the fewer of those wait in it.
+    While a CTA lives, the others bring in and write rows and results as large as theirs; between two of its visits to a value,
+    the part of it that one visit takes: half of twice their rows where it comes twice, a third where it comes three times. The
+    more this is beyond what the cache keeps, the fewer of the values that it has brought in live until they are read again, and
+    the fewer of those wait in it.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> one = some(row_in_flight=np.array([16.0, 0.0]), threads=256.0, b_bytes=np.array([3e9, 3e9]),
     ...            row_reads=np.array([3.0, 0.0]))
     >>> rows_again(one, np.array([640.0]), np.array([[4e6], [6e6], [40e6]]), 0.35).round(12).tolist()
-    [[0.714782461524, 1.0], [0.358260538429, 1.0], [0.0, 1.0]]
+    [[0.358260538429, 1.0], [0.0, 1.0], [0.0, 1.0]]
     """
     first = kernels.b_bytes / np.maximum(kernels.row_reads, 1.0)
     held = np.minimum(slots * kernels.threads * kernels.row_in_flight, first)
-    kept = np.minimum(1.0, stay * cache / np.maximum(held, 1.0))
+    between = held * 2.0 / np.maximum(kernels.row_reads, 2.0)
+    kept = np.minimum(1.0, stay * cache / np.maximum(between, 1.0))
     return np.where(kernels.row_in_flight > 0, 1.0 - kept**2, 1.0)
 
 

@@ -43,9 +43,10 @@ def on_tensor(kernels: GpuKernels, device: Gpu, precision: str) -> NDArray[np.bo
 def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Multiply-accumulates per clock that an SM sustains in the inner loop [FMA/clk].
 
-    pipe issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
+    pipe alone issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
 
     pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]
+    alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
     issue: share of the lanes that schedulers and register banks feed, `sm.issue_share` [1], a float or [D, 1]
     family: efficiency of the kernel's family [1], [V]
     side: a thread holds side x side results, for which it loads 2 side values from shared memory
@@ -70,7 +71,8 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
     issue = 1.0 if device.sm.issue_share is None else device.sm.issue_share
     pipe = np.where(is_product(kernels), device.pipe(precision), device.rate.fp32)
-    return np.asarray(pipe * issue * family / reuse)
+    alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
+    return np.asarray(pipe * alone * issue * family / reuse)
 
 
 def packing(device: Gpu, precision: str) -> Array | float:

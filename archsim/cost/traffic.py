@@ -203,7 +203,8 @@ def spilled_bytes(kernels: GpuKernels, cache: Array | float) -> Array:
 
 
 def bytes_read(
-    kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0, retained: Array | float = 0.0
+    kernels: GpuKernels, slots: Array, cache: Array | float, stay: float = 1.0, retained: Array | float = 0.0,
+    whole: Array | float | None = None,
 ) -> Array:  # fmt: skip
     """Bytes read from memory by one launch [B].
 
@@ -218,7 +219,8 @@ def bytes_read(
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]
-    cache: size of the L2 [B], a float or [D, 1]; stay: see `row_visits.rows_again`, for kernels that read rows again
+    cache: what the L2 holds of data that all SMs read [B], a float or [D, 1]; whole: its size, where that is more: the rows of a
+           CTA are read by its SM alone [B]; stay: see `row_visits.rows_again`, for kernels that read rows again
 
     Each operand is read once, and again for each further patch of CTAs that run at the same time (`read_again`), unless it stays
     in the L2, as the keys of one head do while its queries pass.
@@ -237,7 +239,8 @@ def bytes_read(
     evicted = np.where(np.isinf(kernels.round_bytes), np.minimum(beyond, 1.0), 1.0)
     fetched = kernels.b_bytes * evicted
     if np.any(kernels.row_in_flight):
-        fetched = np.where(kernels.row_in_flight > 0, rows_fetched(kernels, slots, cache, kept, stay), fetched)
+        fetched = np.where(kernels.row_in_flight > 0, rows_fetched(kernels, slots, cache if whole is None else whole, kept, stay),
+                           fetched)  # fmt: skip
     once = kernels.a_bytes * (1.0 - retained) + fetched + spilled_bytes(kernels, cache)
     large = np.maximum(kernels.a_bytes, kernels.b_bytes) > np.min(kept)
     return once + on_columns((kernels.matrix > 0) & (kernels.exps == 0) & large, read_again, kernels, slots, kept)

@@ -228,8 +228,7 @@ class Sm:
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, cycle=True)
     shared_latency: Number | None = cycles("shared-memory load latency", optional=True, cycle=True)
     alu_latency: Number = cycles("latency of a dependent fp32 operation", cycle=True)
-    issue_share: Number | None = fraction("share of the arithmetic lanes that schedulers and register banks feed", optional=True,
-                                          product=False)  # fmt: skip
+    issue_share: Number | None = fraction("share of lanes that schedulers and register banks feed", optional=True, product=False)
     warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True)
     issue_width: Number | None = spec(COUNT, "instructions of one warp that a scheduler issues per clock, at most", low=0.1,
                                       high=16, optional=True, cycle=True)  # fmt: skip
@@ -278,6 +277,7 @@ class Rate:
     tensor_fp8: Number | None = rate("tensor cores, fp8 (dense)", optional=True)
     tensor_int8: Number | None = rate("tensor cores, int8 (dense)", optional=True)
     special: Number = rate("special functions (exp, rsqrt, ...)", unit="OP/clk")
+    warp_mma: Number | None = fraction("share of tensor cores' rate that mma of single warps reach", optional=True, product=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.dispatch import replayed
+from archsim.cost.dispatch import between_events, call_time, replayed
 from archsim.device.device import Cpu, Gpu
 from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
@@ -82,6 +82,10 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     if case.ahead:
         waited_s = float(result.timeline.wait_s[0].sum())
         latency_s = max(latency_s - waited_s, float(result.host_s[0].sum()))
+    if case.between and case.dispatch:
+        call_s = request.dispatch * call_time(request.stack, request.host, request.calibration)
+        found = between_events(latency_s, float(result.host_s[0].sum()), call_s, case.spec.device, request.calibration)
+        latency_s = float(np.ravel(found)[0])
     if case.graph_calls:
         latency_s = float(np.ravel(replayed(latency_s, case.graph_calls, case.spec.device, request.host, request.calibration))[0])
     if case.events and isinstance(case.spec.device, Gpu):

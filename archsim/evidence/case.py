@@ -62,6 +62,7 @@ class Case:
     wrappers: modules, functions and warnings of Python around the call
     replayed: whether the run was one CUDA graph
     graph_calls: calls in a graph that was replayed again and again; 0: in none
+    between: whether it is the time between two events that the host recorded before and after its call
     events: whether it is the time between two events of the stream, one of which waits for the kernel
     ahead: whether calls were issued without waiting for those before, so that each takes as long as host or device need, not both
     file, line, fields: where the row stands, and all its columns
@@ -96,6 +97,7 @@ class Case:
     ahead: bool = False
     replayed: bool = False
     graph_calls: int = 0
+    between: bool = False
     events: bool = False
     pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
     file: str = ""

@@ -92,7 +92,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
             graph_calls=script.calls_of_graph(software, op, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
             host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None, file=file,
-            clock=float(device.clock.boost) if once else None, events=once,
+            clock=float(device.clock.boost) if once else None, events=once, between=script.between(software, cells["dtype"]),
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6

@@ -104,6 +104,9 @@ class Protocol(Form):
     # that does not wait for them
     launched: list[Word] = []
 
+    # beginnings of "software dtype" (* for any text) of kernels that were timed one by one between two events of the host
+    between_events: list[Word] = []
+
     # how "software op dtype" begins (* for any text) -> calls in a graph that the timed loop replays; others are in none
     graph_calls: dict[Word, Whole] = {}
 
@@ -184,6 +187,10 @@ class Protocol(Form):
     def ahead(self, software: str, dtype: str) -> bool:
         """Whether the host issued calls without waiting for those before."""
         return any(begins(f"{software} {dtype}", start) for start in self.launched)
+
+    def between(self, software: str, dtype: str) -> bool:
+        """Whether a kernel was timed between two events that the host recorded before and after its call."""
+        return any(begins(f"{software} {dtype}", start) for start in self.between_events)
 
     def wrappers(self, op: str, sub_op: str) -> int:
         """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""

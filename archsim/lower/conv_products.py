@@ -17,6 +17,7 @@ from archsim.lower.role import Role
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
 INDEX = 4  # B of one stored index
+STEM = 4  # channels of an image as a kernel for first layers loads it
 
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
@@ -39,10 +40,11 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     n //= taps
     a, b, c = layer.operands
     batched = rules.grouped == "batched"
+    menu = context.menu("conv_gathered", f"conv_{layer.phase}") if gathered_alone else context.menu(f"conv_{layer.phase}")
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     at_once *= taps
     kernel = Kernel(
-        name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"),
+        name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=menu,
         m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer, rules.tile_pixels),
         a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once),
         repeat=repeat, gpu=GpuColumns(load=float(layer.element if gathered_alone else VECTOR)),
@@ -53,6 +55,29 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
                    for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
+
+
+def first_layer(layer: Layer, context: Context, efficiency: str) -> Option | None:
+    """The layer of images for which the library has a kernel (`stem`): four channels, none of them gathered value by value.
+
+    m = co    n = batch ho wo    k = 4 kh kw        None for any other layer
+
+    Images and filters are copied into four channels first, where they have three.
+    """
+    stem = (layer.co, layer.kh, layer.sh) if (layer.kh, layer.sh) == (layer.kw, layer.sw) else ()
+    if stem != context.stack.conv.stem or layer.phase != "forward" or layer.element != HALF or not context.tensor:
+        return None
+    if layer.groups > 1 or layer.ci > STEM:
+        return None
+    whole = replace(layer, ci=STEM)
+    kernel = implicit_gemm(whole, context, efficiency).kernels[-1]
+    kernel = replace(kernel, name="first_layer", menu=context.menu("conv_first"), gpu=GpuColumns())
+    padding = []
+    for before, after in zip(layer.operands[:2], whole.operands[:2], strict=True):
+        copy = element_wise("pad_channels", Role.LAYOUT, before, after, element=layer.element)
+        slots = before / layer.element * context.stack.conv.pad_slots
+        padding.append(replace(copy, gpu=replace(copy.gpu, slots=slots)))
+    return Option(algorithm="first_layer", kernels=(*(padding if layer.ci < STEM else ()), kernel))
 
 
 def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:

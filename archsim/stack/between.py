@@ -16,8 +16,8 @@ STEPS: Mapping[str, tuple[str, ...]] = {
                                  "conv.architectures", "conv.without"),
     "channels last": ("conv.layout_copies",),
     "chains in one kernel": ("fusion", "fused", "second_pass", "attention.fused", "passes", "conv.bias", "linear_bias",
-                             "short_row"),
-    "calls of the host": ("host", "host_unit", "host_calls", "nested_calls", "stall", "stalls"),
+                             "short_row", "long_row"),
+    "calls of the host": ("host", "host_unit", "host_calls", "nested_calls", "library_calls", "stall", "stalls"),
     "CUDA graph": ("replays", "graphs"),
 }  # fmt: skip
 REST = "everything else"

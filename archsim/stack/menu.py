@@ -28,6 +28,7 @@ class Tile:
     whole: bool = key("its CTAs go through all terms: it has no split", default=False)
     cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
     score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
+    warp_mma: bool = key("warps multiply one by one on tensor cores that have instructions for groups of warps", default=False)
     overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
     persistent: bool = key("a CTA goes on with the next tile, whose loads are under way when it ends one", default=False)
 

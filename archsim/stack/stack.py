@@ -141,6 +141,11 @@ class Conv:
     few_gathered: bool = key(
         "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
     )  # fmt: skip
+    stem: tuple[int, ...] = key(
+        "filters, side and stride of the first layers of halves on tensor cores for which the library has a kernel, whose images "
+        "are padded to four channels; none: no such kernel", default=(),
+    )  # fmt: skip
+    pad_slots: float = key("issue slots of a lane for each value that is copied into such padded channels", low=0, default=0.0)
     channel_step_bytes: int = key(
         "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
         "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
@@ -210,6 +215,7 @@ class Stack:
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
+    library_calls: Mapping[str, int] = key("op kind = calls of a library that chooses a kernel; others none", low=0, default={})
     stall: str = key("constant: host time for which the device waits", default="")
     stalls: Mapping[str, Mapping[str, float]] = key(
         "op kind = how many times the device waits in each phase", low=0, above=True, default={}
@@ -281,6 +287,7 @@ class Stack:
         "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
     )
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
+    long_row: int = key("values of the last dimension above which the row long_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(
         "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "

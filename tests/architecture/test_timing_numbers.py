@@ -46,7 +46,7 @@ STRUCTURE = {
     "lower/context.py": {"SIZED": "bytes of operands", "HALF": "bytes"},
     "lower/experts.py": {"CHOICES": "kernels of an op"},
     "lower/conv.py": {"BLOCK": "values of a block that is transposed", "PACK": "channels of a register"},
-    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
+    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes", "STEM": "channels"},
     "lower/lower.py": {"REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache"},
     "lower/beside.py": {"CHANNELS": "axes of a result"},
     "lower/conv_transforms.py": {

@@ -31,6 +31,7 @@ CELLS: dict[str, list[Cell]] = {
         ("alexnet", "tesla_k40", "tensorflow-cudnn5.1-feed", 4, "fp32"), ("alexnet", "grid_k520", "torch7-native", 4, "fp32"),
         ("gpt2_small", "a100_sxm4_40gb", "pytorch-2", 1, "fp16"), ("gpt2_small", "rtx_4090", "pytorch-2", 1, "fp16"),
         ("vgg_16", "tesla_p100_pcie_16gb", "pytorch-2", 64, "fp32"),
+        ("alexnet", "h100_sxm5_80gb", "pytorch-2-cuda12-channels-last", 16, "fp16"),
     ],
     "cpu": [
         ("alexnet", "i7_6700k", "intel-mkl", 16, "fp32"), ("alexnet", "xeon_platinum_8480", "caffe-openblas", 4, "fp32"),

@@ -13,6 +13,7 @@ from archsim.cost.retention import shared_size
 from archsim.cost.slots import mixed_work, narrow_loads
 from archsim.cost.sm import neighbours
 from archsim.evidence.readers_network import read
+from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import lower
@@ -86,8 +87,25 @@ def test_filters_of_one_pixel_are_products_in_either_layout() -> None:
 
 def test_few_channels_are_gathered_value_by_value() -> None:
     image, deep = (product(options(conv(channels, 28, 64, 3), LAST)["implicit_gemm"]) for channels in (3, 64))
-    assert (image.k, image.gpu.load) == (27, 2)
+    assert (image.k, image.gpu.load, image.menu) == (27, 2, "conv_gathered_tensor")
     assert (deep.k, deep.gpu.load) == (576, 16)
+
+
+def stem(filters: int = 64, window: int = 7, stride: int = 2) -> BoundTrace:
+    pad, side = window // 2, 224 // stride
+    return network({"op": "conv2d", "name": "c", "in": ["x"], "out": [2, filters, side, side], "kernel": [window, window],
+                    "stride": [stride, stride], "pad": [pad, pad], "bias": False}, x=[2, 3, 224, 224])  # fmt: skip
+
+
+def test_one_first_layer_has_a_kernel_of_its_own_for_four_channels() -> None:
+    images, filters, kernel = options(stem(), LAST)["first_layer"].kernels
+    assert (kernel.k, kernel.gpu.load, kernel.menu) == (4 * 49, 16, "conv_first_tensor")
+    assert sorted((images.c_bytes / images.b_bytes, filters.c_bytes / filters.b_bytes)) == pytest.approx([4 / 3, 4 / 3])
+    slots = {copy.b_bytes: copy.gpu.slots for copy in (images, filters)}
+    assert slots[2 * 3 * 224 * 224 * 2] == 2 * 3 * 224 * 224 * stacks.find(LAST).conv.pad_slots > 0
+    for other in (stem(filters=96), stem(window=5), stem(stride=1)):
+        assert "first_layer" not in options(other, LAST)
+    assert "first_layer" not in options(stem(), LAST, "tf32")
 
 
 def test_winograd_and_fourier_transforms_are_not_taken_on_hopper() -> None:
@@ -102,6 +120,63 @@ def test_instructions_of_values_and_rows_are_counted() -> None:
     rows = stacks.find(TODAY).passes["layer_norm"]["forward"]
     (kernel,) = options(norm, TODAY)["element_wise"].kernels
     assert kernel.gpu.slots == 64 * 512 * rows.value_slots + 64 * rows.row_threads * rows.row_slots
+
+
+def softmax(length: int, stack: str, precision: str = "fp32") -> Kernel:
+    rows = network({"op": "softmax", "name": "s", "in": ["x"], "out": [64, length]}, x=[64, length])
+    return options(rows, stack, precision)["element_wise"].kernels[0]
+
+
+def test_rows_of_a_softmax_stay_in_registers_up_to_a_length_that_newer_versions_raise() -> None:
+    assert [softmax(length, "pytorch-2").b_bytes / (64 * length * 4) for length in (1024, 2048, 16384)] == [1, 3, 3]
+    assert [softmax(length, TODAY).b_bytes / (64 * length * 4) for length in (2048, 9216, 16384)] == [1, 1, 3]
+
+
+def test_a_cta_of_a_softmax_is_a_power_of_two_of_threads_with_half_the_loads_of_its_row() -> None:
+    threads = {length: length * 4 / softmax(length, "pytorch-2").gpu.row_in_flight for length in (1280, 2048, 2600, 65536)}
+    assert threads == {1280: 256, 2048: 256, 2600: 512, 65536: 512}
+
+
+def test_a_lane_alone_has_its_part_of_a_row() -> None:
+    rows = stacks.find(TODAY).passes
+    assert softmax(1024, TODAY).gpu.lane_slots == 32 * rows["short_softmax"]["forward"].value_slots > 0
+    norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 1024]}, x=[64, 1024])
+    full, half = (options(norm, TODAY, precision)["element_wise"].kernels[0] for precision in ("fp32", "fp16"))
+    of = rows["layer_norm"]["forward"]
+    assert full.gpu.lane_slots == half.gpu.lane_slots == 1024 / 128 * of.value_slots + of.row_slots
+    assert (full.cta.registers, half.cta.registers) == (40, 32)
+
+
+def pooled(kind: str, stack: str, precision: str) -> Kernel:
+    return options(network({"op": kind, "name": "p", "in": ["x"], "out": [2, 64, 8, 8], "kernel": [2, 2], "stride": [2, 2],
+                            "pad": [0, 0]}, x=[2, 64, 16, 16]), stack, precision)["element_wise"].kernels[0]  # fmt: skip
+
+
+def test_poolings_of_the_framework_divide_for_each_result_and_step_through_each_window() -> None:
+    rows, results = stacks.find(TODAY).passes, 2 * 64 * 64
+    for kind, stack, precision, name in (
+        ("max_pool", TODAY, "fp32", "native_max_pool"), ("max_pool", TODAY, "fp16", "half_max_pool"),
+        ("avg_pool", TODAY, "fp16", "native_avg_pool"), ("avg_pool", LAST, "fp16", "last_avg_pool"),
+    ):  # fmt: skip
+        kernel, row = pooled(kind, stack, precision), rows[name]["forward"]
+        assert kernel.gpu.slots == results * (row.value_slots + 4 * row.window_slots)
+        assert kernel.gpu.checked == kernel.gpu.unrolled == 0
+    assert rows["last_avg_pool"]["forward"].value_slots > rows["native_avg_pool"]["forward"].value_slots
+    compiled = pooled("max_pool", "pytorch-2-compile", "fp16")
+    assert (compiled.gpu.slots, compiled.gpu.checked) == (0, 4 * results)
+
+
+def test_products_call_a_library_and_element_wise_ops_do_not() -> None:
+    calls = stacks.find(TODAY).library_calls
+    assert {calls.get(kind, 0) for kind in ("conv2d", "linear", "matmul")} == {1}
+    assert not {"relu", "softmax", "layer_norm", "max_pool"} & set(calls)
+
+
+def test_zeros_leave_more_of_a_power_limit() -> None:
+    neusight = protocol("neusight")
+    assert neusight.power_limit("pytorch-2.1.0/cu121", "elementwise", "fp32", 250.0) == pytest.approx(250 / 0.6)
+    assert neusight.power_limit("pytorch-2.1.0/cu121", "softmax", "fp32", 250.0) is None
+    assert [neusight.between(f"pytorch-{software}", "fp32") for software in ("2.1.0/cu121", "2.4.1/rocm")] == [True, False]
 
 
 def test_inputs_of_a_concatenation_share_a_kernel() -> None:

@@ -163,7 +163,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
         "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf, "run_bytes": np.inf,
         "short_lived": 0.0, "cold": 0.0, "persistent": 0.0, "load": 16.0, "slots": 0.0, "in_rows": 0.0, "queued": 0.0,
-        "widened_rows": 0.0, "reread_bytes": np.inf, "call_bytes": np.inf,
+        "widened_rows": 0.0, "reread_bytes": np.inf, "call_bytes": np.inf, "warp_mma": 0.0,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -220,12 +220,22 @@ def test_patches_are_those_of_products_alone(words: dict[str, float]) -> None:
 
 @pytest.mark.parametrize(
     ("in_flight", "reads"),
-    [(0.0, 3e6), (1.0, 1e6), (2.0, 1e6 * (1 + 2 * (1 - (0.35e5 / 51200) ** 2))), (1e9, 1e6 * (1 + 2 * (1 - 0.035**2)))],
+    [(0.0, 3e6), (2.0, 1e6), (4.0, 1e6 * (1 + 2 * (1 - (0.35e5 / 68266.67) ** 2))), (1e9, 1e6 * (1 + 2 * (1 - 0.0525**2)))],
 )
 def test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2(in_flight: float, reads: float) -> None:
-    """A softmax of 1 MB, read three times by 100 CTAs of 256 threads, over an L2 of 100 KB; 0: nothing is known of its CTAs."""
+    """A softmax of 1 MB, read three times by 100 CTAs of 256 threads, over an L2 of 100 KB; 0: nothing is known of its CTAs.
+
+    Two thirds of what is in flight come in between two of the three reads.
+    """
     kernels = gpu_kernels(matrix=row(0.0), b_bytes=3e6, row_reads=3.0, row_in_flight=in_flight)
     assert number(traffic.bytes_read(kernels, row(100.0), 1e5, 0.35)) == pytest.approx(reads)
+
+
+def test_rows_lie_once_in_an_l2_whose_parts_keep_copies_of_what_all_read() -> None:
+    kernels = gpu_kernels(matrix=row(0.0), b_bytes=2e6, row_reads=2.0, row_in_flight=2.0)  # 51.2 KB in flight
+    halved, whole = (number(traffic.bytes_read(kernels, row(100.0), 1e5, 0.35, whole=size)) for size in (None, 2e5))
+    assert halved == pytest.approx(1e6 * (2 - (0.35e5 / 51200) ** 2))
+    assert whole == 1e6
 
 
 def test_rows_of_a_tensor_that_the_l2_holds_come_from_there() -> None:
@@ -296,7 +306,7 @@ def test_a_tile_may_take_all_the_registers_that_a_thread_can_name(most: float | 
 def chip(**words: Any) -> Any:
     made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0,
                        warp=32.0, schedulers=4.0, fetch_interval=18.0),
-            "rate": Some(fp32=128.0, fp16=256.0, special=16.0), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
+            "rate": Some(fp32=128.0, fp16=256.0, special=16.0, warp_mma=None), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
             "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None, ways=None),
             "clock": Some(sustained=1e9),
             "l1": Some(tlb_busy=None),
@@ -318,6 +328,13 @@ def test_the_results_of_a_thread_are_those_of_all_its_multiplications() -> None:
     constants = default().with_values({"gemm.kappa": 2.0})
     found = sm.issue_rate(gpu_kernels(work=4.0), chip(), "fp32", constants)
     assert number(found) == pytest.approx(128 / (1 + 2.0 * 2 / 16))
+
+
+def test_mma_of_single_warps_reaches_its_share_of_the_tensor_cores() -> None:
+    hopper = chip(rate=Some(fp32=128.0, fp16=256.0, special=16.0, warp_mma=0.6))
+    found = sm.issue_rate(gpu_kernels(2, warp_mma=row(0.0, 1.0)), hopper, "fp32", default())
+    assert found[..., 1] == pytest.approx(0.6 * found[..., 0])
+    assert number(sm.issue_rate(gpu_kernels(warp_mma=1.0), chip(), "fp32", default())) == pytest.approx(found[0])
 
 
 def test_only_an_attention_kernel_with_one_query_has_its_sm_alone() -> None:
