@@ -118,7 +118,10 @@ class Problem:
             _SHARED.append(column)  # a forked process has it, and nothing needs to be sent
             try:
                 with multiprocessing.get_context("fork").Pool(workers) as pool:
-                    return np.array(pool.map(_shared, range(len(self.names)), chunksize=1)).T
+                    found = pool.map(_shared, range(len(self.names)), chunksize=1)
+                    pool.close()  # they end by themselves: the signal that would end them is one that the command line answers
+                    pool.join()
+                return np.array(found).T
             finally:
                 _SHARED.pop()
         return np.array([column(i) for i in range(len(self.names))]).T
