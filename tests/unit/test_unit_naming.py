@@ -85,7 +85,7 @@ def test_what_several_bear_is_an_error_that_lists_them():
 @pytest.mark.parametrize(
     ("find", "name", "near"),
     [
-        (device, "GTX 1081", "gtx_1080"), (device, "Tesla K41", "tesla_k40"), (device, "Quadro", "quadro_m4000"),
+        (device, "GTX 1081", "gtx_1080"), (device, "Tesla K41", "tesla_k40"), (device, "Quadro", "quadro_p4000"),
         (networks.canonical, "ResNet", "resnet_"), (networks.canonical, "BERT", "bert_base, bert_large"),
         (networks.canonical, "Inceptoin v3", "inception_v3"), (stacks.canonical, "tensorflw-cudnn5.1", "tensorflow-cudnn5.1"),
         (precision_of, "fp15", "fp16"), (task_of, "traning", "training_step"), (nodes.find, "dgx1", "dgx_1"),
