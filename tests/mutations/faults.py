@@ -53,7 +53,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("parts of a split add up at once", "(TRIPS * t.device.l2.latency)", "(0.0 * t.device.l2.latency)",
          MENUS + "test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other"),
         ("updates of one address pass at once",
-         "np.maximum(rounds + alone + sums, updates)", "np.minimum(rounds + alone + sums, updates)",
+         "np.maximum(rounds + alone + sums + row, updates)", "np.minimum(rounds + alone + sums + row, updates)",
          ROUNDING + "test_updates_of_one_address_come_one_after_the_other"),
         ("memory runs at the bandwidth of the data sheet",
          "(t.device.memory.bandwidth * t.device.memory.achievable)",
