@@ -23,6 +23,7 @@ from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
 from archsim.calibration.nearness import CARD, ELSEWHERE, Evidence, Platform, basis, step_of
 
+FILE = "default.toml"  # of the constants where none are named; the tests have theirs (conftest.py)
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
 NETWORKS = ("inference", "training")  # classes of whole networks, whose intervals are wider where rows are far
@@ -255,7 +256,7 @@ def _gathered(calibration: ByIdentity[Calibration], names: tuple[str, ...]) -> N
 @cache
 def default() -> Calibration:
     """The shipped calibration."""
-    return load(data_folder("reports/calibration").joinpath("default.toml"))
+    return load(data_folder("reports/calibration").joinpath(FILE))
 
 
 def load(place: str | Path | Traversable) -> Calibration:

@@ -112,6 +112,7 @@ def test_all_problems_are_told_at_once_and_names_differ(tmp_path: Path) -> None:
 LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("bandwidth_or_sms", "k40_to_v100")]
 
 
+@pytest.mark.shipped_fit
 @pytest.mark.parametrize("name", ["tegra_lpddr5", *LONGER])
 def test_the_shipped_report_is_what_the_study_gives_now(name: str) -> None:
     folder = SHIPPED / name

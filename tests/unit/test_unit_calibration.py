@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.base.files import data_folder
 from archsim.calibration import constants
 from archsim.calibration.nearness import Evidence, Platform
 
-TEXT = data_folder("reports/calibration").joinpath("default.toml").read_text("utf-8")
+TEXT = (Path(__file__).parents[1] / "constants.toml").read_text("utf-8")
 LINE = '"cpu.pack_clk" = { value = 2.5, low = 2.5, high = 2.5'
 assert TEXT.count(LINE) == 1
 
@@ -25,6 +24,7 @@ def refused(folder: Path, old: str, new: str, match: str) -> None:
         constants.load(path)
 
 
+@pytest.mark.shipped_fit
 def test_every_value_lies_in_the_range_that_physics_allows() -> None:
     for name, constant in constants.default().constants.items():
         assert constant.low <= constant.value <= constant.high, name
@@ -65,16 +65,16 @@ def test_replacing_a_value_leaves_the_original_alone() -> None:
 
 
 def test_the_digest_is_of_the_constants_and_not_of_the_words(tmp_path: Path) -> None:
-    shipped = constants.default()
+    own = constants.default()
     (tmp_path / "b.toml").write_text(TEXT + "# a remark\n")
-    assert constants.load(tmp_path / "b.toml").digest == shipped.digest
-    assert shipped.with_values({"gemm.kappa": 1.01 * shipped["gemm.kappa"]}).digest != shipped.digest
+    assert constants.load(tmp_path / "b.toml").digest == own.digest
+    assert own.with_values({"gemm.kappa": 1.01 * own["gemm.kappa"]}).digest != own.digest
 
 
 def test_a_stack_without_measured_rows_is_an_extrapolation() -> None:
-    shipped = constants.default()
+    own = constants.default()
     def on(stack: str, what: str = "inference", modelled: bool = True) -> tuple[str, constants.Spread]:
-        return shipped.spread_of("gpu", what, Platform(architecture="maxwell", device="gtx_980", stack=stack), modelled)
+        return own.spread_of("gpu", what, Platform(architecture="maxwell", device="gtx_980", stack=stack), modelled)
 
     name, known = on("caffe-cudnn4")
     assert name == "gpu inference"
@@ -122,6 +122,7 @@ def test_a_family_without_a_loss_needs_no_constant() -> None:
     assert constants.default().gather(("conv.cudnn4", constants.FULL)).tolist()[1] == 1.0
 
 
+@pytest.mark.shipped_fit
 def test_what_rows_do_not_tell_is_not_fitted() -> None:
     """A fitted constant has lost at least half of its prior's variance to the rows; none stands where it would change nothing."""
     fitted = {name: c for name, c in constants.default().constants.items() if c.fitted}
@@ -134,6 +135,6 @@ def test_how_well_a_constant_is_told_survives_the_file(tmp_path: Path) -> None:
     path = tmp_path / "again.toml"
     path.write_text(constants.dump(constants.default()))
     again = constants.load(path).constants
-    shipped = constants.default().constants
-    assert {name: c.identified for name, c in again.items()} == {name: c.identified for name, c in shipped.items()}
+    own = constants.default().constants
+    assert {name: c.identified for name, c in again.items()} == {name: c.identified for name, c in own.items()}
     assert all(c.identified is None for c in constants.default().before_fit().before_energy_fit().constants.values())

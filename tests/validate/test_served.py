@@ -105,6 +105,7 @@ def test_a_broken_summary_beside_it_is_named(run: Run, tmp_path: Path, monkeypat
 # --------------------------------------------------------------------------------------------------- the shipped files
 
 
+@pytest.mark.shipped_fit
 @pytest.mark.slow
 def test_the_shipped_file_is_of_what_is_shipped(every: list[Case]) -> None:
     made_from = served.provenance(default())

@@ -20,6 +20,7 @@ FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "surrogate.json"
 DERIVED = tuple(name for name, constant in default().constants.items() if constant.derived is not None)
 
 
+@pytest.mark.shipped_fit
 def test_every_gpu_has_its_constants() -> None:
     assert {family: set(row.devices) for family, row in derived().items()} == {
         family: set(members) for family, members in derivation.families().items()
@@ -75,11 +76,13 @@ def test_a_written_calibration_has_the_table_again(tmp_path: Path) -> None:
     assert load(place).digest == default().digest
 
 
+@pytest.mark.shipped_fit
 def test_the_table_is_written_as_it_is_shipped() -> None:
     shipped = (Path(__file__).parents[2] / "reports" / "calibration" / "derived.toml").read_text("utf-8")
     assert shipped.endswith(dump_derived(derived()))
 
 
+@pytest.mark.shipped_fit
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None or find_spec("scipy") is None, reason="numba or scipy is not installed")
 @pytest.mark.parametrize("family", ["fermi-48", "maxwell-64", "hopper-64"])
@@ -109,6 +112,7 @@ def test_the_same_seed_gives_the_same_ops() -> None:
     assert one == other
 
 
+@pytest.mark.shipped_fit
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_the_frozen_distance_is_that_of_a_sample_now() -> None:
