@@ -2,7 +2,7 @@
 
 Where no calibration is named, tests and doctests take `tests/constants.toml` and `tests/derived.toml`. A test that is about the
 shipped fit says so, `@pytest.mark.shipped_fit`, and takes that. A process that a test starts takes the shipped fit too: no test
-asserts digits of what it predicts.
+asserts digits of what it predicts, and one that compares it with what is predicted here is marked as well.
 """
 
 from __future__ import annotations

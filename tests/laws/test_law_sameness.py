@@ -23,6 +23,7 @@ print(json_text(archsim.estimate(net="alexnet", hw="i7_6700k", batch=2)))
 """
 
 
+@pytest.mark.shipped_fit  # which the other process takes
 @pytest.mark.slow
 def test_neither_another_hash_seed_nor_what_ran_before_changes_a_byte(capsys: pytest.CaptureFixture[str]) -> None:
     exec(SCRIPT, {})  # with the seed of this process, after the tests before

@@ -72,6 +72,7 @@ def wait_for(place: Path, workers: int) -> str:
     raise AssertionError("no scheduler")
 
 
+@pytest.mark.shipped_fit  # which the workers take
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_whose_worker_is_killed_gives_the_same_bytes(
     scheduler: tuple[str, list[subprocess.Popen[bytes]]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -213,6 +213,7 @@ def test_twenty_kills_leave_the_bytes_of_an_undisturbed_sweep(tmp_path: Path) ->
     assert digest(whole) == digest(killed)
 
 
+@pytest.mark.shipped_fit  # which the processes take
 @pytest.mark.slow
 def test_processes_give_the_same_bytes_even_if_one_is_killed(tmp_path: Path) -> None:
     space = space_of("sm.count=1:120:1", "memory.bandwidth=100GB/s:1TB/s:100log", nets=("lstm_32",))
