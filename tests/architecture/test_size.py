@@ -1,4 +1,4 @@
-"""Caps on the size of each room: every room has them, and the check can fail."""
+"""Caps on what the code and the changelog hold: each is kept, and each check can fail."""
 
 from __future__ import annotations
 
@@ -162,3 +162,27 @@ def test_a_small_module_of_one_importer_is_listed(how: str) -> None:
 
 def test_a_module_that_another_room_imports_stays() -> None:
     assert SIZE.to_merge({"archsim/cost/bounds.py": MODULE, "archsim/cli/main.py": b"import archsim.cost.bounds"}) == []
+
+
+# ---------------------------------------------------------------------------------------------------------- the changelog
+
+LONGEST_CHANGELOG = 200  # lines, of at most as many columns as code
+
+
+def too_long(changelog: str) -> list[str]:
+    """What a changelog has too much of: lines, or columns of a line."""
+    lines = changelog.splitlines()
+    wide = [f"line {number}: {len(line)} columns" for number, line in enumerate(lines, 1) if len(line) > 130]
+    return wide if len(lines) < LONGEST_CHANGELOG else [*wide, f"{len(lines)} lines"]
+
+
+def test_the_changelog_says_what_a_user_must_know() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert too_long(changelog) == []
+    assert "\n### Numbers changed\n" in changelog
+
+
+def test_a_long_changelog_is_noticed() -> None:
+    assert too_long("- new\n" * 199) == []
+    assert too_long("- new\n" * 200) == ["200 lines"]
+    assert too_long("x" * 131) == ["line 1: 131 columns"]
