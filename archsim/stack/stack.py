@@ -179,8 +179,9 @@ class Conv:
 class Stack(Identified):
     """A framework on its libraries. Words called constants are keys of the calibration file.
 
-    `waits` and `operand_sets` belong to a measurement: whether the host waited for each op, as tools do that time layer by layer; and through how many sets of operands
-    the loop of a kernel that is timed alone goes before the first comes again, 0 for ops that follow each other.
+    `waits` and `operand_sets` belong to a measurement: whether the host waited for each op, as tools do that time layer by
+    layer; and through how many sets of operands the loop of a kernel that is timed alone goes before the first comes
+    again, 0 for ops that follow each other.
     """
 
     id: str
