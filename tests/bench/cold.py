@@ -1,32 +1,28 @@
-"""CPU time of a cold `archsim estimate` beside that of importing numpy, in one run: `python tests/bench/cold.py [ROUNDS]`."""
+"""Start-up: CPU time of a command in a process of its own, over that of importing numpy."""
 
 from __future__ import annotations
 
-import resource
-import statistics
-import subprocess
-import sys
+from collections.abc import Callable, Sequence
 
-ESTIMATE = ("-m", "archsim", "estimate", "--net", "alexnet", "--hw", "tegra_x1")
-NUMPY = ("-c", "import numpy")
+from .figure import Figure, child, report
+
+COMMANDS = ("estimate --net alexnet --hw tegra_x1", "list hw", "--version")
 
 
-def seconds(words: tuple[str, ...]) -> float:
-    """CPU seconds, user and system, of one process of Python."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *words], stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+def over_numpy(command: str) -> Callable[[bool], Callable[[], float]]:
+    """Each sample starts both, so that a busy machine slows both."""
+
+    def prepare(_: bool) -> Callable[[], float]:
+        words = ("-m", "archsim", *command.split())
+        child(*words)  # writes the byte code
+        return lambda: child(*words)[0] / child("-c", "import numpy")[0]
+
+    return prepare
 
 
-def main() -> None:
-    """Interleave the two, so that a busy machine slows both."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    pairs = [(seconds(ESTIMATE), seconds(NUMPY)) for _ in range(rounds)]
-    estimates, numpys = zip(*pairs, strict=True)
-    ratio = statistics.median(a / b for a, b in pairs)
-    print(f"cold estimate {statistics.median(estimates):.3f} s, numpy {statistics.median(numpys):.3f} s, ratio {ratio:.2f}")
+FIGURES = tuple([Figure(name=f"archsim {command}", unit="x numpy", prepare=over_numpy(command)) for command in COMMANDS])
 
 
-if __name__ == "__main__":
-    main()
+def main(words: Sequence[str] | None = None) -> None:
+    """One line for each command."""
+    report(__doc__, FIGURES, words)

@@ -1,25 +1,21 @@
-"""Warp instructions per second of the SM simulator, compiled and plain, on one core: `python tests/bench/cycle.py [ROUNDS]`.
-
-Each rate is that of the best round, in CPU time, with the machine code loaded before. The plain loop runs fewer CTAs and trips,
-on which its rate hardly depends.
-"""
+"""Cycle model: warp instructions per CPU second of the SM simulator, compiled and plain, beside Accel-Sim's rate."""
 
 from __future__ import annotations
 
 import functools
-import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from archsim.device.catalog import find
-from archsim.simulate.sm import SimulatedSm, simulate_sm
+from .figure import Figure, cpu_seconds, report
 
-ACCEL_SIM = 12.5e3  # warp instructions per second (Khairy et al., ISCA 2020, table I)
+ACCEL_SIM = {"Accel-Sim": 12.5e3}  # warp instructions per second (Khairy et al., ISCA 2020, table I)
 
 
 class Kernel(NamedTuple):
-    """A kernel, where it runs, and how many waves and trips of loops the compiled and the plain loop simulate."""
+    """A kernel, where it runs, and how many waves and trips of loops the compiled and the plain loop simulate.
+
+    The rate of the plain loop hardly depends on how many CTAs and trips it runs.
+    """
 
     hardware: str
     words: str
@@ -38,32 +34,30 @@ KERNELS = (
 )
 
 
-def work(kernel: Kernel, plain: bool) -> Callable[[], SimulatedSm]:
-    """A run of a kernel."""
-    spec = find(kernel.hardware)
-    return functools.partial(simulate_sm, spec, kernel.words, clock=float(spec.device.usual_clock), depth=kernel.depth[plain],
-                             waves=kernel.waves[plain], precision=kernel.precision, fast=not plain)  # fmt: skip
+def issued(kernel: Kernel, plain: bool) -> Callable[[bool], Callable[[], float]]:
+    """Instructions that are issued per CPU second, with the machine code loaded before."""
+
+    def prepare(small: bool) -> Callable[[], float]:
+        from archsim.device.catalog import find
+        from archsim.simulate.sm import simulate_sm
+
+        spec = find(kernel.hardware)
+        waves, depth = (1, 16) if small else (kernel.waves[plain], kernel.depth[plain])
+        work = functools.partial(simulate_sm, spec, kernel.words, clock=float(spec.device.usual_clock), depth=depth, waves=waves,
+                                 precision=kernel.precision, fast=not plain)  # fmt: skip
+        count = work().result.issued  # compiled, or read from disk, before it is timed
+        return lambda: count / cpu_seconds(work)
+
+    return prepare
 
 
-def rate(run: Callable[[], SimulatedSm]) -> float:
-    """Warp instructions per second of CPU time."""
-    begin = time.process_time()
-    issued = run().result.issued
-    return issued / (time.process_time() - begin)
+FIGURES = tuple([
+    Figure(name=f"{kernel.hardware}: {kernel.words}{', plain' * plain}", unit="1/s", rate=True, prepare=issued(kernel, plain),
+           peers=ACCEL_SIM)
+    for plain, kernels in ((False, KERNELS), (True, KERNELS[:2])) for kernel in kernels
+])  # fmt: skip
 
 
-def main() -> None:
-    """One line a kernel."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    print(f"{'kernel':<62} {'compiled':>11} {'plain':>11} {'ratio':>6}  over Accel-Sim's {ACCEL_SIM / 1e3:g} k/s")
-    for kernel in KERNELS:
-        fast, plain = (work(kernel, plain) for plain in (False, True))
-        fast()  # compiled, or read from disk, before it is timed
-        compiled, interpreted = (max(rate(run) for _ in range(rounds)) for run in (fast, plain))
-        rates = f"{compiled / 1e6:7.1f} M/s {interpreted / 1e6:7.3f} M/s {compiled / interpreted:6.0f}"
-        print(f"{kernel.hardware + ': ' + kernel.words:<62} {rates}  {compiled / ACCEL_SIM:,.0f}, {interpreted / ACCEL_SIM:.0f}",
-              flush=True)  # fmt: skip
-
-
-if __name__ == "__main__":
-    main()
+def main(words: Sequence[str] | None = None) -> None:
+    """One line for each kernel."""
+    report(__doc__, FIGURES, words)

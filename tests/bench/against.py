@@ -1,0 +1,154 @@
+"""Two versions of archsim beside each other: each figure of one over that of the other, of samples that take turns.
+
+The figures are those of this version's benches. The other version gets a git worktree in a temporary folder, in which this
+version's benches replace its own, so that both do the same work; a figure whose work the other version cannot do is left out.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from .corpus import OTHER
+from .figure import Figure, shown
+
+ROOT = Path(__file__).parents[2]
+BENCHES = Path("tests", "bench")
+MARGIN = 0.03  # by which a version may differ from itself
+
+
+class Failed(Exception):
+    """A figure cannot be sampled; `absent` where something else than archsim is missing."""
+
+    def __init__(self, problem: str, absent: bool = False) -> None:
+        super().__init__(problem)
+        self.absent = absent
+
+
+class Ratio(NamedTuple):
+    """The samples of a figure, in turns: those of the other version and those of this one."""
+
+    old: tuple[float, ...]
+    new: tuple[float, ...]
+
+    def quartiles(self) -> tuple[float, float, float]:
+        """Of new over old, of the samples that were taken one after the other.
+
+        >>> Ratio((1.0, 1.0, 2.0), (2.0, 1.9, 4.2)).quartiles()
+        (1.95, 2.0, 2.05)
+        """
+        found = [new / old for old, new in zip(self.old, self.new, strict=True)]
+        low, middle, high = statistics.quantiles(found * (2 if len(found) < 2 else 1), method="inclusive")
+        return low, middle, high
+
+    def verdict(self, rate: bool) -> str:
+        """Whether the median is off by more than `MARGIN`, and all quartiles on that side; `rate` where more is better.
+
+        >>> Ratio((1.0, 1.0, 1.0), (1.9, 2.0, 2.1)).verdict(rate=False), Ratio((1.0, 1.0), (0.9, 1.3)).verdict(rate=False)
+        ('slower', '')
+        """
+        low, middle, high = self.quartiles()
+        if len(self.old) < 2 or low <= 1.0 <= high or abs(middle - 1.0) < MARGIN:
+            return ""
+        return "faster" if (low > 1.0) == rate else "slower"
+
+
+class Worker:
+    """A process that samples figures of the version in a folder."""
+
+    def __init__(self, tree: Path, other: Path) -> None:
+        # Nothing that one version keeps on disk is read by the other, or by either in a later run.
+        env = {**os.environ, "PYTHONPATH": str(tree), OTHER: str(other), "ARCHSIM_MEMO": "off"}
+        self._process = subprocess.Popen([sys.executable, "-m", "tests.bench.worker"], cwd=tree, env=env, text=True,
+                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)  # fmt: skip
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.killpg(self._process.pid, signal.SIGKILL)  # with the commands that it may have started
+        self._process.communicate()
+
+    def sample(self, bench: str, figure: Figure, small: bool) -> float:
+        """One sample. Raises Failed."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        print(json.dumps([bench, figure.name, small]), file=self._process.stdin, flush=True)
+        line = self._process.stdout.readline()
+        if not line:
+            raise Failed("its process has ended")
+        answer = json.loads(line)
+        if "value" not in answer:
+            raise Failed(answer["problem"], answer["absent"])
+        return float(answer["value"])
+
+
+@contextmanager
+def worktree(rev: str, root: Path = ROOT) -> Iterator[Path]:
+    """A folder with the files of a commit, removed at the end, however that comes."""
+    with tempfile.TemporaryDirectory(prefix="archsim-bench-") as folder:
+        tree = Path(folder) / "tree"
+        made = subprocess.run(["git", "-C", str(root), "worktree", "add", "--quiet", "--detach", str(tree), rev],
+                              stderr=subprocess.PIPE, text=True)  # fmt: skip
+        if made.returncode:
+            sys.exit(made.stderr.strip())
+        try:
+            yield tree
+        finally:
+            subprocess.run(["git", "-C", str(root), "worktree", "remove", "--force", str(tree)], check=True)
+
+
+def ratio(old: Worker, new: Worker, bench: str, figure: Figure, rounds: int, small: bool) -> Ratio:
+    """Samples of both versions in turns, of which each begins every other round. Raises Failed, of which the note says whose."""
+    found: dict[Worker, list[float]] = {old: [], new: []}
+    for i in range(rounds):
+        for worker in (new, old) if i % 2 else (old, new):
+            try:
+                found[worker].append(worker.sample(bench, figure, small))
+            except Failed as failed:
+                failed.add_note("old" if worker is old else "new")
+                raise
+    return Ratio(tuple(found[old]), tuple(found[new]))
+
+
+def line(rev: str, old: Worker, new: Worker, bench: str, figure: Figure, rounds: int, small: bool) -> str:
+    """What is printed of a figure. Raises Failed where this version cannot be sampled."""
+    try:
+        found = ratio(old, new, bench, figure, 1 if small else min(rounds, figure.most or rounds), small)
+    except Failed as failed:
+        if failed.absent:
+            return f"not here: {failed}"
+        if failed.__notes__ == ["old"]:
+            return f"not there in {rev} ({failed})"
+        raise
+    low, middle, high = found.quartiles()
+    was, now = (shown(statistics.median(values), figure.unit) for values in found)
+    return f"{was:>14} {now:>14} {middle:7.2f}  ({low:.2f} to {high:.2f}) {found.verdict(figure.rate)}".rstrip()
+
+
+def compare(rev: str, benches: Sequence[str], rounds: int, small: bool) -> None:
+    """One line for each figure of some benches."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the folder is removed then, too
+    figures = {bench: getattr(importlib.import_module(f"tests.bench.{bench}"), "FIGURES", ()) for bench in benches}
+    with worktree(rev) as tree:
+        shutil.rmtree(tree / BENCHES, ignore_errors=True)
+        shutil.copytree(ROOT / BENCHES, tree / BENCHES, ignore=shutil.ignore_patterns("__pycache__"))
+        with Worker(tree, ROOT) as old, Worker(ROOT, tree) as new:
+            print(f"{'figure':<70} {rev[:14]:>14} {'here':>14}   ratio  (quartiles)")
+            for bench, all_of_it in figures.items():
+                for figure in all_of_it:
+                    try:
+                        print(f"{bench + ': ' + figure.name:<70} {line(rev, old, new, bench, figure, rounds, small)}", flush=True)
+                    except Failed as failed:
+                        sys.exit(f"{bench}: {figure.name}: {failed}")
