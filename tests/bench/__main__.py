@@ -8,7 +8,6 @@ python -m tests.bench --against REV [NAME...]   each figure over that of a commi
 
 from __future__ import annotations
 
-import argparse
 import ast
 import importlib
 import os
@@ -18,8 +17,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from .against import compare
+from .figure import arguments, report
+
 FOLDER = Path(__file__).parent
-HELPERS = ("__main__", "against", "figure", "worker")  # every other module here is a bench
+HELPERS = ("__main__", "against", "figure")  # every other module here is a bench
 LONGEST_S = 120  # a safety net, so that what hangs is named, too
 
 
@@ -50,17 +52,23 @@ def failing(names: Sequence[str]) -> list[str]:
     return failed
 
 
+def run(name: str, words: Sequence[str]) -> None:
+    """Runs a bench with words of its own: its `main`, or its figures."""
+    bench = importlib.import_module(f"tests.bench.{name}")
+    if hasattr(bench, "main"):
+        bench.main(words)
+    else:
+        report(bench.__doc__, bench.FIGURES, words)
+
+
 def main(words: Sequence[str]) -> None:
     """Run one bench, or what the options say."""
     known = benches()
     if words and words[0] in known:
-        importlib.import_module(f"tests.bench.{words[0]}").main(words[1:])
+        run(words[0], words[1:])
         return
-    parser = argparse.ArgumentParser(prog="python -m tests.bench", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("names", nargs="*", metavar="NAME", help="of benches; all if none is given")
+    parser = arguments(__doc__, names={"nargs": "*", "metavar": "NAME", "help": "of benches; all if none is given"})
     parser.add_argument("--list", action="store_true", help="names, with a line each")
-    parser.add_argument("--smoke", action="store_true", help="tiny sizes")
     parser.add_argument("--against", metavar="REV", help="a commit, branch or tag to compare with")
     parser.add_argument("--rounds", type=int, default=7, help="samples of each figure of each version (%(default)s)")
     asked = parser.parse_args(words)
@@ -70,8 +78,6 @@ def main(words: Sequence[str]) -> None:
     if asked.list:
         print("\n".join(f"{name:<12} {known[name]}" for name in names))
     elif asked.against:
-        from .against import compare
-
         compare(asked.against, names, asked.rounds, asked.smoke)
     elif asked.smoke:
         if failed := failing(names):

@@ -1,7 +1,8 @@
 """Two versions of archsim beside each other: each figure of one over that of the other, of samples that take turns.
 
 The figures are those of this version's benches. The other version gets a git worktree in a temporary folder, in which this
-version's benches replace its own, so that both do the same work; a figure whose work the other version cannot do is left out.
+version's benches replace its own, so that both do the same work. In each folder a process imports archsim from there and takes a
+sample when it is asked for one; what the other version cannot do is said, and left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from .corpus import OTHER
-from .figure import Figure, shown
+from .figure import Figure, Sample, absent, shown
 
 ROOT = Path(__file__).parents[2]
 BENCHES = Path("tests", "bench")
@@ -65,12 +66,12 @@ class Ratio(NamedTuple):
 
 
 class Worker:
-    """A process that samples figures of the version in a folder."""
+    """A process that samples figures of the version in a folder; it runs `answer_samples`."""
 
     def __init__(self, tree: Path, other: Path) -> None:
         # Nothing that one version keeps on disk is read by the other, or by either in a later run.
         env = {**os.environ, "PYTHONPATH": str(tree), OTHER: str(other), "ARCHSIM_MEMO": "off"}
-        self._process = subprocess.Popen([sys.executable, "-m", "tests.bench.worker"], cwd=tree, env=env, text=True,
+        self._process = subprocess.Popen([sys.executable, "-m", "tests.bench.against"], cwd=tree, env=env, text=True,
                                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)  # fmt: skip
 
     def __enter__(self) -> Worker:
@@ -92,6 +93,29 @@ class Worker:
         if "value" not in answer:
             raise Failed(answer["problem"], answer["absent"])
         return float(answer["value"])
+
+
+def answer_samples() -> None:
+    """Answers each line of the input (a bench, a figure, whether sizes are tiny) with a sample or what is wrong."""
+    import archsim
+
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)  # whatever a figure prints is no answer
+    if not Path(archsim.__file__).is_relative_to(Path.cwd()):
+        sys.exit(f"archsim is imported from {archsim.__file__}, not from {Path.cwd()}")
+    sample: Sample | None = None
+    held, answer = None, dict[str, object]()
+    for line in sys.stdin:
+        bench, name, small = asked = json.loads(line)
+        try:
+            if asked != held or sample is None:
+                sample = None  # what the last figure holds is freed first
+                figures = {figure.name: figure for figure in importlib.import_module(f"tests.bench.{bench}").FIGURES}
+                sample, held = figures[name].prepare(small), asked
+            answer = {"value": sample()}
+        except (Exception, SystemExit) as error:
+            answer = {"problem": f"{type(error).__name__}: {error}".splitlines()[0], "absent": absent(error)}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 @contextmanager
@@ -152,3 +176,7 @@ def compare(rev: str, benches: Sequence[str], rounds: int, small: bool) -> None:
                         print(f"{bench + ': ' + figure.name:<70} {line(rev, old, new, bench, figure, rounds, small)}", flush=True)
                     except Failed as failed:
                         sys.exit(f"{bench}: {figure.name}: {failed}")
+
+
+if __name__ == "__main__":
+    answer_samples()

@@ -5,14 +5,12 @@ pycachesim 0.3.1 is no dependency: `pip install pycachesim==0.3.1`.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .figure import Absent, Figure, report, warm_rate
+from .figure import Absent, Sample, rate, warm_rate
 
 LEVELS = (("L1", 64, 8), ("L2", 1024, 4), ("L3", 8192, 16))  # name, sets, ways; lines of 64 B, as in the reference counts
 LINE = 64
@@ -21,7 +19,7 @@ RANDOM = tuple([f"random in {size} KiB" for size in (16, 128, 1024, 32768)])
 STREAMS = ("sequential, 4 MiB x 4", *RANDOM, "blocked product")
 
 
-def addresses(name: str, most: int | None) -> NDArray[np.int64]:
+def addresses(name: str, most: int | None) -> Any:
     """Addresses of loads: sequential, random, or a blocked product of matrices of 128 x 128 doubles."""
     if name in RANDOM:
         size = int(name.split()[2]) << 10
@@ -34,58 +32,39 @@ def addresses(name: str, most: int | None) -> NDArray[np.int64]:
     return 8 * np.stack([i * n + k, n * n + k * n + j, 2 * n * n + i * n + j], axis=1).ravel()[:most]
 
 
-def ours(stream: str, levels: int, fast: bool) -> Callable[[bool], Callable[[], float]]:
+def ours(stream: str, levels: int, fast: bool, small: bool) -> Sample:
     """Accesses per CPU second through the first so many levels."""
+    from archsim.cache.access import Accesses
+    from archsim.cache.hierarchy import Hierarchy, Level
+    from archsim.cache.simulate import simulate
 
-    def prepare(small: bool) -> Callable[[], float]:
-        from archsim.cache.access import Accesses
-        from archsim.cache.hierarchy import Hierarchy, Level
-        from archsim.cache.simulate import simulate
-
-        loads = addresses(stream, 1000 if small else None if fast else PLAIN)
-        made = [Level(name=name, size=sets * ways * LINE, ways=ways) for name, sets, ways in LEVELS[:levels]]
-        work = functools.partial(simulate, Hierarchy(levels=tuple(made)), [Accesses(address=loads)], fast=fast)
-        return warm_rate(len(loads), work)
-
-    return prepare
+    loads = addresses(stream, 1000 if small else None if fast else PLAIN)
+    made = [Level(name=name, size=sets * ways * LINE, ways=ways) for name, sets, ways in LEVELS[:levels]]
+    return warm_rate(len(loads), partial(simulate, Hierarchy(levels=tuple(made)), [Accesses(address=loads)], fast=fast))
 
 
-def theirs(stream: str) -> Callable[[bool], Callable[[], float]]:
+def theirs(stream: str, small: bool) -> Sample:
     """Accesses per CPU second of pycachesim through three levels."""
+    try:
+        from cachesim import Cache, CacheSimulator, MainMemory
+    except ImportError:
+        raise Absent("pycachesim") from None
+    loads = addresses(stream, 1000 if small else None).tolist()
 
-    def prepare(small: bool) -> Callable[[], float]:
-        try:
-            from cachesim import Cache, CacheSimulator, MainMemory
-        except ImportError:
-            raise Absent("pycachesim") from None
-        loads = addresses(stream, 1000 if small else None).tolist()
+    def work() -> None:
+        memory, below = MainMemory(), None
+        for name, sets, ways in reversed(LEVELS):
+            below = Cache(name, sets, ways, LINE, "LRU", store_to=below, load_from=below)
+            if name == LEVELS[-1][0]:
+                memory.load_to(below)
+                memory.store_from(below)
+        CacheSimulator(below, memory).load(loads)
 
-        def work() -> None:
-            memory, below = MainMemory(), None
-            for name, sets, ways in reversed(LEVELS):
-                below = Cache(name, sets, ways, LINE, "LRU", store_to=below, load_from=below)
-                if name == LEVELS[-1][0]:
-                    memory.load_to(below)
-                    memory.store_from(below)
-            CacheSimulator(below, memory).load(loads)
-
-        return warm_rate(len(loads), work)
-
-    return prepare
-
-
-def figure(name: str, prepare: Any) -> Figure:
-    """Accesses per CPU second."""
-    return Figure(name=name, unit="1/s", rate=True, prepare=prepare)
+    return warm_rate(len(loads), work)
 
 
 FIGURES = (
-    *(figure(f"{stream}, three levels", ours(stream, 3, True)) for stream in STREAMS),
-    *(figure(f"{stream}, one level, plain", ours(stream, 1, False)) for stream in (STREAMS[0], STREAMS[3])),
+    *(rate(f"{stream}, three levels", partial(ours, stream, 3, True)) for stream in STREAMS),
+    *(rate(f"{stream}, three levels, pycachesim", partial(theirs, stream)) for stream in STREAMS),
+    *(rate(f"{stream}, one level, plain", partial(ours, stream, 1, False)) for stream in (STREAMS[0], STREAMS[3])),
 )
-OTHERS = tuple([figure(f"{stream}, three levels, pycachesim", theirs(stream)) for stream in STREAMS])
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    """One line for each stream."""
-    report(__doc__, FIGURES + OTHERS, words)

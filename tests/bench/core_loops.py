@@ -91,9 +91,9 @@ def outside(row: Row) -> bool:
     return not low - room <= row.ours <= high + room
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str]) -> None:
     """A line for each core, and the loops outside."""
-    parser = arguments(__doc__, ("loops", {"nargs": "?"}), ("cores", {"nargs": "*"}))
+    parser = arguments(__doc__, loops={"nargs": "?"}, cores={"nargs": "*"})
     asked = parser.parse_args(words)
     if asked.smoke:
         with tempfile.TemporaryDirectory() as folder:

@@ -110,7 +110,7 @@ def _correlation(both: np.ndarray) -> float:
     return float(np.corrcoef(both.T)[0, 1]) if len(both) > 2 else math.nan
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str]) -> None:
     """Print all correlations."""
     if arguments(__doc__).parse_args(words).smoke:
         with tempfile.TemporaryDirectory() as some:

@@ -1,75 +1,74 @@
-"""Warm estimates: CPU time of each of many in one process, of devices that were not asked for before."""
+"""Estimates: start-up of commands over that of numpy, and warm ones, of devices that were not asked for before, in CPU time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
 
-from .figure import Figure, cpu_seconds, report
+from .figure import Figure, Sample, child, cpu_seconds
 
+COMMANDS = ("estimate --net alexnet --hw tegra_x1", "list hw", "--version")
 GPUS = ("gtx_1080", "titan_x_maxwell", "tesla_k40")
 NETS = {"alexnet": 150, "resnet_50": 40}  # estimates in a sample
 
 
-def changed(net: str, **choices: Any) -> Callable[[bool], Callable[[], float]]:
-    """Estimates of a GTX 1080 with another bandwidth each time [s]."""
+def start(command: str, small: bool) -> Sample:
+    """A command over the import of numpy; each sample starts both, so that a busy machine slows both."""
+    words = ("-m", "archsim", *command.split())
+    child(*words)
+    return lambda: child(*words)[0] / child("-c", "import numpy")[0]
 
-    def prepare(small: bool) -> Callable[[], float]:
-        import archsim
-        from archsim.base.errors import ArgumentError
 
-        number = count()
+def changed(net: str, choices: dict[str, Any], small: bool) -> Sample:
+    """An estimate of a GTX 1080 with another bandwidth each time [s]."""
+    import archsim
+    from archsim.base.errors import ArgumentError
 
-        def ask(word: str) -> None:
-            setting: dict[str, Any] = {word: {"memory.bandwidth": f"{200 + 0.01 * next(number):.2f} GB/s"}}
-            answer = archsim.estimate(net, "gtx_1080", **setting, **choices)
-            _ = answer.latency_s, answer.energy_j, answer.memory_bytes
+    number, turns = count(), 2 if small else NETS[net]
 
-        word = "set"
-        try:
+    def ask(word: str) -> None:
+        setting: dict[str, Any] = {word: {"memory.bandwidth": f"{200 + 0.01 * next(number):.2f} GB/s"}}
+        answer = archsim.estimate(net, "gtx_1080", **setting, **choices)
+        _ = answer.latency_s, answer.energy_j, answer.memory_bytes
+
+    word = "set"
+    try:
+        ask(word)
+    except ArgumentError:  # its name until the functions took the words of the commands
+        word = "settings"
+        ask(word)
+
+    def work() -> None:
+        for _ in range(turns):
             ask(word)
-        except ArgumentError:  # its name until the functions took the words of the commands
-            word = "settings"
-            ask(word)
-        turns = 2 if small else NETS[net]
 
-        def work() -> None:
-            for _ in range(turns):
-                ask(word)
-
-        return lambda: cpu_seconds(work) / turns
-
-    return prepare
+    return lambda: cpu_seconds(work) / turns
 
 
-def other_batches(net: str) -> Callable[[bool], Callable[[], float]]:
-    """Estimates of three GPUs in turn with eight batches [s]."""
+def other_batches(net: str, small: bool) -> Sample:
+    """An estimate of three GPUs in turn with eight batches [s]."""
+    import archsim
 
-    def prepare(small: bool) -> Callable[[], float]:
-        import archsim
+    cells = [(hw, batch) for batch in range(1, 9) for hw in GPUS][: 2 if small else None]
 
-        cells = [(hw, batch) for batch in range(1, 9) for hw in GPUS][: 2 if small else None]
+    def work() -> None:
+        for hw, batch in cells:
+            _ = archsim.estimate(net, hw, batch=batch).latency_s
 
-        def ask() -> None:
-            for hw, batch in cells:
-                _ = archsim.estimate(net, hw, batch=batch).latency_s
-
-        ask()
-        return lambda: cpu_seconds(ask) / len(cells)
-
-    return prepare
+    work()
+    return lambda: cpu_seconds(work) / len(cells)
 
 
+CHANGED: dict[str, tuple[str, dict[str, Any]]] = {
+    "alexnet": ("alexnet", {}), "resnet_50": ("resnet_50", {}), "resnet_50, training": ("resnet_50", {"task": "training_step"}),
+    "alexnet, fidelity event": ("alexnet", {"fidelity": "event"}),
+}  # fmt: skip
 FIGURES = (
-    *(Figure(name=f"{net}, another bandwidth each time", unit="s", prepare=changed(net)) for net in NETS),
-    *(Figure(name=f"{net}, three GPUs, eight batches", unit="s", prepare=other_batches(net)) for net in NETS),
-    Figure(name="resnet_50, training step, another bandwidth each time", unit="s",
-           prepare=changed("resnet_50", task="training_step")),
-    Figure(name="alexnet, fidelity event, another bandwidth each time", unit="s", prepare=changed("alexnet", fidelity="event")),
-)  # fmt: skip
-
-
-def main(words: Sequence[str] | None = None) -> None:
-    """One line for each kind of estimate."""
-    report(__doc__, FIGURES, words)
+    *(Figure(name=f"archsim {command}", unit="x numpy", prepare=partial(start, command)) for command in COMMANDS),
+    *(
+        Figure(name=f"{name}, another bandwidth each time", unit="s", prepare=partial(changed, *of))
+        for name, of in CHANGED.items()
+    ),
+    *(Figure(name=f"{net}, three GPUs, eight batches", unit="s", prepare=partial(other_batches, net)) for net in NETS),
+)

@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-ROUNDS = 5
+Sample = Callable[[], float]
 
 
 class Absent(Exception):
@@ -28,8 +29,8 @@ def absent(error: BaseException) -> bool:
 class Figure:
     """A speed, a time or a size.
 
-    prepare: imports what it measures, which an older version may lack, runs it once, and returns what takes a sample in `unit`;
-        True asks for the least work that still runs
+    prepare: imports what it measures, which an older version may lack, and runs it once, so that byte code and machine code are
+        there; returns what takes a sample in `unit`. True asks for the least work that still runs
     rate: whether more is better
     most: samples that are taken at most, where one takes seconds
     peers: the figure of other tools in the same unit, by their names
@@ -37,10 +38,15 @@ class Figure:
 
     name: str
     unit: str
-    prepare: Callable[[bool], Callable[[], float]]
+    prepare: Callable[[bool], Sample]
     rate: bool = False
     most: int | None = None
     peers: Mapping[str, float] = field(default_factory=dict)
+
+
+def rate(name: str, prepare: Callable[[bool], Sample], **options: Any) -> Figure:
+    """A figure of things done in a CPU second."""
+    return Figure(name=name, unit="1/s", prepare=prepare, rate=True, **options)
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -50,8 +56,8 @@ def cpu_seconds(work: Callable[[], object]) -> float:
     return time.process_time() - begin
 
 
-def warm_rate(count: float, work: Callable[[], object]) -> Callable[[], float]:
-    """Samples of how many of `count` things a call does in a CPU second; the first call, which compiles, is not timed."""
+def warm_rate(count: float, work: Callable[[], object]) -> Sample:
+    """How many of the `count` things that a call does it does in a CPU second; the first call is not timed."""
     work()
     return lambda: count / cpu_seconds(work)
 
@@ -66,31 +72,42 @@ def child(*words: str) -> tuple[float, str]:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
-def arguments(doc: str | None, *words: tuple[str, Mapping[str, Any]]) -> argparse.ArgumentParser:
+def in_child(bench: str, call: str) -> float:
+    """The value of a call of a bench, in a process that has done nothing before."""
+    return float(child("-c", f"from tests.bench.{bench} import *; print({call})")[1])
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had [MB]."""
+    if sys.platform != "linux":
+        raise Absent("a system that says how much memory a process has had at most")
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+
+
+def arguments(doc: str | None, **positional: Mapping[str, Any]) -> argparse.ArgumentParser:
     """The arguments of a bench, of which each has `--smoke`."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, options in words:
+    for name, options in positional.items():
         parser.add_argument(name, **options)
     parser.add_argument("--smoke", action="store_true", help="the least work that shows that it runs")
     return parser
 
 
-def report(doc: str | None, figures: Sequence[Figure], words: Sequence[str] | None) -> None:
+def report(doc: str | None, figures: Sequence[Figure], words: Sequence[str]) -> None:
     """A line for each figure: median and range of its samples, and how many times those of its peers it is."""
-    asked = arguments(doc, ("rounds", {"nargs": "?", "type": int, "default": ROUNDS})).parse_args(words)
+    asked = arguments(doc, rounds={"nargs": "?", "type": int, "default": 5}).parse_args(words)
     for figure in figures:
         try:
             sample = figure.prepare(asked.smoke)
+            found = sorted(sample() for _ in range(1 if asked.smoke else min(asked.rounds, figure.most or asked.rounds)))
         except Exception as error:
             if not absent(error):
                 raise
-            print(f"{figure.name:<62} not here: {error}", flush=True)
+            print(f"{figure.name:<66} not here: {error}", flush=True)
             continue
-        rounds = 1 if asked.smoke else min(asked.rounds, figure.most or asked.rounds)
-        found = sorted(sample() for _ in range(rounds))
         low, middle, high = (shown(value, figure.unit) for value in (found[0], statistics.median(found), found[-1]))
         beside = "".join(f"; {statistics.median(found) / value:,.0f} times {name}" for name, value in figure.peers.items())
-        print(f"{figure.name:<62} {middle:>14}  ({low} to {high}){beside}", flush=True)
+        print(f"{figure.name:<66} {middle:>14}  ({low} to {high}){beside}", flush=True)
 
 
 def shown(value: float, unit: str) -> str:

@@ -36,7 +36,7 @@ MOVE = """new Promise(function (done) {
 })"""
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str]) -> None:
     """One line for each page."""
     small = arguments(__doc__).parse_args(words).smoke
     if CHROMIUM is None:

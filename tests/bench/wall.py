@@ -1,4 +1,4 @@
-"""Fit the share of fans to powers at the wall, with each system held out: `python tests/bench/wall.py MLPERF.csv`.
+"""Fit the share of fans to powers at the wall, with each system held out: `python -m tests.bench wall MLPERF.csv`.
 
 The rows are those of `system_power_w` and `system_energy_j` of split `calibrate`. The share is the one with the least mean of
 |log(predicted / measured)| over systems. The errors of a system are those with the share that all others give; as generic, its
@@ -7,7 +7,6 @@ rows are predicted as if no file described it and nobody knew its power limit. `
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +22,8 @@ from archsim.evidence.case import Case
 from archsim.evidence.readers import read
 from archsim.node.system import usual
 from archsim.validation.interval import quantile
+
+from .figure import arguments
 
 FILE = Path(__file__).parents[2] / "reports" / "calibration" / "wall" / "wall.toml"
 SHARES = np.arange(0.0, 0.2001, 0.0025)
@@ -62,11 +63,9 @@ def spread(rows: Sequence[Row], origin: str, least: float = 0.0) -> tuple[str, f
             f'p90 = {np.percentile(share, 90):.4f}\norigin = "{origin}"\n'), half  # fmt: skip
 
 
-def main(words: Sequence[str] | None = None) -> None:
+def main(words: Sequence[str]) -> None:
     """Fit, print the error of each row, write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", nargs="?")
-    parser.add_argument("--smoke", action="store_true")
+    parser = arguments(__doc__, file={"nargs": "?"})
     asked = parser.parse_args(words)
     if asked.smoke:
         with tempfile.TemporaryDirectory() as folder:
@@ -102,7 +101,3 @@ def fitted(file: str) -> str:
         f'fans = {SHARES[at]:.4f}\norigin = "{len(rows)} rows of {systems} systems of MLPerf Inference v2.1, v3.0"\n\n'
         f"[described]\n{described}\n[generic]\n{generic}"
     )
-
-
-if __name__ == "__main__":
-    main()
