@@ -168,6 +168,8 @@ def compare(rev: str, benches: Sequence[str], rounds: int, small: bool) -> None:
     with worktree(rev) as tree:
         shutil.rmtree(tree / BENCHES, ignore_errors=True)
         shutil.copytree(ROOT / BENCHES, tree / BENCHES, ignore=shutil.ignore_patterns("__pycache__"))
+        for folder in (tree, ROOT):  # a first import is no slower for writing byte code
+            subprocess.run([sys.executable, "-m", "compileall", "-q", str(folder / "archsim")], check=True)
         with Worker(tree, ROOT) as old, Worker(ROOT, tree) as new:
             print(f"{'figure':<70} {rev[:14]:>14} {'here':>14}   ratio  (quartiles)")
             for bench, all_of_it in figures.items():

@@ -68,7 +68,7 @@ def child(*words: str) -> tuple[float, str]:
     done = subprocess.run([sys.executable, *words], capture_output=True, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
-        raise RuntimeError(f"python {' '.join(words)[:60]}: {(done.stderr.strip() or 'no message').splitlines()[-1]}")
+        raise RuntimeError((done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1])
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, done.stdout
 
 
