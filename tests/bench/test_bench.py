@@ -68,7 +68,7 @@ def told(old: Fake, new: Fake) -> str:
 
 
 def test_the_ratio_is_that_of_samples_side_by_side() -> None:
-    assert " ".join(told(Fake(1.0, 2.0, 4.0), Fake(2.0, 4.0, 8.0)).split()) == "2 s 4 s 2.00 (2.00 to 2.00) slower"
+    assert " ".join(told(Fake(1.0, 2.0, 4.0), Fake(2.0, 4.0, 8.0)).split()) == "2 s 4 s 2.00 (2.00 to 2.00) worse"
     assert " ".join(told(Fake(1.0, 2.0, 4.0), Fake(0.9, 2.1, 4.0)).split()) == "2 s 2.1 s 1.00 (0.95 to 1.02)"
 
 
