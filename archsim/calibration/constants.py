@@ -83,7 +83,6 @@ class FitForm(Form):
     rows: int
     kinds: list[Word]
     rows_hash: Word
-    model_hash: Word
     median_before: float
     median_after: float
     names: list[Word]
@@ -145,7 +144,6 @@ class FitRecord:
     rows: int
     kinds: tuple[str, ...]
     rows_hash: str
-    model_hash: str
     median_before: float
     median_after: float
     names: tuple[str, ...]
@@ -330,7 +328,7 @@ def _row(one: Evidence) -> list[str | int]:
 def _record_lines(table: str, f: FitRecord) -> list[str]:
     return [
         "", f"[{table}]", f"rows = {f.rows}", f"kinds = {json.dumps(f.kinds)}", f"rows_hash = {json.dumps(f.rows_hash)}",
-        f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
+        f"median_before = {_real(f.median_before)}",
         f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}", f"at_bound = {json.dumps(f.at_bound)}",
         "covariance = [", *[f"  [{', '.join(map(_real, row))}]," for row in f.covariance], "]",
     ]  # fmt: skip
