@@ -130,7 +130,7 @@ def curve_figure(a: CacheReport) -> Any:
     figure = go.Figure(layout={
         "template": {"layout": {}}, "width": WIDTH, "height": 380, "dragmode": False, "paper_bgcolor": "#ffffff",
         "plot_bgcolor": "#ffffff", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": True,
-        "margin": {"l": 70, "r": 20, "t": 30, "b": 50},
+        "margin": {"l": 70, "r": 20, "t": 60, "b": 50}, "legend": {"orientation": "h", "x": 0, "y": 1.08, "yanchor": "bottom"},
         "xaxis": {**axis, "type": "log", "range": [math.log10(ends[0]), math.log10(1.2 * ends[1])], "tickvals": ticks,
                   "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},
         "yaxis": {**axis, "tickformat": ".0%", "rangemode": "tozero", "title": {"text": "misses"}},
