@@ -7,7 +7,7 @@
 (function () {
   "use strict";
   var SLACK = 1, LARGE = 24, LARGE_BOLD = 18.66, BOLD = 700;  // [px], of a font [px]
-  var INK = 0.3;  // share of a line's height above and below which glyphs of a text have little ink
+  var INK = 0.2;  // share of a line's height above and below which glyphs of a text have little ink
   var GREY = 30;  // difference of two colour channels up to which a mark is an axis or a grid rather than data
   var found = [], styles = new Map();
   var page = document.documentElement, wide = page.clientWidth;
@@ -86,7 +86,7 @@
       });
     }
     document.querySelectorAll(FIELDS).forEach(function (field) {
-      var text = field.localName === "select" ? (field.selectedOptions[0] || { text: "" }).text : field.value;
+      var text = field.localName === "select" ? (field.selectedOptions[0] || { text: "" }).text : field.value || field.placeholder;
       if (!text || !seen(field)) { return; }
       made.push({ node: field, element: field, text: text, quad: quadOf(field.getBoundingClientRect()), field: true });
     });
@@ -115,17 +115,14 @@
   }
 
   function checkCut(all) {
-    var spilled = new Set();
+    var spilled = new Set(), pen = document.createElement("canvas").getContext("2d");
     all.forEach(function (line) {
       var element = line.element, told = style(element), box = around(line.quad);
       if (line.field) {
-        var room = element.clientWidth, needs = element.scrollWidth;
-        if (element.localName === "select") {
-          var pen = document.createElement("canvas").getContext("2d");
-          pen.font = told.font;
-          needs = Math.ceil(pen.measureText(line.text).width) + parseFloat(told.paddingLeft) + parseFloat(told.paddingRight);
-        }
-        if (needs > room + SLACK) { tell("cut", element, line.text, "needs " + needs + " px, has " + room); }
+        pen.font = told.font;
+        var room = element.clientWidth - parseFloat(told.paddingLeft) - parseFloat(told.paddingRight);
+        var needs = pen.measureText(line.text).width;
+        if (needs > room + SLACK) { tell("cut", element, line.text, "needs " + px(needs) + " px, has " + px(room)); }
         return;
       }
       shown(element, box, function (container, axis, lost) {
@@ -240,7 +237,8 @@
       var element = line.element, own = style(element), drawn = Boolean(element.closest("svg"));
       if (told.has(line.node) || element.closest(":disabled")) { return; }
       var size = parseFloat(own.fontSize), least = size >= LARGE || (size >= LARGE_BOLD && +own.fontWeight >= BOLD) ? 3 : 4.5;
-      var ink = colour(drawn ? own.fill : own.color), share = opacityOf(element) * (drawn ? +own.fillOpacity : 1), quad = line.quad;
+      var words = line.field && !element.value ? getComputedStyle(element, "::placeholder") : own;
+      var ink = colour(drawn ? own.fill : words.color), share = opacityOf(element) * (drawn ? +own.fillOpacity : 1), quad = line.quad;
       (drawn ? [0.1, 0.5, 0.9] : [0.5]).some(function (at) {
         var point = [0, 1].map(function (i) {
           return (1 - at) * (quad[0][i] + quad[3][i]) / 2 + at * (quad[1][i] + quad[2][i]) / 2;
