@@ -6,13 +6,14 @@ ARCHSIM_EXAMPLES=2000 pytest tests/laws   draws more, and others in each run.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .chromium import Browser
 from .measurements import HEAD
 
 if TYPE_CHECKING:
@@ -38,6 +39,13 @@ def corpus() -> tuple[list[Case], list[Skip]]:
     from archsim.evidence.readers import read_files
 
     return read_files()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests of pages. It starts in a second."""
+    with Browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
 
 
 @pytest.fixture
