@@ -23,6 +23,19 @@ if TYPE_CHECKING:
 _MANY = os.environ.get("ARCHSIM_EXAMPLES", "")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--smoke 200`: so many tests, evenly spread over all that would run."""
+    parser.addoption("--smoke", type=int, default=0, metavar="N", help="run N tests, evenly spread over all that were collected")
+
+
+@pytest.hookimpl(trylast=True)  # after marks have left tests out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep every so many tests of a smoke run."""
+    apart = -(-len(items) // config.option.smoke) if config.option.smoke else 1
+    config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % apart])
+    items[:] = items[::apart]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Draw 40 examples of each law, and 15 in the quick tier."""
     quick = "not slow" in config.option.markexpr
