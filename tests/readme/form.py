@@ -33,6 +33,7 @@ _SIDE = "|".join({row.side for row in BOUNDS.values()})
 NUMBER = re.compile(rf"(?<![^\s(\[])[+-]?\d+(?:,\d{{3}})*(?:\.\d+)?(?:e[+-]?\d+)?(?P<times>x)?(?:{_UNIT})?(?=[),.;:\]]*(?:\s|$))")
 RULER = re.compile(r" *-[ -]*")
 GAPS = re.compile(r"\s{2,}|[,;] ")
+NUMERIC = re.compile(r"Nx?(?!\w)")  # the beginning of a shape
 WORDLESS = {"", "-", "yes", "no"}  # cells of a column of numbers, or that numbers decide
 SHARES = {"<bound> N %", "<bound> (N %)"}
 PATTERNS = (
@@ -49,8 +50,8 @@ PATTERNS = (
 def differences(shown: str, printed: str) -> list[str]:
     """What only one of two outputs has, block by block; nothing if they have the same form."""
     found = []
-    for ours, theirs in zip_longest(blocks(shown), blocks(printed), fillvalue=""):
-        before, now = form(ours), form(theirs)
+    forms = (filter(None, map(form, blocks(text))) for text in (shown, printed))
+    for before, now in zip_longest(*forms, fillvalue=Counter()):
         found += [f"only shown: {fact}" for fact in before - now] + [f"only printed: {fact}" for fact in now - before]
     return found
 
@@ -102,6 +103,6 @@ def _words(name: str, column: tuple[str, ...]) -> Counter[str]:
     """What a column holds: the units of its numbers, and its words as often as they come."""
     if BOUNDS.keys() >= set(column):
         return Counter({f"column {name}: bounds": 1})
-    cells = [f"column {name}: {shape(cell)}" for cell in column if shape(cell) not in WORDLESS]
-    numbers = {cell for cell in cells if ": N" in cell}
-    return Counter(numbers) + Counter(cell for cell in cells if cell not in numbers)
+    cells = [cell for cell in map(shape, column) if cell not in WORDLESS]
+    numbers = set(filter(NUMERIC.match, cells))
+    return Counter(f"column {name}: {cell}" for cell in [*numbers, *(cell for cell in cells if cell not in numbers)])

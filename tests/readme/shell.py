@@ -71,5 +71,6 @@ def reading_once() -> Iterator[None]:
 
 if __name__ == "__main__":
     answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # for what writes past `sys.stdout`
     for line in sys.stdin:
         print(json.dumps(asdict(run(**json.loads(line)))), file=answers, flush=True)
