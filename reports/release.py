@@ -1,4 +1,4 @@
-"""Make anew what follows from predictions, and only what is out of date: `python reports/release.py [--list | --check | --only STEP]`.
+"""Make anew what follows from predictions, and only what is out of date: `python reports/release.py`.
 
     derived ──► fit ──► predictions ──► frozen (folds), served, ladder, studies, surrogate, traffic ──► text ──► checks
                          (replay)
@@ -98,7 +98,8 @@ def main() -> int:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--list", action="store_true", help="print the steps, what each reads, and which are out of date")
     which.add_argument("--check", action="store_true", help="exit 1 if anything is out of date, and name it")
-    which.add_argument("--only", action="append", choices=NAMES, metavar="STEP", help=f"make this, due or not: {', '.join(NAMES)}")
+    which.add_argument("--only", action="append", choices=NAMES, metavar="STEP",
+                       help=f"make this, due or not: {', '.join(NAMES)}")  # fmt: skip
     which.add_argument("--current", action="append", choices=NAMES, metavar="STEP",
                        help="take a step as made from what is there, after it was made by hand")  # fmt: skip
     asked = parser.parse_args()
@@ -114,9 +115,8 @@ def main() -> int:
         if asked.current:
             if step.name in asked.current:
                 note(step)
-        elif step.name in asked.only if asked.only else due(step):
-            if not made(step):
-                return 1
+        elif (step.name in asked.only if asked.only else due(step)) and not made(step):
+            return 1
     return 0
 
 
