@@ -1,4 +1,4 @@
-"""A headless Chromium, driven by its DevTools protocol over two pipes: real keys, real time, pictures."""
+"""A headless Chromium, driven by its DevTools protocol over two pipes: real keys, real time, pictures, measured pages."""
 
 from __future__ import annotations
 
@@ -8,16 +8,24 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from select import select
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PATIENCE = 60.0  # for one answer of the browser [s]
+BETWEEN = 0.005  # two looks at a page that is waited for [s]
 KEYS = {"Tab": 9, "Enter": 13, "Escape": 27, " ": 32, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39,
         "ArrowDown": 40}  # fmt: skip
+FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--remote-debugging-pipe")  # fmt: skip
+VIEWS = {"wide": (1280, False), "phone": (390, False), "dark": (1280, True)}  # name -> width of the window [px], dark or not
+HEIGHT = 900  # of a window [px]
+MEASURES = Path(__file__).with_name("measures.js")
+SERIOUS = ("serious", "critical")  # impacts of what axe finds
 # Runs a program whose descriptors 3 and 4 are two that this one has.
 START = """import os, sys
 from fcntl import F_DUPFD, fcntl
@@ -38,11 +46,11 @@ WATCH = """window.failed = [];
 class Browser:
     """One window of a browser with a profile of its own in `folder`."""
 
-    def __init__(self, folder: Path, *, width: int = 1280, height: int = 900, dark: bool = False) -> None:
+    def __init__(self, folder: Path) -> None:
         told, self._write = os.pipe()
         self._read, tell = os.pipe()
         # The browser reads commands from descriptor 3 and answers on descriptor 4; each message ends with a zero byte.
-        flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", f"--user-data-dir={folder}"]
+        flags = [*FLAGS, f"--user-data-dir={folder}"]
         command = [sys.executable, "-c", START, str(told), str(tell), str(CHROMIUM), *flags, "about:blank"]
         self._process = subprocess.Popen(command, pass_fds=(told, tell), stderr=subprocess.DEVNULL)
         os.close(told)
@@ -54,8 +62,6 @@ class Browser:
             self.call(f"{domain}.enable")
         self.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH)
         self.call("Emulation.setFocusEmulationEnabled", enabled=True)
-        self.resize(width, height)
-        self.colours(dark)
 
     def __enter__(self) -> Browser:
         return self
@@ -98,17 +104,18 @@ class Browser:
             self.log.append(heard["params"]["entry"]["text"])
         if heard.get("method") == "Runtime.exceptionThrown":
             self.log.append(heard["params"]["exceptionDetails"]["text"])
+        if heard.get("method") == "Runtime.consoleAPICalled" and heard["params"]["type"] == "error":
+            self.log.append(" ".join(str(one.get("value", one.get("description"))) for one in heard["params"]["args"]))
 
-    def resize(self, width: int, height: int = 900) -> None:
-        """Another window."""
+    def view(self, name: str, height: int = HEIGHT) -> None:
+        """A window of `VIEWS`."""
+        width, dark = VIEWS[name]
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-
-    def colours(self, dark: bool) -> None:
-        """What the reader prefers."""
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
-    def open(self, address: str) -> float:
-        """Load a page; the time until all of it has been loaded and drawn [s]. The log begins anew."""
+    def open(self, address: str, view: str = "wide") -> float:
+        """Load a page in a view; the time until all of it has been loaded and drawn [s]. The log begins anew."""
+        self.view(view)
         self.run("new Promise(function (done) { setTimeout(done, 50); })")  # in which the last page's words arrive
         self.log.clear()
         begun = monotonic()
@@ -130,6 +137,30 @@ class Browser:
         while not self.run(f"Boolean({condition})"):
             if monotonic() > until:
                 raise TimeoutError(condition)
+            sleep(BETWEEN)
+
+    def faults(self) -> list[str]:
+        """What `measures.js` finds wrong with the page that is open, and errors of its scripts; opens all of its details."""
+        measured = self.run(MEASURES.read_text("utf-8"))
+        found = [f"{measure}: {element} {text!r}: {numbers}" for measure, element, text, numbers in measured]
+        return found + [f"console: {said}" for said in (*self.log, *self.run("failed"))]
+
+    def faults_in_views(self, address: str) -> list[str]:
+        """The faults of a page in each of `VIEWS`."""
+        found = []
+        for view in VIEWS:
+            self.open(address, view)
+            found += [f"{view}: {fault}" for fault in self.faults()]
+        return found
+
+    def serious(self) -> list[list[str]]:
+        """What axe holds for serious: impact, rule, element. Contrast is left to `faults`. Needs the extra `browser`."""
+        self.run(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
+        found: list[list[str]] = self.run("""
+          axe.run({ resultTypes: ["violations"], rules: { "color-contrast": { enabled: false } } }).then(function (told) {
+            return told.violations.map(function (one) { return [one.impact, one.id, one.nodes[0].html.slice(0, 200)]; });
+          })""")
+        return [one for one in found if one[0] in SERIOUS]
 
     def press(self, key: str, times: int = 1, *, shift: bool = False) -> None:
         """Keys of `KEYS`, or single letters."""
@@ -140,7 +171,7 @@ class Browser:
             self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **told)
             self.call("Input.dispatchKeyEvent", type="keyUp", **told)
 
-    def picture(self, file: Path, whole: bool = True) -> None:
-        """The page as a PNG."""
-        shown = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
+    def picture(self, file: Path) -> None:
+        """The window as a PNG."""
+        shown = self.call("Page.captureScreenshot")
         file.write_bytes(base64.b64decode(shown["data"]))

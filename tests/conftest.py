@@ -6,13 +6,14 @@ ARCHSIM_EXAMPLES=2000 pytest tests/laws   draws more, and others in each run.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from .chromium import Browser
 from .measurements import HEAD
 
 if TYPE_CHECKING:
@@ -20,6 +21,19 @@ if TYPE_CHECKING:
 
 
 _MANY = os.environ.get("ARCHSIM_EXAMPLES", "")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--smoke 200`: so many tests, evenly spread over all that would run."""
+    parser.addoption("--smoke", type=int, default=0, metavar="N", help="run N tests, evenly spread over all that were collected")
+
+
+@pytest.hookimpl(trylast=True)  # after marks have left tests out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep every so many tests of a smoke run."""
+    apart = -(-len(items) // config.option.smoke) if config.option.smoke else 1
+    config.hook.pytest_deselected(items=[item for i, item in enumerate(items) if i % apart])
+    items[:] = items[::apart]
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -38,6 +52,13 @@ def corpus() -> tuple[list[Case], list[Skip]]:
     from archsim.evidence.readers import read_files
 
     return read_files()
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """One browser for all tests of pages. It starts in a second."""
+    with Browser(tmp_path_factory.mktemp("browser")) as started:
+        yield started
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from pydantic import Field
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import LABEL, ByIdentity, Identified
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
@@ -85,7 +84,6 @@ class FitForm(Form):
     rows: int
     kinds: list[Word]
     rows_hash: Word
-    model_hash: Word
     median_before: float
     median_after: float
     names: list[Word]
@@ -116,7 +114,7 @@ class Constant:
     value: float
     low: float
     high: float
-    origin: str
+    origin: str = field(metadata=LABEL)
     prior: float
     fitted: bool = False
     identified: float | None = None
@@ -136,7 +134,7 @@ class Spread:
     high: float
     median: float
     p90: float
-    origin: str
+    origin: str = field(metadata=LABEL)
     basis: str = ""
 
 
@@ -147,7 +145,6 @@ class FitRecord:
     rows: int
     kinds: tuple[str, ...]
     rows_hash: str
-    model_hash: str
     median_before: float
     median_after: float
     names: tuple[str, ...]
@@ -156,7 +153,7 @@ class FitRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Calibration:
+class Calibration(Identified):
     """All constants of the model, by name, and the intervals that belong to them."""
 
     version: str
@@ -168,13 +165,6 @@ class Calibration:
     wider: tuple[float, ...] = (1.0, 1.0, 1.0)  # of an interval, by how near the nearest rows are
     evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)  # the rows behind the spread of each class
     energy_fit: FitRecord | None = None  # that of the constants of energy, which are fitted to powers, after the times
-
-    @property
-    def digest(self) -> str:
-        """A hash of what the models see: the name and value of every constant."""
-        body = "\n".join(f"{name}={c.value!r}" + "".join(f",{of}={value!r}" for of, value in sorted((c.derived or {}).items()))
-                         for name, c in sorted(self.constants.items()))  # fmt: skip
-        return hashlib.sha256(body.encode()).hexdigest()[:16]
 
     def __getitem__(self, name: str) -> float:
         """The value of a constant; UnknownName with the nearest names."""
@@ -339,7 +329,7 @@ def _row(one: Evidence) -> list[str | int]:
 def _record_lines(table: str, f: FitRecord) -> list[str]:
     return [
         "", f"[{table}]", f"rows = {f.rows}", f"kinds = {json.dumps(f.kinds)}", f"rows_hash = {json.dumps(f.rows_hash)}",
-        f"model_hash = {json.dumps(f.model_hash)}", f"median_before = {_real(f.median_before)}",
+        f"median_before = {_real(f.median_before)}",
         f"median_after = {_real(f.median_after)}", f"names = {json.dumps(f.names)}", f"at_bound = {json.dumps(f.at_bound)}",
         "covariance = [", *[f"  [{', '.join(map(_real, row))}]," for row in f.covariance], "]",
     ]  # fmt: skip

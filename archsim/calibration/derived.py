@@ -29,6 +29,7 @@ class FamilyForm(Form):
     p90: Annotated[float, Field(ge=0)]
     constants: dict[Word, Value]
     devices: dict[Word, dict[Word, Value]]
+    made_from: dict[Word, Word] = {}
 
 
 class DerivedForm(Form):
@@ -45,6 +46,7 @@ class Derived:
     simulated: devices that tell what the SM decides; kernels: how many in all, random ones
     median, p90: of |closed form / simulated - 1| over these kernels
     constants: of a device that is not in the table; devices: the starts of those that are, in place of the family's
+    made_from: digests of what the family's constants and the starts of its other devices follow from: values of SMs, and code
     """
 
     simulated: tuple[str, ...]
@@ -53,6 +55,7 @@ class Derived:
     p90: float
     constants: Mapping[str, float]
     devices: Mapping[str, Mapping[str, float]]
+    made_from: Mapping[str, str]
 
 
 def family_of(architecture: str, warps: float) -> str:
@@ -106,6 +109,8 @@ def dump_derived(table: Mapping[str, Derived]) -> str:
         lines += _lines(row.constants)
         for hw, values in row.devices.items():
             lines += [f"[families.{name}.devices.{hw}]", *_lines(values)]
+        lines += [f"[families.{name}.made_from]"]
+        lines += [f"{json.dumps(of)} = {json.dumps(digest)}" for of, digest in row.made_from.items()]
     return "\n".join(lines) + "\n"
 
 

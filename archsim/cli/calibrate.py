@@ -55,7 +55,7 @@ def command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
-    from archsim.validation.fit import TOLD, fit, fittable, kept, recorded, restated, unchanged
+    from archsim.validation.fit import TOLD, fit, fittable, kept, recorded, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
@@ -89,8 +89,7 @@ def command(
     answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
     result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
     if of_energy:
-        times = [case for case in thinned(with_times(cases)) if given.fit and case.spec.kind in given.fit.kinds]
-        result = replace(result, version=given.version, fit=restated(given.fit, times, result), energy_fit=result.fit)
+        result = replace(result, version=given.version, fit=given.fit, energy_fit=result.fit)
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         with Progress() as tell:

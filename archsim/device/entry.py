@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from archsim.base.errors import nearest
+from archsim.base.identity import LABEL
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT, parse, show
 from archsim.device.part import Unit
@@ -48,11 +49,11 @@ class Entry:
 
     key: str
     value: Number | str
-    written: str
-    source: str
+    written: str = field(metadata=LABEL)
+    source: str = field(metadata=LABEL)
     kind: str
-    note: str = ""
-    file: str = ""
+    note: str = field(default="", metadata=LABEL)
+    file: str = field(default="", metadata=LABEL)
     clock: str = ""
 
     @property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from archsim.base.errors import InputError, UnknownName
+from archsim.base.identity import LABEL, Identified
 from archsim.base.units import TEXT
 from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.entry import Entry, quantity, scaled, set_entry
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spec:
+class Spec(Identified):
     """A device with the provenance of every number.
 
     base: what it was changed from: the device before a what-if, the parent of a file that inherits, the shipped device whose id a
         file bears; None for a device of its own
     """
 
-    path: str
+    path: str = field(metadata=LABEL)
     kind: str
     identity: Identity
     entries: Mapping[str, Entry]
@@ -53,12 +53,6 @@ class Spec:
     def assumed_of_machine(self) -> list[Entry]:
         """The values of the SM that nobody published of this device and only the cycle fidelity reads."""
         return [entry for key, entry in self.entries.items() if entry.unpublished and unit_of(self.kind, key).cycle]
-
-    @cached_property
-    def digest(self) -> str:
-        """A hash of what the models see: every key and value, not the words about them."""
-        body = "\n".join(f"{key}={entry.value!r}" for key, entry in sorted(self.entries.items()))
-        return hashlib.sha256(f"{self.identity.id}\n{body}".encode()).hexdigest()[:16]
 
     def with_settings(self, settings: Mapping[str, str], scales: Mapping[str, float] | None = None) -> Spec:
         """This spec with some values replaced, `{"memory.bandwidth": "51.2 GB/s"}`, and then some scaled, `{"sm.count": 2.0}`.

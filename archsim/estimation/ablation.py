@@ -18,8 +18,8 @@ def reduced(stack: Stack, without: frozenset[str]) -> Stack:
     """
     if "passes" in without:
         base = stacks.find("ideal")
-        stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes, digest=stack.digest + "-passes")
+        stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes)
     if "algorithms" in without:
         menu = {phase: dict([next(iter(rows.items()))]) for phase, rows in stack.conv.algorithms.items()}
-        stack = replace(stack, conv=replace(stack.conv, algorithms=menu), digest=stack.digest + "-algorithms")
+        stack = replace(stack, conv=replace(stack.conv, algorithms=menu))
     return stack

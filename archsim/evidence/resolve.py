@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from archsim.base.errors import ArchsimError, Unsupported
+from archsim.base.identity import ByIdentity
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
@@ -108,15 +109,24 @@ def as_library(found: Setting, op: str) -> Setting:
     own, without = found.stack, found.stack.without_tensor_cores
     if op == "conv" and own.conv.int8_tensor_cores:
         without = tuple(name for name in without if name != "int8")
-    stack = replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
-                    recurrent_launches=2, recurrent_calls=0, digest=f"{own.digest}-library-{op}")  # fmt: skip
-    return Setting(spec=found.spec, stack=stack, precision=found.precision)
+    return Setting(spec=found.spec, stack=_called(ByIdentity(own), without), precision=found.precision)
+
+
+@lru_cache(maxsize=256)
+def _called(stack: ByIdentity[Stack], without: tuple[str, ...]) -> Stack:
+    own = stack.it
+    return replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
+                   recurrent_launches=2, recurrent_calls=0)  # fmt: skip
 
 
 def rounded_before(found: Setting) -> Setting:
     """The setting with activations that come to a product in one byte."""
-    passes = {name: rows for name, rows in found.stack.passes.items() if name != "quantise"}
-    return replace(found, stack=replace(found.stack, passes=passes, digest=f"{found.stack.digest}-rounded"))
+    return replace(found, stack=_rounded(ByIdentity(found.stack)))
+
+
+@lru_cache(maxsize=256)
+def _rounded(stack: ByIdentity[Stack]) -> Stack:
+    return replace(stack.it, passes={name: rows for name, rows in stack.it.passes.items() if name != "quantise"})
 
 
 def as_timed(found: Setting, script: Protocol, network: str = "", reference: str = "") -> Setting:
@@ -137,13 +147,7 @@ def as_timed(found: Setting, script: Protocol, network: str = "", reference: str
         input_value_bytes=8 if both in script.doubles else width or own.input_value_bytes,
     )  # fmt: skip
     precision = "fp64" if found.spec.kind == "cpu" and both in script.double_precision else found.precision
-    if ran == own:
-        return replace(found, precision=precision)
-    values = f"{ran.input_value_bytes}-{ran.input_crossing_bytes}-{ran.input_copies}"
-    digest = f"{own.digest}-{ran.inputs}-{ran.waits}-{ran.labels}-{values}"
-    if ran.inputs == "decoded":
-        digest += f"-{'-'.join(map(str, astuple(reader)))}"
-    return replace(found, stack=replace(ran, digest=digest), precision=precision)
+    return replace(found, stack=own if ran == own else ran, precision=precision)
 
 
 @lru_cache(maxsize=4096)
@@ -167,7 +171,7 @@ def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: i
     if isinstance(spec.device, Cpu) and precision == "int8" and {*spec.device.forms(precision)}.isdisjoint(stack.narrow_kernels):
         return f"{stack.id} has no kernels of {precision} for {spec.identity.id}"
     if sets:
-        stack = replace(stack, operand_sets=sets, digest=f"{stack.digest}-{sets}")
+        stack = replace(stack, operand_sets=sets)
     return Setting(spec=spec, stack=stack, precision=precision, threads=threads, stored=_stored(written, spec))
 
 

@@ -91,7 +91,7 @@ def _listed(request: Request, op: BoundOp) -> list[str]:
 def _unlimited(request: Request, op: BoundOp) -> list[Candidate]:
     """All options of the op if the workspace had no limit."""
     conv = replace(request.stack.conv, workspace_limit=math.inf)
-    stack = replace(request.stack, conv=conv, digest=f"{request.stack.digest} unlimited")
+    stack = replace(request.stack, conv=conv)
     alone = replace(request, stack=stack, trace=replace(request.trace, ops=(op,)))
     try:
         return _options(alone, run(alone), 0, over=True)

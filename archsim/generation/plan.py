@@ -172,7 +172,7 @@ def served(stack: Stack) -> Stack:
 @lru_cache(maxsize=64)
 def _compiled(stack: ByIdentity[Stack]) -> Stack:
     passes = {**stack.it.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}}
-    return replace(stack.it, passes=passes, digest=f"{stack.it.digest}-compiled")
+    return replace(stack.it, passes=passes)
 
 
 def engines() -> list[str]:

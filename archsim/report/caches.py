@@ -11,7 +11,7 @@ from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.report import figures
 from archsim.report.data import records_csv
-from archsim.report.figures import FONT, INK, QUIET, RULE, WIDTH
+from archsim.report.figures import QUIET, RULE
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, number, percent, text, words
 from archsim.report.markup import table as html_table
@@ -128,9 +128,8 @@ def curve_figure(a: CacheReport) -> Any:
     ticks = [2.0**e for e in range(int(math.log2(ends[0])), int(math.log2(ends[1])) + 2, 2)]
     axis = {"gridcolor": RULE, "zeroline": False, "fixedrange": True, "tickfont": {"color": QUIET}}
     figure = go.Figure(layout={
-        "template": {"layout": {}}, "width": WIDTH, "height": 380, "dragmode": False, "paper_bgcolor": "#ffffff",
-        "plot_bgcolor": "#ffffff", "font": {"family": FONT, "size": 12, "color": INK}, "showlegend": True,
-        "margin": {"l": 70, "r": 20, "t": 30, "b": 50},
+        **figures.common(380), "showlegend": True, "margin": {"l": 70, "r": 20, "t": 60, "b": 50},
+        "legend": {"orientation": "h", "x": 0, "y": 1.08, "yanchor": "bottom"},
         "xaxis": {**axis, "type": "log", "range": [math.log10(ends[0]), math.log10(1.2 * ends[1])], "tickvals": ticks,
                   "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},
         "yaxis": {**axis, "tickformat": ".0%", "rangemode": "tozero", "title": {"text": "misses"}},

@@ -145,9 +145,10 @@ def _breakdown(e: Estimate) -> str:
 
 
 def _in_stripe(name: str, share: float) -> str:
-    inside = f"{text(name)} {100 * share:.0f} %" if share > 0.09 else ""
+    told = f"{text(name)} {100 * share:.0f} %"
+    inside = told if share > 0.09 else ""
     colour = look(name).colour
-    return f'<span style="width:{100 * share:.3f}%;background:{colour};color:{ink_on(colour)}">{inside}</span>'
+    return f'<span style="width:{100 * share:.3f}%;background:{colour};color:{ink_on(colour)}" title="{told}">{inside}</span>'
 
 
 def _bars(e: Estimate) -> str:

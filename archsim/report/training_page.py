@@ -55,10 +55,10 @@ def _scaling(t: Training) -> Any:
     axis = {"gridcolor": figures.RULE, "zeroline": False, "fixedrange": True}
     figure = go.Figure(layout={
         **figures.common(360), "margin": {"l": 60, "r": 20, "t": 40, "b": 50}, "barmode": "stack", "showlegend": True,
-        "legend": {"orientation": "h", "x": 0.56, "y": 1.02, "yanchor": "bottom"},
-        "xaxis": {**axis, "domain": [0, 0.46], "title": {"text": "devices"}, "range": [0, 1.05 * max(counts)]},
+        "legend": {"orientation": "h", "x": 0.6, "y": 1.02, "yanchor": "bottom"},
+        "xaxis": {**axis, "domain": [0, 0.42], "title": {"text": "devices"}, "range": [0, 1.05 * max(counts)]},
         "yaxis": {**axis, "title": {"text": "speed-up"}, "range": [0, 1.05 * max(counts)]},
-        "xaxis2": {"domain": [0.56, 1], "type": "category", "title": {"text": "devices"}, "fixedrange": True},
+        "xaxis2": {"domain": [0.6, 1], "type": "category", "title": {"text": "devices"}, "fixedrange": True},
         "yaxis2": {**axis, **figures.axis_ticks(max(point.step_s for point in t.points), "s", 6), "anchor": "x2"},
     })  # fmt: skip
     ideal = [0, max(counts)]

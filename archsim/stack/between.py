@@ -50,7 +50,7 @@ def between(record: type, before: Composition, after: Composition) -> list[Stack
             else:
                 values.pop(path, None)
         composed = Composition(id=after.id, parts=after.parts, assigned=values)
-        stack, problems = read(record, composed.table(), id=after.id, digest=composed.digest())
+        stack, problems = read(record, composed.table(), id=after.id)
         if stack is None:
             raise ValueError("; ".join(problems))
         steps.append(StackStep(title=title, stack=stack, keys=_heads(mine), sources=_sources(mine, before, after)))

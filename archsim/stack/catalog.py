@@ -36,7 +36,7 @@ def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
     composed = composition(name_or_path, architecture)
     if fusion:
         composed = fusing(RECORD, composed, fusion)
-    stack, problems = read(RECORD, composed.table(), id=composed.id, digest=composed.digest())
+    stack, problems = read(RECORD, composed.table(), id=composed.id)
     if stack is None or (problems := _lacking(stack)):
         raise InputError(_place(name_or_path), problems)
     return stack

@@ -159,7 +159,7 @@ def fed(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
     reader = _reader(stack.reader, words, inputs)
     if place == stack.inputs and reader == stack.reader:
         return stack
-    return replace(stack, inputs=place, reader=reader, digest=f"{stack.digest}-{inputs.replace(' ', '')}")
+    return replace(stack, inputs=place, reader=reader)
 
 
 def _reader(own: SampleReader, words: Sequence[str], inputs: str) -> SampleReader:

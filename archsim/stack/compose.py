@@ -5,8 +5,6 @@ Nothing is inherited further: a component names no other component. Every value 
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -84,11 +82,6 @@ class Composition:
                 at = at.setdefault(name, {})
             at[path[-1]] = one.value
         return table
-
-    def digest(self) -> str:
-        """Sixteen hexadecimal digits that stand for all values."""
-        values = {".".join(path): one.value for path, one in self.assigned.items()}
-        return hashlib.sha256(json.dumps([self.id, values], sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
+from archsim.base.identity import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import key
 from archsim.stack.menu import Menu
@@ -175,12 +176,12 @@ class Conv:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class Stack(Identified):
     """A framework on its libraries. Words called constants are keys of the calibration file.
 
-    `digest` stands for all values: two stacks with one digest give one prediction. `waits` and `operand_sets` belong to a
-    measurement: whether the host waited for each op, as tools do that time layer by layer; and through how many sets of operands
-    the loop of a kernel that is timed alone goes before the first comes again, 0 for ops that follow each other.
+    `waits` and `operand_sets` belong to a measurement: whether the host waited for each op, as tools do that time layer by
+    layer; and through how many sets of operands the loop of a kernel that is timed alone goes before the first comes
+    again, 0 for ops that follow each other.
     """
 
     id: str
@@ -374,7 +375,6 @@ class Stack:
     )
     waits: bool = False
     operand_sets: int = 0
-    digest: str = ""
     def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
         return hardware if self.default_threads == "hardware" else cores

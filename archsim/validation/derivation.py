@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.identity import digest_of
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.derived import Derived, derived, family_of
 from archsim.cost.cost import Array
@@ -25,6 +28,7 @@ from archsim.cycle.program import Source
 from archsim.cycle.run import prepared
 from archsim.device.catalog import find as find_spec
 from archsim.device.device import Gpu
+from archsim.device.variant import values_digest
 from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.memo import memo
 from archsim.estimation.request import Request
@@ -152,12 +156,14 @@ class _Joint:
         return np.concatenate([*rows, ties])
 
 
-def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE) -> Derived:
+def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, earlier: Derived | None = None) -> Derived:
     """The constants that bring the closed form nearest to the cycle model, on random kernels of GPUs with one kind of SM.
 
     Up to three devices tell what the SM decides, which is one value for all; how long CTAs start is sought for each device.
 
-    names: of the constants; those that change no kernel are left out. kernels: of each device in each precision
+    names: of the constants; those that change no kernel are left out. kernels: of each device in each precision. earlier: a
+    row of this family, of which all is kept that the same code made from the same values, so that a new device costs its own
+    search alone
 
     Raises MissingExtra without scipy, Unsupported for a family that no shipped GPU is of.
     """
@@ -171,21 +177,49 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE) 
     starts = [name for name in names if name.endswith(CLOCKS)]
     shared = [*[name for name in names if name not in starts], BESIDE]
     free = _Free(names=(*shared, *starts), shared=len(shared), begin=_as_derived(names))
-    chosen = _representatives(family, members)
-    known = memo()
+    chosen, known = _representatives(family, members), memo()
+    of_family = _source(*chosen, names, kernels)
+    kept = earlier if earlier is not None and earlier.made_from.get(family) == of_family else None
+    row = kept or _solved(free, chosen, kernels, known, least_squares)
+    common = np.log([row.constants.get(name, free.begin[name]) for name in free.names])
+    devices, made_from = {hw: row.devices[hw] for hw in chosen}, {family: of_family}
+    for hw in sorted(set(members) - set(chosen)):
+        made_from[hw] = _source(hw, of_family)
+        if kept is not None and kept.made_from.get(hw) == made_from[hw]:
+            devices[hw] = kept.devices[hw]
+        else:
+            logs = _alone(hw, free, common, kernels, known, least_squares)
+            devices[hw] = _values(free.names, logs, {*row.constants} & {*starts})
+    return replace(row, devices=dict(sorted(devices.items())), made_from=made_from)
+
+
+def _solved(free: _Free, chosen: Sequence[str], kernels: int, known: Known, least_squares: Callable[..., Any]) -> Derived:
+    """What the representatives of a family tell: the constants of all, and their own starts."""
     joint = _Joint(free=free, samples=[_samples(hw, free.begin, kernels, known) for hw in chosen])
     answer = _nearest(joint, least_squares)
-    n = len(free.names)
-    common = answer.x[:n]
-    own = dict(zip(chosen, joint.own(answer.x), strict=True))
-    errors = np.abs(np.expm1(np.concatenate([free.residuals(s, own[hw]) for hw, s in zip(chosen, joint.samples, strict=True)])))
-    told = _told(joint, free)
-    alone = {hw: _alone(hw, free, common, kernels, known, least_squares) for hw in members if hw not in own}
+    own, told = joint.own(answer.x), _told(joint, free)
+    errors = np.abs(np.expm1(np.concatenate([free.residuals(s, at) for s, at in zip(joint.samples, own, strict=True)])))
+    starts = told & {*free.names[free.shared :]}
     return Derived(
         simulated=tuple(chosen), kernels=len(errors), median=float(np.median(errors)), p90=float(np.quantile(errors, 0.9)),
-        constants=_values(free.names, common, told),
-        devices={hw: _values(free.names, {**own, **alone}[hw], told & set(starts)) for hw in sorted(members)},
+        constants=_values(free.names, answer.x[: len(free.names)], told),
+        devices={hw: _values(free.names, at, starts) for hw, at in zip(chosen, own, strict=True)}, made_from={},
     )  # fmt: skip
+
+
+def _source(*made_from: object) -> str:
+    """A digest of what a derivation reads: devices by name, whatever else decides it, and the code of both models."""
+    read = [values_digest(find_spec(one)) if isinstance(one, str) and one in gpus() else one for one in made_from]
+    return digest_of((*read, _code()))
+
+
+@cache
+def _code() -> str:
+    """A digest of the modules of the cycle model of a GPU, of the closed form, and of the derivation."""
+    own = Path(__file__).parent
+    files = [*sorted((own.parent / "cycle").glob("*.py")), *sorted((own.parent / "cost").glob("*.py")),
+             own / "derivation.py", own / "random_kernels.py"]  # fmt: skip
+    return digest_of([file.read_bytes() for file in files])
 
 
 def families() -> dict[str, list[str]]:

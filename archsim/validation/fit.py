@@ -124,35 +124,15 @@ def rows_hash(cases: Sequence[Case]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
 
 
-def model_hash(cases: Sequence[Case], calibration: Calibration) -> str:
-    """Sixteen hexadecimal digits that stand for what model, specs and stacks make of these rows with these constants.
-
-    Predictions are rounded to 1e-5 of their value, so that the last bits of another machine's arithmetic do not count.
-    """
-    logs = np.round(np.log(evaluate(prepare(cases), calibration)), 5) + 0.0
-    return hashlib.sha256(logs.astype("<f8").tobytes()).hexdigest()[:16]
-
-
 def recorded(fit: Fit, cases: Sequence[Case], version: str) -> Calibration:
     """The calibration of a fit with the record of what it was made from."""
     kinds = tuple(sorted({case.spec.kind for case in cases}))
     covariance = tuple(tuple(float(f"{value:.4g}") for value in row) for row in fit.covariance)
     record = FitRecord(
-        rows=fit.rows, kinds=kinds, rows_hash=fit.rows_hash, model_hash=model_hash(cases, fit.calibration),
-        median_before=fit.error_before, median_after=fit.error_after, names=fit.names, at_bound=fit.at_bound,
-        covariance=covariance,
+        rows=fit.rows, kinds=kinds, rows_hash=fit.rows_hash, median_before=fit.error_before,
+        median_after=fit.error_after, names=fit.names, at_bound=fit.at_bound, covariance=covariance,
     )  # fmt: skip
     return replace(fit.calibration, version=version, fit=record)
-
-
-def restated(record: FitRecord | None, cases: Sequence[Case], calibration: Calibration) -> FitRecord | None:
-    """The record of a fit to `cases` after constants of energy have changed: clocks under power limits, and times, follow them.
-
-    Only for the rows of that fit; with others, and without a record, it stays as it is.
-    """
-    if record is None or rows_hash(cases) != record.rows_hash:
-        return record
-    return replace(record, model_hash=model_hash(cases, calibration))
 
 
 def bounds_reached(calibration: Calibration, names: Sequence[str]) -> tuple[str, ...]:

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.identity import digest_of
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.ablation import PARTS
-from archsim.evidence.case import Case, Skip, with_power
+from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import quantity
 from archsim.validation.ablation import POWER_PARTS, worth
-from archsim.validation.crossvalidate import cross_validate, thinned, with_times
+from archsim.validation.crossvalidate import cross_validate
 from archsim.validation.evaluation import Tell, Validation, ValidationSettings, intervals, validate
-from archsim.validation.fit import model_hash, rows_hash
 from archsim.validation.interval import class_of
 from archsim.validation.score import errors, score
 
@@ -28,22 +28,6 @@ DIGITS = 4  # after the point; errors are shares of one
 MADE_FROM = ("calibration", "data", "model")  # what has to be equal for a result to be still true
 
 Record = dict[str, Any]
-
-
-def model_digest(cases: Sequence[Case], calibration: Calibration) -> str:
-    """Sixteen hexadecimal digits that stand for the model: what it predicts for the rows that a fit would use."""
-    return model_hash(thinned(with_times(cases)), calibration)
-
-
-def stale(calibration: Calibration, cases: Sequence[Case]) -> tuple[str, ...]:
-    """In what a fitted calibration differs from one that these rows and this model would give; empty for priors."""
-    found = []
-    for record, fitted_to, what in ((calibration.fit, with_times, ""), (calibration.energy_fit, with_power, " of power")):
-        if record is not None:
-            rows = [case for case in thinned(fitted_to(cases)) if case.spec.kind in record.kinds]
-            found += [f"rows{what}"] if record.rows_hash != rows_hash(rows) else []
-            found += [f"model{what}"] if record.model_hash != model_hash(rows, calibration) else []
-    return tuple(found)
 
 
 def is_network(case: Case) -> bool:
@@ -171,12 +155,10 @@ def freeze(
     folds: Sequence[str] = (), earlier: str = "", tell: Tell = lambda text: None,
 ) -> Record:  # fmt: skip
     """The whole summary. `data` stands for the files of the rows; `earlier` is the text of the summary that it replaces."""
-    tell("hashing the model")
-    provenance = {
-        "version": version, "calibration": calibration.digest, "data": data, "model": model_digest(cases, calibration)
-    }  # fmt: skip
     result = validate(cases, skips, ValidationSettings(calibration=calibration), tell)
     tell("scoring")
+    made = digest_of(np.round(np.log(result.predicted), DIGITS) + 0.0)
+    provenance = {"version": version, "calibration": calibration.digest, "data": data, "model": made}
     found = summary(result, provenance)
     found["ablation"] = ablation([case for case in result.cases if is_network(case)], calibration, PARTS, tell)
     powers = [case for case in result.cases if quantity(case) == "power"]

@@ -26,7 +26,6 @@ COLUMNS: dict[str, Callable[[Case], str]] = {
     "model": lambda case: case.label, "quantity": quantity,
 }  # fmt: skip
 CARD, GROUP = ("engine", "hardware", "quantity"), tuple(COLUMNS)
-APART = 97  # rows between two whose predictions the file keeps, by which a test sees that it is out of date
 
 Record = dict[str, Any]
 
@@ -45,7 +44,7 @@ def served_summary(
     cases: Sequence[Case], skips: Sequence[Skip], calibration: Calibration, made_from: Mapping[str, str],
     tell: Tell = lambda text: None,
 ) -> Record:  # fmt: skip
-    """Scores by quantity, by engine and card, and for each model; `sample` has some of the predictions themselves."""
+    """Scores by quantity, by engine and card, and for each model."""
     v = validate(cases, skips, ValidationSettings(calibration=calibration, baselines=()), tell)
     found: Record = rounded({
         "schema": SCHEMA, "provenance": dict(made_from), "level": calibration.level,
@@ -53,17 +52,7 @@ def served_summary(
         "skipped": dict(Counter(skip.reason for skip in v.skips)),
         "overall": _scores(v, ("quantity",)), "cards": _scores(v, CARD), "groups": _scores(v, GROUP),
     })  # fmt: skip
-    return found | {"sample": sample(v)}
-
-
-def sample(v: Validation) -> list[Record]:
-    """Every so many of the predictions with their intervals, by the line of their row."""
-    return [
-        {"line": case.line, "metric": case.metric,
-         **{name: float(f"{value:.4g}") if np.isfinite(value) else None
-            for name, value in (("predicted", predicted), ("low", low), ("high", high))}}
-        for case, predicted, low, high in list(zip(v.cases, v.predicted, v.low, v.high, strict=True))[::APART]
-    ]  # fmt: skip
+    return found
 
 
 def _scores(v: Validation, by: Sequence[str]) -> list[Record]:

@@ -1,60 +1,55 @@
-"""Accesses per second of the cache simulator, and of pycachesim's bulk load where it is installed, on the same streams in one
-process: `python tests/bench/cache.py [ROUNDS]`. pycachesim 0.3.1 is no dependency: `pip install pycachesim==0.3.1`.
+"""Cache simulator: accesses per CPU second, and those of pycachesim's bulk load where it is installed, on the same streams.
 
-Rates are those of the best round. The two take turns, and the ratio is the median of those of each round, so that what else a
-machine does at the time is shared by both."""
+pycachesim 0.3.1 is no dependency: `pip install pycachesim==0.3.1`.
+"""
 
 from __future__ import annotations
 
-import functools
-import math
-import statistics
-import sys
-import time
-from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from archsim.cache.access import Accesses
-from archsim.cache.compile import available
-from archsim.cache.hierarchy import Hierarchy, Level
-from archsim.cache.simulate import simulate
+from .figure import Absent, Sample, rate, warm_rate
 
 LEVELS = (("L1", 64, 8), ("L2", 1024, 4), ("L3", 8192, 16))  # name, sets, ways; lines of 64 B, as in the reference counts
 LINE = 64
+PLAIN = 200_000  # accesses of a stream that are simulated without machine code
+RANDOM = tuple([f"random in {size} KiB" for size in (16, 128, 1024, 32768)])
+STREAMS = ("sequential, 4 MiB x 4", *RANDOM, "blocked product")
 
 
-def streams() -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Addresses of loads: sequential, random, and a blocked product of matrices of 128 x 128 doubles."""
-    yield "sequential, 4 MiB x 4", np.tile(np.arange(0, 4 << 20, 8), 4)
-    random = np.random.RandomState(42)
-    for size in (16 << 10, 128 << 10, 1 << 20, 32 << 20):
-        yield f"random in {size >> 10} KiB", 8 * random.randint(0, size // 8, size=2_000_000)
+def addresses(name: str, most: int | None) -> Any:
+    """Addresses of loads: sequential, random, or a blocked product of matrices of 128 x 128 doubles."""
+    if name in RANDOM:
+        size = int(name.split()[2]) << 10
+        return 8 * np.random.RandomState(42).randint(0, size // 8, size=2_000_000)[:most]
+    if name == STREAMS[0]:
+        return np.tile(np.arange(0, 4 << 20, 8), 4)[:most]
     n, block = 128, 16
     i0, j0, k0, i, j, k = np.meshgrid(*[np.arange(n // block)] * 3, *[np.arange(block)] * 3, indexing="ij")
     i, j, k = ((outer * block + inner).ravel() for outer, inner in ((i0, i), (j0, j), (k0, k)))
-    yield "blocked product", 8 * np.stack([i * n + k, n * n + k * n + j, 2 * n * n + i * n + j], axis=1).ravel()
+    return 8 * np.stack([i * n + k, n * n + k * n + j, 2 * n * n + i * n + j], axis=1).ravel()[:most]
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """How long it takes once."""
-    begin = time.perf_counter()
-    work()
-    return time.perf_counter() - begin
+def ours(stream: str, levels: int, fast: bool, small: bool) -> Sample:
+    """Accesses per CPU second through the first so many levels."""
+    from archsim.cache.access import Accesses
+    from archsim.cache.hierarchy import Hierarchy, Level
+    from archsim.cache.simulate import simulate
+
+    loads = addresses(stream, 1000 if small else None if fast else PLAIN)
+    made = [Level(name=name, size=sets * ways * LINE, ways=ways) for name, sets, ways in LEVELS[:levels]]
+    return warm_rate(len(loads), partial(simulate, Hierarchy(levels=tuple(made)), [Accesses(address=loads)], fast=fast))
 
 
-def ours(levels: int) -> Hierarchy:
-    """The first so many levels."""
-    return Hierarchy(levels=tuple(Level(name=name, size=sets * ways * LINE, ways=ways) for name, sets, ways in LEVELS[:levels]))
-
-
-def theirs(addresses: list[int]) -> Callable[[], object] | None:
-    """pycachesim's bulk load through three levels, or None without it."""
+def theirs(stream: str, small: bool) -> Sample:
+    """Accesses per CPU second of pycachesim through three levels."""
     try:
         from cachesim import Cache, CacheSimulator, MainMemory
     except ImportError:
-        return None
+        raise Absent("pycachesim") from None
+    loads = addresses(stream, 1000 if small else None).tolist()
 
     def work() -> None:
         memory, below = MainMemory(), None
@@ -63,34 +58,13 @@ def theirs(addresses: list[int]) -> Callable[[], object] | None:
             if name == LEVELS[-1][0]:
                 memory.load_to(below)
                 memory.store_from(below)
-        CacheSimulator(below, memory).load(addresses)
+        CacheSimulator(below, memory).load(loads)
 
-    return work
-
-
-def main() -> None:
-    """One line a stream."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    for name, addresses in streams():
-        accesses, count = [Accesses(address=addresses)], len(addresses)
-        plain = min(seconds(lambda accesses=accesses: simulate(ours(1), accesses, fast=False)) for _ in range(2))
-        line = f"{name:24} plain, one level {count / plain / 1e6:6.2f} M/s"
-        if available():
-            work = functools.partial(simulate, ours(3), accesses, fast=True)
-            work()  # compiled, or read from disk, before it is timed
-            line += compared(work, theirs(addresses.tolist()), count, rounds)
-        print(line, flush=True)
+    return warm_rate(len(loads), work)
 
 
-def compared(work: Callable[[], object], other: Callable[[], object] | None, count: int, rounds: int) -> str:
-    """The rate of one, and of both in turns where there is another."""
-    times = [(seconds(work), seconds(other) if other else math.nan) for _ in range(rounds)]
-    text = f"; fast, three levels {count / min(a for a, _ in times) / 1e6:6.1f} M/s"
-    if other is None:
-        return text
-    ratio = statistics.median(b / a for a, b in times)
-    return f"{text}, pycachesim {count / min(b for _, b in times) / 1e6:6.1f} M/s, ratio {ratio:.2f}"
-
-
-if __name__ == "__main__":
-    main()
+FIGURES = (
+    *(rate(f"{stream}, three levels", partial(ours, stream, 3, True)) for stream in STREAMS),
+    *(rate(f"{stream}, three levels, pycachesim", partial(theirs, stream)) for stream in STREAMS),
+    *(rate(f"{stream}, one level, plain", partial(ours, stream, 1, False)) for stream in (STREAMS[0], STREAMS[3])),
+)

@@ -1,4 +1,4 @@
-"""Simulated cores beside llvm-mca and OSACA: `python tests/bench/core_loops.py LOOPS.json [CORE...]`.
+"""Simulated cores beside llvm-mca and OSACA: `python -m tests.bench core_loops LOOPS.json [CORE...]`.
 
 For each core: the distance of a simulated loop to what each tool predicts, and the distance of the tools to each other, over the
 loops whose data fit an L1 (median and 90th percentile of |a / b - 1|); then the loops that lie outside what the two say by more
@@ -8,7 +8,7 @@ than they differ. LOOPS.json has, beside each loop, `llvm_mca` and `osaca` with 
 from __future__ import annotations
 
 import json
-import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +23,13 @@ from archsim.device.catalog import find
 from archsim.device.device import Cpu
 from archsim.validation.loop_file import read_loops
 
+from ..core_loops import LOOP
+from .figure import arguments
+
 CLOCK = 3e9  # of no effect on what stays in the L1
+PREDICTED = {  # of the loop that `--smoke` takes
+    "l1_resident": True, "llvm_mca": {"haswell": {"simulated_cycles": 5.0}}, "osaca": {"HSW": {"prediction": 5.0}},
+}  # fmt: skip
 LEAST = 0.02  # share of a prediction below which a difference is none
 
 
@@ -85,28 +91,36 @@ def outside(row: Row) -> bool:
     return not low - room <= row.ours <= high + room
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """A line for each core, and the loops outside."""
-    if len(sys.argv) < 2:
-        sys.exit(__doc__)
-    path = sys.argv[1]
+    parser = arguments(__doc__, loops={"nargs": "?"}, cores={"nargs": "*"})
+    asked = parser.parse_args(words)
+    if asked.smoke:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "loops.json"
+            file.write_text(json.dumps({"loops": [LOOP | PREDICTED]}), "utf-8")
+            compare(str(file), ["i7_5930k"])
+    elif asked.loops is None:
+        parser.error("LOOPS.json")
+    else:
+        compare(asked.loops, asked.cores)
+
+
+def compare(path: str, names: Sequence[str]) -> None:
+    """The cores of some names, with their loops outside; all without a name."""
     predicted = {words["name"]: words for words in json.loads(Path(path).read_text(encoding="utf-8"))["loops"]}
     near = [replace(loop, streams=tuple(replace(stream, level=1) for stream in loop.streams))
             for loop in read_loops(path) if predicted[loop.name]["l1_resident"]]  # fmt: skip
     print(f"{'core':<20} {'to llvm-mca':>18} {'to OSACA':>18} {'between them':>18}  median, 90th percentile [%], loops")
     for core in CORES:
-        if len(sys.argv) > 2 and core.device not in sys.argv[2:]:
+        if names and core.device not in names:
             continue
         rows = rows_of(core, near, predicted)
         print(f"{core.device:<20} {spread([(row.ours, row.mca) for row in rows if row.mca])} "
               f"{spread([(row.ours, row.osaca) for row in rows if row.osaca])} "
               f"{spread([(row.mca, row.osaca) for row in rows if row.mca and row.osaca])}")  # fmt: skip
         for row in rows:
-            if len(sys.argv) > 2 and outside(row):
+            if names and outside(row):
                 said = "  ".join(f"{name} {value:7.2f}" if value is not None else f"{name} {'-':>7}"
                                  for name, value in (("llvm-mca", row.mca), ("OSACA", row.osaca)))  # fmt: skip
                 print(f"    {row.loop:<34} {row.ours:7.2f}  {said}")
-
-
-if __name__ == "__main__":
-    main()

@@ -4,7 +4,7 @@
 draws the picture.
 
 Each row is an estimate of its own, as a user would ask for it: what is remembered of earlier ones is left out. Times are CPU
-times, with the packages and the compiled loop loaded before.
+times, with the packages and the compiled loop loaded before. `--smoke` takes a few rows and writes nothing.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import json
 import os
 import random
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import numpy as np
@@ -31,6 +33,7 @@ from archsim.evidence.readers import read_files
 from archsim.evidence.shipped import shipped_files
 
 ROWS, SEED = 120, 7
+NETWORKS = "networks.csv"
 SCHEMA = "archsim-ladder/1"
 MODEL = ("archsim.lower", "archsim.cost", "archsim.cycle", "archsim.estimation")
 FOLDER = Path(__file__).parents[2] / "reports" / "ladder"
@@ -45,9 +48,9 @@ def forget() -> None:
                     value.cache_clear()
 
 
-def rows(count: int) -> list[Case]:
+def rows(count: int, files: Sequence[Path | Traversable] = ()) -> list[Case]:
     """A sample of the times of whole networks on GPUs."""
-    cases, _ = read_files([file for file in shipped_files() if file.name == "networks.csv"])
+    cases, _ = read_files(files or [file for file in shipped_files() if file.name == NETWORKS])
     timed = [case for case in cases if case.spec.kind == "gpu" and case.metric in ("latency_s", "throughput_per_s")]
     return random.Random(SEED).sample(timed, min(count, len(timed)))
 
@@ -90,19 +93,28 @@ def ladder(sample: Sequence[Case]) -> dict[str, object]:
     }  # fmt: skip
 
 
-def main() -> None:
+def few() -> list[Case]:
+    """Two rows of the first ones, so that not all have to be read."""
+    from tests.bench.corpus import first_rows
+
+    with tempfile.TemporaryDirectory() as folder:
+        return rows(2, [first_rows(folder, NETWORKS, 40)])
+
+
+def main(given: Sequence[str] | None = None) -> None:
     """Print one line for each fidelity; write the record where that is asked for."""
     os.environ["ARCHSIM_MEMO"] = "off"  # before the memo is opened
     asked = argparse.ArgumentParser(description=__doc__)
     asked.add_argument("rows", nargs="?", type=int, default=ROWS)
     asked.add_argument("--freeze", action="store_true")
-    words = asked.parse_args()
-    record = ladder(rows(words.rows))
+    asked.add_argument("--smoke", action="store_true")
+    words = asked.parse_args(given)
+    record = ladder(few() if words.smoke else rows(words.rows))
     print(f"{record['rows']} rows of {record['sources']} sources on {record['devices']} GPUs")
     for s in record["fidelities"]:
         print(f"{s['fidelity']:<11} median {100 * s['median']:5.1f} %  90 % below {100 * s['p90']:5.1f} %  "
               f"bias {100 * s['bias']:+6.1f} %  {1e3 * s['seconds']:8.1f} ms  at most {1e3 * s['longest']:8.1f} ms")  # fmt: skip
-    if words.freeze:
+    if words.freeze and not words.smoke:
         FOLDER.mkdir(parents=True, exist_ok=True)
         (FOLDER / "ladder.json").write_text(json.dumps(record, indent=2) + "\n", "utf-8")
 

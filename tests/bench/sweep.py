@@ -1,84 +1,77 @@
-"""Points per second of sweeps, estimates per second of the API, and memory: `python tests/bench/sweep.py [SECONDS] [WORKERS]`.
+"""Sweeps: points per CPU second of one process and of the whole command, and the memory that many points take.
 
-Beside them stand the rates that two tools in this field were measured at on one core, on their own, simpler questions:
-Calculon (caa4b11) 633 and servcalc (0.1.0) 2,274 estimates of one transformer per CPU second.
+Beside them stand the rates that two tools in this field were measured at on one core, on their own, simpler questions: Calculon
+(caa4b11) and servcalc (0.1.0), estimates of one transformer per CPU second.
 """
 
 from __future__ import annotations
 
-import resource
-import sys
-import time
-from collections.abc import Callable
-from itertools import count, cycle
+import tempfile
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
 
-import archsim
-from archsim.study.allocator import keep_freed_memory
-from archsim.study.axis import axis_of
-from archsim.study.executors import over_processes
-from archsim.study.space import Space
-from archsim.study.sweep import compute
+from .figure import Figure, Sample, child, cpu_seconds, in_child, peak_memory, rate
 
 PEERS = {"Calculon": 633.0, "servcalc": 2274.0}
-CELLS = (("alexnet", 1, 50_000), ("alexnet", 16, 50_000), ("resnet_50", 1, 10_000), ("resnet_50", 16, 10_000))
-SINGLES = (("alexnet", 1_000), ("resnet_50", 300))
+CELLS = (("alexnet", 1), ("alexnet", 16), ("resnet_50", 1), ("resnet_50", 16))
 VARY = ("memory.bandwidth=100GB/s:1TB/s:log", "sm.count=8:160", "l2.size=512KiB:16MiB:log", "clock=1GHz:2GHz")
+POINTS = 200_000  # of which memory is taken
+WRITTEN = 32_768  # by the command
 
 
-def space(net: str, batch: int, points: int) -> Space:
+def space(net: str, batch: int, points: int) -> Any:
     """Random machines around a GTX 1080: four knobs of the full analytical model."""
+    from archsim.study.allocator import keep_freed_memory
+    from archsim.study.axis import axis_of
+    from archsim.study.space import Space
+
+    keep_freed_memory()  # as worker processes do
     axes = tuple([axis_of(text, "gpu") for text in VARY])
     return Space(bases=({"net": net, "hw": "gtx_1080"},), asked={"batch": batch}, axes=axes, sample=points)
 
 
-def swept(net: str, batch: int, workers: int, seconds: float) -> float:
-    """Points per second with so many processes, starting them not counted."""
-    there = space(net, batch, 10**9)
-    began, done = 0.0, 0
-    for chunk in over_processes(there, range(there.parts), workers):
-        if not began:
-            began = time.perf_counter()
-            continue
-        done += chunk.part.stop - chunk.part.start
-        if time.perf_counter() - began > seconds:
-            break
-    return done / (time.perf_counter() - began)
+def swept(net: str, batch: int, small: bool) -> Sample:
+    """Points per CPU second of one part after the other."""
+    from archsim.study.sweep import compute
+
+    there, numbers = space(net, batch, 8 if small else 10**9), count()
+
+    def part() -> int:
+        done = compute(there, next(numbers) % there.parts).part
+        return int(done.stop - done.start)
+
+    size = part()
+    return lambda: size / cpu_seconds(part)
 
 
-def single(net: str, seconds: float, ask: Callable[[int], object]) -> float:
-    """Warm estimates per CPU second, one after the other; other work on the machine does not count."""
-    for i in range(10):
-        ask(i)
-    began = time.process_time()
-    for done in count(1):
-        ask(done)
-        if time.process_time() - began > seconds:
-            return done / (time.process_time() - began)
-    raise AssertionError
+def written(small: bool) -> Sample:
+    """Points per CPU second of the command with two workers, from its start to the last row of its file."""
+    points = 64 if small else WRITTEN
+    words = ["-m", "archsim", "sweep", "--net", "alexnet", "--hw", "gtx_1080", "--sample", str(points), "--workers", "2"]
+    words += [word for axis in VARY for word in ("--vary", axis)]
+
+    def sample() -> float:
+        with tempfile.TemporaryDirectory() as folder:
+            return points / child(*words, "--out", str(Path(folder) / "points.csv"))[0]
+
+    return sample
 
 
-def main() -> None:
-    """Print each rate, and how many times what it is meant to be."""
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-    workers = int(sys.argv[2]) if len(sys.argv) > 2 else 2
-    for net, batch, goal in CELLS:
-        rate = swept(net, batch, workers, seconds)
-        print(f"sweep {net}, batch {batch}, {workers} processes: {rate:,.0f} points/s, {rate / goal:.2f} of {goal:,}; "
-              + ", ".join(f"{rate / workers / peer:.0f} times {name} for each core" for name, peer in PEERS.items()))  # fmt: skip
-    hardware = cycle(("gtx_1080", "titan_x_maxwell", "tesla_k40"))
-    for net, goal in SINGLES:
-        rate = single(net, seconds, lambda i, net=net: archsim.estimate(net, next(hardware), batch=1 + i % 8))  # type: ignore[misc]
-        print(f"single {net}: {rate:,.0f} estimates per CPU s, {rate / goal:.2f} of {goal:,}")
-        rate = single(net, seconds, lambda i, net=net: archsim.estimate(  # type: ignore[misc]
-            net, "gtx_1080", settings={"memory.bandwidth": f"{200 + i % 500} GB/s"}).memory_bytes)  # fmt: skip
-        print(f"single {net}, another machine each time: {rate:,.0f} estimates per CPU s, {rate / goal:.2f} of {goal:,}")
-    keep_freed_memory()
-    there = space("alexnet", 1, 1_000_000)
-    for number in range(there.parts if seconds >= 5 else 10):
+def memory(points: int) -> float:
+    """The memory of this process after all parts of a sweep [MB]."""
+    from archsim.study.sweep import compute
+
+    there = space("alexnet", 1, points)
+    for number in range(there.parts):
         compute(there, number)
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"memory for {there.count:,} points in one process: {most:.0f} MB")
+    return peak_memory()
 
 
-if __name__ == "__main__":
-    main()
+FIGURES = (
+    *(rate(f"{net}, batch {batch}", partial(swept, net, batch), peers=PEERS) for net, batch in CELLS),
+    rate(f"the command, two workers, {WRITTEN:,} points", written, most=3),
+    Figure(name=f"memory for {POINTS:,} points in one process", unit="MB", most=1,
+           prepare=lambda small: partial(in_child, "sweep", f"memory({64 if small else POINTS})")),
+)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Time of the what-if page in a headless browser: loading, and drawing what a slider moves: `python -m tests.bench.ui`.
+"""The what-if page in a headless browser: time to load it, and to draw what a slider moves.
 
 Limits are 2 s and, at the median for ResNet-152, 200 ms from the move to the drawn result.
 """
@@ -6,13 +6,15 @@ Limits are 2 s and, at the median for ResNet-152, 200 ms from the move to the dr
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from threading import Thread
 
 from archsim.ui.server import server
 
-from ..chromium import Browser
+from ..chromium import CHROMIUM, Browser
+from .figure import arguments
 
 STATES = {
     "resnet_152 on gtx_1080": "?net=resnet_152&hw=gtx_1080&batch=16", "resnet_50 on i7_6700k": "?net=resnet_50&hw=i7_6700k",
@@ -34,18 +36,18 @@ MOVE = """new Promise(function (done) {
 })"""
 
 
-def main() -> None:
+def main(words: Sequence[str]) -> None:
     """One line for each page."""
+    small = arguments(__doc__).parse_args(words).smoke
+    if CHROMIUM is None:
+        print("not here: Chromium")
+        return
     with server(0) as made, tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
         Thread(target=made.serve_forever, daemon=True).start()
-        for name, state in STATES.items():
+        for name, state in list(STATES.items())[: 1 if small else None]:
             address = f"http://127.0.0.1:{made.server_port}/{state}"
             first, again = browser.open(address), browser.open(address)
-            drawn = [float(browser.run(MOVE % (400 + 17 * i))) for i in range(MOVES)]
+            drawn = [float(browser.run(MOVE % (400 + 17 * i))) for i in range(2 if small else MOVES)]
             print(f"{name}: loads in {first:.2f} s, again in {again:.2f} s; a slider redraws in {median(drawn):.0f} ms "
                   f"({min(drawn):.0f} to {max(drawn):.0f})")  # fmt: skip
         made.shutdown()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,13 +1,13 @@
-"""Fit the share of fans to powers at the wall, with each system held out: `python tests/bench/wall.py MLPERF.csv`.
+"""Fit the share of fans to powers at the wall, with each system held out: `python -m tests.bench wall MLPERF.csv`.
 
 The rows are those of `system_power_w` and `system_energy_j` of split `calibrate`. The share is the one with the least mean of
 |log(predicted / measured)| over systems. The errors of a system are those with the share that all others give; as generic, its
-rows are predicted as if no file described it and nobody knew its power limit.
+rows are predicted as if no file described it and nobody knew its power limit. `--smoke` takes made-up rows and writes nothing.
 """
 
 from __future__ import annotations
 
-import sys
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,8 +23,13 @@ from archsim.evidence.readers import read
 from archsim.node.system import usual
 from archsim.validation.interval import quantile
 
+from .figure import arguments
+
 FILE = Path(__file__).parents[2] / "reports" / "calibration" / "wall" / "wall.toml"
 SHARES = np.arange(0.0, 0.2001, 0.0025)
+HEAD = "source,network,hardware,stack,task,batch,precision,metric,value,split,source_ref"
+ROW = "mlperf,resnet_50,a100_pcie_80gb,tensorrt-8,inference,2048,int8,system_power_w,2000,calibrate,r: /results/{}/Offline"
+SYSTEMS = ("A100-PCIe-80GBx8_TRT", "A100-PCIe-80GBx8_TRT_MaxQ")
 Row = tuple[str, np.ndarray]  # the system, and log(predicted / measured) for each of the shares
 
 
@@ -58,8 +63,23 @@ def spread(rows: Sequence[Row], origin: str, least: float = 0.0) -> tuple[str, f
             f'p90 = {np.percentile(share, 90):.4f}\norigin = "{origin}"\n'), half  # fmt: skip
 
 
-def main(file: str) -> None:
+def main(words: Sequence[str]) -> None:
     """Fit, print the error of each row, write the file."""
+    parser = arguments(__doc__, file={"nargs": "?"})
+    asked = parser.parse_args(words)
+    if asked.smoke:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "mlperf.csv"
+            file.write_text("\n".join([HEAD, *(ROW.format(system) for system in SYSTEMS)]) + "\n", "utf-8")
+            fitted(str(file))
+    elif asked.file is None:
+        parser.error("MLPERF.csv")
+    else:
+        FILE.write_text(fitted(asked.file), "utf-8")
+
+
+def fitted(file: str) -> str:
+    """The text of the file of what is fitted; prints the error of each row."""
     cases = [case for case in read(file)[0] if case.system is not None and case.split == "calibrate"]
     rows = [row_of(case) for case in cases]
     unknown = []
@@ -76,12 +96,8 @@ def main(file: str) -> None:
     systems = len({name for name, _ in rows})
     described, half = spread(rows, f"held-out systems, {systems} of them")
     generic, _ = spread(unknown, f"{systems} systems, each as if no file described it and no limit were known", half)
-    FILE.write_text(
+    return (
         "# Power at the wall: what is fitted, and errors on systems that were held out; tests/bench/wall.py writes it.\n"
         f'fans = {SHARES[at]:.4f}\norigin = "{len(rows)} rows of {systems} systems of MLPerf Inference v2.1, v3.0"\n\n'
-        f"[described]\n{described}\n[generic]\n{generic}", encoding="utf-8",
-    )  # fmt: skip
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])
+        f"[described]\n{described}\n[generic]\n{generic}"
+    )

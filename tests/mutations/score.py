@@ -5,7 +5,7 @@
     python -m tests.mutations.score lower --sample 300     so many mutants, spread evenly over the room
     python -m tests.mutations.score cost/sm.py --dry       one file; writes nothing
 
-Tests that compare with earlier results (golden and frozen numbers, outputs in the manual) take no part: a mutant counts as
+Tests that compare with earlier results (replayed and frozen numbers, outputs in the manual) take no part: a mutant counts as
 noticed where a test knows what is right. The source on disk stays as it is.
 """
 

@@ -14,7 +14,7 @@ from .faults import FAULTS, Fault
 from .run import ROOT, main
 
 # Tests that compare with earlier results: any change fails them, whatever it is.
-COMPARING = ("tests/golden", "tests/validate/test_frozen.py", "tests/readme", "tests/study/test_study_file.py")
+COMPARING = ("tests/replay", "tests/validate/test_frozen.py", "tests/readme", "tests/study/test_study_file.py")
 ROOMS = ("cost", "lower", "schedule")
 
 

@@ -1,25 +1,27 @@
 """Put what the program prints now into the README and the manual: `python tests/readme/regenerate.py`.
 
 Generated are the output behind each shown command, the tables of accuracy, of fidelities and of devices, and the pictures of the
-README.
+README. Their digits are those of a release. With `--check` nothing is written: what has other digits now is named, and the exit
+code is 1 if there is any.
 """
 
 from __future__ import annotations
 
-import contextlib
+import argparse
 import csv
 import gzip
-import io
 import json
 import re
 import shlex
+import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from archsim.base.units import show
-from archsim.cli.main import group
 from archsim.detect.catalog import find
 from archsim.device.catalog import names
 from archsim.device.spec import Spec, unit_of
@@ -28,25 +30,46 @@ from archsim.report.ladder_svg import LadderStep, ladder_svg
 from archsim.report.roofline_svg import svg
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.readme.shell import run  # noqa: E402
+
 MANUAL = ROOT / "archsim" / "manual"
 PAGES = (ROOT / "README.md", *sorted(MANUAL.glob("*.md")))
 NET, HW = "alexnet", "tegra_x1"
 PICTURE = ROOT / "reports" / "studies" / f"{NET}_{HW}.svg"
 LADDER = ROOT / "reports" / "ladder" / "ladder.json"  # written by tests/bench/ladder.py
-LADDER_PICTURE = LADDER.with_suffix(".svg")
-SHOWN = re.compile(r"```sh\n([^`]*?)\n```\n\n```text\n(.*?)```", re.S)  # a command, then what it prints
-ACCURACY = re.compile(r"(<!-- accuracy: begin -->\n).*?(<!-- accuracy: end -->)", re.S)
-DEVICES = re.compile(r"(<!-- devices: begin -->\n).*?(<!-- devices: end -->)", re.S)
 PUBLISHED = ROOT / "reports" / "published"
-STEPS = re.compile(r"(<!-- ladder: begin -->\n).*?(<!-- ladder: end -->)", re.S)
+GENERATED = re.compile(
+    r"```sh\n(?P<command>[^`]*?)\n```\n\n```text\n(?P<output>.*?)```"  # a command, then what it prints
+    r"|<!-- (?P<table>\w+): begin -->\n(?P<rows>.*?)<!-- (?P=table): end -->", re.S)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """A part of a page that is generated: what it is, what the page shows, what it would be now, and where it stands."""
+
+    what: str
+    shown: str
+    now: str
+    place: tuple[int, int]
+
+
+def parts(page: str) -> Iterator[Part]:
+    """The generated parts of a page, in their order."""
+    for found in GENERATED.finditer(page):
+        if found["table"]:
+            yield Part(what=found["table"], shown=found["rows"], now=TABLES[found["table"]](), place=found.span("rows"))
+        else:
+            now = printed(found["command"]) + "\n"
+            yield Part(what=found["command"], shown=found["output"], now=now, place=found.span("output"))
 
 
 def up_to_date(page: str) -> str:
-    """A page with the output that its commands have now, and the tables of accuracy and of fidelities."""
-    shown = SHOWN.sub(lambda block: f"```sh\n{block[1]}\n```\n\n```text\n{printed(block[1])}\n```", page)
-    with_accuracy = ACCURACY.sub(lambda block: block[1] + accuracy() + block[2], shown)
-    with_ladder = STEPS.sub(lambda block: block[1] + ladder() + block[2], with_accuracy)
-    return DEVICES.sub(lambda block: block[1] + devices() + block[2], with_ladder)
+    """A page with what each of its generated parts is now."""
+    for part in reversed(list(parts(page))):
+        page = page[: part.place[0]] + part.now + page[part.place[1] :]
+    return page
 
 
 def devices() -> str:
@@ -105,17 +128,17 @@ def ladder_picture() -> str:
     return ladder_svg(steps, f"{frozen['rows']} published times of networks on {frozen['devices']} GPUs")
 
 
+@cache
 def printed(line: str) -> str:
-    """What the archsim command at the end of a shell line prints; files that it writes go to a temporary folder."""
-    words = shlex.split(line.replace("\\\n", " ").rpartition("archsim ")[2])
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        contextlib.chdir(folder),
-        contextlib.redirect_stdout(io.StringIO()) as out,
-        contextlib.redirect_stderr(io.StringIO()),
-    ):
-        group.main(words, standalone_mode=False)
-    return out.getvalue().rstrip("\n")
+    """What the archsim command at the end of a shell line prints; files that it writes go to a temporary folder.
+
+    Raises RuntimeError if it ends with another exit code than 0.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(shlex.split(line.replace("\\\n", " ").rpartition("archsim ")[2]), folder)
+    if done.code:
+        raise RuntimeError(f"{line} ends with exit code {done.code}: {done.err}")
+    return done.out.rstrip("\n")
 
 
 def accuracy() -> str:
@@ -150,9 +173,33 @@ def picture() -> str:
     return svg(estimate(NET, HW), find(HW))
 
 
-if __name__ == "__main__":
+TABLES = {"accuracy": accuracy, "ladder": ladder, "devices": devices}
+PICTURES = {PICTURE: picture, LADDER.with_suffix(".svg"): ladder_picture}
+
+
+def stale(page: str) -> list[str]:
+    """What of a page is no longer what it would be now, to the last digit."""
+    return [part.what for part in parts(page) if part.shown != part.now]
+
+
+def main() -> int:
+    """Write what is generated, or name what is stale."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--check", action="store_true", help="write nothing; name what has other digits now")
+    check = options.parse_args().check
+    texts = {place: place.read_text("utf-8") for place in (*PAGES, *PICTURES)}
+    if check:
+        found = [(place, what) for place in PAGES for what in stale(texts[place])]
+        found += [(place, "picture") for place, draw in PICTURES.items() if texts[place] != draw()]
+        for place, what in found:
+            print(f"{place.relative_to(ROOT)}: {what}")
+        return bool(found)
     for place in PAGES:
-        place.write_text(up_to_date(place.read_text("utf-8")), "utf-8")
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(picture(), "utf-8")
-    LADDER_PICTURE.write_text(ladder_picture(), "utf-8")
+        place.write_text(up_to_date(texts[place]), "utf-8")
+    for place, draw in PICTURES.items():
+        place.write_text(draw(), "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

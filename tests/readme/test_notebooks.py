@@ -6,11 +6,13 @@ import ast
 import contextlib
 import io
 import json
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.readme.shell import reading_once
 
 FOLDER = Path(__file__).parents[2] / "reports" / "notebooks"
 NAMES = ("first-steps", "which-card", "why-slow", "own-model")
@@ -21,19 +23,22 @@ def cells(name: str, kind: str = "code") -> list[str]:
     return ["".join(cell["source"]) for cell in book["cells"] if cell["cell_type"] == kind]
 
 
-def executed(name: str) -> Iterator[tuple[Any, str]]:
+@cache
+def executed(name: str) -> list[tuple[Any, str]]:
     """Of each cell, the value of its last expression and what it prints."""
     space: dict[str, Any] = {"__name__": "__main__"}
+    found = []
     for number, source in enumerate(cells(name)):
         tree = ast.parse(source)
         last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
         said = io.StringIO()
-        with contextlib.redirect_stdout(said):
+        with contextlib.redirect_stdout(said), reading_once():
             exec(compile(tree, f"{name}, cell {number}", "exec"), space)
             value = None
             if isinstance(last, ast.Expr):
                 value = eval(compile(ast.Expression(last.value), f"{name}, cell {number}", "eval"), space)
-        yield value, said.getvalue()
+        found.append((value, said.getvalue()))
+    return found
 
 
 def test_there_are_the_notebooks_that_are_tested() -> None:

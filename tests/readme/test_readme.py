@@ -1,12 +1,12 @@
-"""The README and the manual show what the program does now, and their commands and files work."""
+"""The README and the manual have the form of what the program prints now, and their commands and files work."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import shlex
-from pathlib import Path
+import subprocess
+import sys
 
 import pytest
 
@@ -16,66 +16,116 @@ from archsim.cost.bounds import BOUNDS
 from archsim.detect.catalog import find
 from archsim.trace.file import load
 from tests.each import each
+from tests.readme import regenerate
+from tests.readme.form import NUMBER, blocks, differences, form
+from tests.readme.shell import reading_once, run
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
-
-
-def regenerate_module():
-    spec = importlib.util.spec_from_file_location("readme_regenerate", HERE / "regenerate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+ROOT = regenerate.ROOT
+SOURCES = {path.name: path.read_text("utf-8") for path in regenerate.PAGES}
+README = SOURCES["README.md"]
+GENERATED = [name for name, page in SOURCES.items() if regenerate.GENERATED.search(page)]
 
 
-REGENERATE = regenerate_module()
-SOURCES = {path.name: path.read_text("utf-8") for path in REGENERATE.PAGES}
+@pytest.mark.parametrize("name", GENERATED)
+def test_a_page_has_the_form_of_what_its_commands_print(name):
+    for part in regenerate.parts(SOURCES[name]):
+        assert differences(part.shown, part.now) == [], f"{part.what}: run python tests/readme/regenerate.py"
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_shown_output_is_what_the_command_prints(name):
-    page = SOURCES[name]
-    assert REGENERATE.up_to_date(page) == page, "run python tests/readme/regenerate.py"
-    assert len(REGENERATE.SHOWN.findall(page)) == page.count("```text\n")  # every output stands behind its command
+def test_every_output_stands_behind_its_command():
+    for page in SOURCES.values():
+        assert len(re.findall(r"```sh\n[^`]*?\n```\n\n```text\n", page)) == page.count("```text\n")
 
 
-def test_stale_output_is_noticed():
-    stale = "```sh\narchsim list stacks\n```\n\n```text\nnone\n```\n"
-    assert "caffe-native" in REGENERATE.up_to_date(stale)
+BLOCKS = [block for page in SOURCES.values() for found in regenerate.GENERATED.finditer(page)
+          for block in blocks(found["output"] or found["rows"])]  # fmt: skip
 
 
-def test_a_stale_table_of_accuracy_is_noticed():
-    stale = "<!-- accuracy: begin -->\n| 0 % |\n<!-- accuracy: end -->"
-    assert "time of a network on a GPU" in REGENERATE.up_to_date(stale)
+@each("block", BLOCKS)
+def test_other_digits_have_the_form_of_a_page(block):
+    other = NUMBER.sub(lambda number: number[0].translate(str.maketrans("0123456789", "1234567890")), block)
+    assert form(other) == form(block)
 
 
-def test_a_stale_table_of_devices_is_noticed():
-    stale = "<!-- devices: begin -->\n| `i7_6700k` |\n<!-- devices: end -->"
-    fresh = REGENERATE.up_to_date(stale)
-    assert "| `tegra_x1` | NVIDIA Tegra X1" in fresh
-    assert fresh != stale
+@each("block", BLOCKS)
+def test_another_word_in_a_page_and_a_line_less_are_noticed(block):
+    for line in block.splitlines():
+        words = [word for word in re.findall(r"(?<!\S)[a-z][a-z_]{3}\w*(?!\S)", line) if word not in BOUNDS]
+        if words and form(line):
+            assert form(block.replace(line, line.replace(words[-1], "x" * len(words[-1])), 1)) != form(block), line
+            assert form(block.replace(line, "", 1)) != form(block), line
+
+
+TABLE = """\
+device     limited by     time     memory  measured
+---------  ----------  -------  ---------  --------
+gtx_1080      compute  9.93 ms    1.32 GB         -
+tesla_k40        dram    24 ms  64.9 kB         yes
+"""
+
+
+@each(("shown", "printed", "same"), [
+    ("latency  9.9 ms", "latency         10.31 us", True),
+    ("latency  9.9 ms", "delay  9.9 ms", False),
+    ("latency  9.9 ms", "latency  9.9 mJ", False),
+    ("latency  9.9 ms (-2 %)", "latency  1,009.9 ms (+13.5 %)", True),
+    ("conv1 of gtx_1080, fp32", "conv2 of gtx_1080, fp32", False),
+    ("conv1 of gtx_1080, fp32", "conv1 of gtx_1070, fp32", False),
+    ("conv1 of gtx_1080, fp32", "conv1 of gtx_1080, fp16", False),
+    ("version 0.1.0", "version 0.1.1", False),
+    ("limited by  dram: 20 % faster saves 8.0 %; compute 5 %, l2 1 %", "limited by  l2: 20 % faster saves 8.0 %", True),
+    ("limited by  dram: 20 % faster saves 8.0 %", "limited by  nothing: 20 % faster saves 8.0 %", False),
+    ("memory-bound to latency-bound: relu1, fc6", "compute-bound to idle: fc7", True),
+    ("one\n\ntwo", "one\ntwo", False),
+    ("one 1\ntwo 2", "two 3\none 4", True),
+    ("one 1\ntwo 2", "one 1", False),
+    (TABLE, TABLE.replace("compute", "     l2").replace("9.93 ms", "12.4 us").replace("-\n", "12 ms\n", 1), False),
+    (TABLE, TABLE.replace("compute", "     l2").replace("9.93 ms", "12.4 us"), True),
+    (TABLE, "\n".join([*TABLE.splitlines()[:2], *TABLE.splitlines()[:1:-1]]), True),
+    (TABLE, "\n".join(TABLE.splitlines()[:3]), False),
+    (TABLE, TABLE.replace("tesla_k40", "gtx_1080 "), False),
+    (TABLE, TABLE.replace("64.9 kB", " 64.9 W"), False),
+    (TABLE, TABLE.replace("  measured", "  MEASURED"), False),
+])  # fmt: skip
+def test_forms_are_told_apart(shown, printed, same):
+    assert (differences(shown, printed) == []) is same
+
+
+@each("line", [
+    "archsim estimate --net nothing --hw tegra_x1",
+    "archsim search --net alexnet --hw tegra_x1 --vary sm.count=1,2 --where 'power < 1mW'",
+])  # fmt: skip
+def test_a_command_that_fails_is_noticed(line):
+    with pytest.raises(RuntimeError, match="exit code"):
+        regenerate.printed(line)
+
+
+def test_other_digits_are_stale_and_regenerated():
+    old = "<!-- accuracy: begin -->\n| 0 % |\n<!-- accuracy: end -->\n```sh\narchsim list stacks\n```\n\n```text\nnone\n```\n"
+    assert regenerate.stale(old) == ["accuracy", "archsim list stacks"]
+    new = regenerate.up_to_date(old)
+    assert regenerate.stale(new) == []
+    assert "time of a network on a GPU" in new
+    assert "caffe-native" in new
 
 
 def test_a_device_stands_in_the_table_with_what_is_assumed_of_it():
     spec = find("tegra_x1")
-    row = next(line for line in SOURCES["devices.md"].splitlines() if line.startswith("| `tegra_x1` "))
+    row = next(line for line in regenerate.devices().splitlines() if line.startswith("| `tegra_x1` "))
     cells = [cell.strip() for cell in row.strip("|").split("|")]
     assert int(cells[-3]) + int(cells[-2]) == len(spec.assumed)
-    assert int(cells[-1].replace(",", "")) == REGENERATE.published_rows()["tegra_x1"] > 0
+    assert int(cells[-1].replace(",", "")) == regenerate.published_rows()["tegra_x1"] > 0
 
 
-def test_the_picture_is_what_the_program_draws():
-    assert REGENERATE.PICTURE.read_text("utf-8") == REGENERATE.picture(), "run python tests/readme/regenerate.py"
+def words_of(picture: str) -> str:
+    """The words of a picture, a line each, without the bounds of its legend."""
+    return "\n".join(words for words in re.findall(r">([^<]+)<", picture) if words not in BOUNDS)
 
 
-def test_a_stale_table_of_fidelities_is_noticed():
-    stale = "<!-- ladder: begin -->\n| 0 % |\n<!-- ladder: end -->"
-    assert "| roofline |" in REGENERATE.up_to_date(stale)
-
-
-def test_the_picture_of_the_fidelities_is_that_of_the_record():
-    assert REGENERATE.LADDER_PICTURE.read_text("utf-8") == REGENERATE.ladder_picture(), "run python tests/readme/regenerate.py"
+@each("place", regenerate.PICTURES)
+def test_a_picture_has_the_words_of_what_the_program_draws(place):
+    shown, drawn = (words_of(picture) for picture in (place.read_text("utf-8"), regenerate.PICTURES[place]()))
+    assert differences(shown, drawn) == [], "run python tests/readme/regenerate.py"
 
 
 def test_the_first_two_sh_blocks_are_one_line_each():
@@ -100,7 +150,7 @@ def test_every_file_that_contributing_names_exists():
 
 
 def test_the_manual_lists_every_page():
-    assert {f"{page}.md" for page in PAGES} == {path.name for path in REGENERATE.MANUAL.glob("*.md")}
+    assert {f"{page}.md" for page in PAGES} == {path.name for path in regenerate.MANUAL.glob("*.md")}
     assert all(text(page).startswith("# ") for page in PAGES)
 
 
@@ -175,20 +225,29 @@ def test_the_torch_of_the_page_about_models_runs(tmp_path, monkeypatch):
 def test_the_python_of_the_manual_runs(capsys):
     for name in ("python.md", "sweep.md"):
         for body in re.findall(r"```python\n(.*?)```", SOURCES[name], re.S):
-            exec(body, {})
+            with reading_once():
+                exec(body, {})
     assert "conv1" in capsys.readouterr().out
+
+
+def in_this_process(words, **_):
+    """As `subprocess.run` of `python -m archsim ...`, without a start for each of the many that a lab asks for."""
+    assert words[:3] == [sys.executable, "-m", "archsim"]
+    done = run(words[3:], ".")
+    return subprocess.CompletedProcess(words, done.code, done.out, done.err)
 
 
 @pytest.mark.slow
 @each("name", [name for name in SOURCES if name.startswith("lab-")])
-def test_the_answers_of_a_lab_hold(capsys, name):
+def test_the_answers_of_a_lab_hold(capsys, monkeypatch, name):
+    monkeypatch.setattr(subprocess, "run", in_this_process)
     (body,) = re.findall(r"```python\n(.*?)```", SOURCES[name], re.S)
     exec(compile(body, name, "exec"), {})
     assert re.match(r"lab \d: all right", capsys.readouterr().out)
 
 
 def test_the_manual_names_every_json_key_of_an_estimate():
-    found = json.loads(REGENERATE.printed("archsim estimate --net alexnet --hw tegra_x1 --json"))
+    found = json.loads(regenerate.printed("archsim estimate --net alexnet --hw tegra_x1 --json"))
     table = re.search(r"\| `network.*?(?=\n\n)", SOURCES["formats.md"], re.S)[0]
     named = {key for group in re.findall(r"`([a-z_ ]+)`", table) for key in group.split()}
     nested = {*found["ops"][0], *found["ops"][0]["kernels"][0], *found["references"][0]}

@@ -1,4 +1,4 @@
-"""The what-if page in a browser: sliders, keys, files, reload, hostile names, small and dark windows. Needs chromium.
+"""The what-if page in a browser: sliders, keys, files, reload, hostile names, faults in any view. Needs chromium.
 
 The check of accessibility needs the extra `browser` (axe-core), too. `tests/bench/ui.py` times loading and drawing.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.resources import files
 from importlib.util import find_spec
 from threading import Thread
 from urllib.parse import quote
@@ -23,8 +22,8 @@ LARGE = "?net=resnet_152&hw=gtx_1080&batch=16"
 CYCLE = "?net=alexnet&hw=gtx_1080&fidelity=cycle&clock=1.2+GHz"
 SERVED = "llm?net=llama_3_8b&hw=h100_sxm5_80gb&memory.bandwidth=4+TB%2Fs"
 PINNED = "?net=alexnet&hw=tegra_x1&memory.bandwidth=50+GB%2Fs&pin=net%3Dalexnet%26hw%3Dtegra_x1"
-PAGES = (LARGE, PINNED, CYCLE, SERVED, "?net=nothing")
-SERIOUS = ("serious", "critical")
+REFUSED = "?net=nothing"
+PAGES = (LARGE, PINNED, CYCLE, SERVED, REFUSED)
 DRAWN = "document.getElementById('result').getAttribute('aria-busy') === 'false'"
 HOSTILE = "<img src=x onerror=window.hit=1>"
 # What the keyboard must reach: every control that is seen.
@@ -43,12 +42,6 @@ def address() -> Iterator[str]:
         yield f"http://127.0.0.1:{made.server_port}/"
         made.shutdown()
         running.join()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("browser")) as started:
-        yield started
 
 
 def latency(browser: Browser) -> str:
@@ -158,37 +151,14 @@ def test_a_file_that_is_refused_is_told_and_the_page_stays(address: str, browser
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_is_wider_than_a_phone(page: str, address: str, browser: Browser) -> None:
-    browser.resize(390)
-    browser.open(address + page)
-    if page == PAGES[-1]:
-        browser.log.clear()  # which says that the answer is none
-    fine(browser)
-    browser.resize(1280)
+def test_a_page_has_no_fault_in_any_view(page: str, address: str, browser: Browser) -> None:
+    found = browser.faults_in_views(address + page)
+    assert [fault for fault in found if page != REFUSED or "status of 400" not in fault] == []
 
 
 @pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
-@pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing_serious(page: str, dark: bool, address: str, browser: Browser) -> None:
-    browser.colours(dark)
+def test_axe_finds_nothing_serious(page: str, address: str, browser: Browser) -> None:
     browser.open(address + page)
     browser.run("document.querySelectorAll('details').forEach(function (one) { one.open = true; })")
-    assert serious(browser) == []
-    browser.colours(False)
-
-
-@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
-def test_axe_finds_words_that_cannot_be_read(address: str, browser: Browser) -> None:
-    browser.open(address)
-    browser.run("document.documentElement.style.setProperty('--quiet', '#c0c0c0')")
-    assert "color-contrast" in [found[1] for found in serious(browser)]
-
-
-def serious(browser: Browser) -> list[list[str]]:
-    """What axe holds for serious: impact, rule, element."""
-    browser.run(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
-    found: list[list[str]] = browser.run(
-        'axe.run(document, { resultTypes: ["violations"] }).then(function (found) { return found.violations.map('
-        "function (one) { return [one.impact, one.id, one.nodes[0].html.slice(0, 200)]; }); })")
-    return [one for one in found if one[0] in SERIOUS]
+    assert browser.serious() == []

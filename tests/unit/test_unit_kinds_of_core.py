@@ -59,7 +59,7 @@ def test_models_of_uint8_are_not_for_the_delegate() -> None:
 
 
 def kernels_of(net: str, stack: str, precision: str, **changed: object) -> dict[str, float]:
-    library = replace(stacks.find(stack), digest=f"{stack} {changed}", **changed)  # type: ignore[arg-type]
+    library = replace(stacks.find(stack), **changed)  # type: ignore[arg-type]
     found = lower(load(net).bind(N=1).ops, library, "cpu", precision, False).kernels
     words = (found.operand_a == 2) & (found.matrix > 0)
     return {"weights": float((found.a_bytes * found.repeat).sum()), "words": float(words.sum()),

@@ -32,12 +32,12 @@ def stack(*algorithms: str, **conv: Any) -> Stack:
     rows = {phase: dict.fromkeys(algorithms, FULL) for phase in ("forward", "backward_data", "backward_filter")}
     menus = {name: Menu(tiles=(TILE,)) for name in MENUS}
     made = replace(ideal, conv=replace(ideal.conv, algorithms=rows, **conv), menus=menus)
-    return replace(made, digest=f"{algorithms}{sorted(conv.items())}")  # plans are remembered by digest
+    return made
 
 
 def looping(loop: str) -> Stack:
     """The same stack, whose kernels go through windows by this loop."""
-    return replace(stack(), window_loop=loop, digest=loop)
+    return replace(stack(), window_loop=loop)
 
 
 def network(*ops: dict[str, Any], task: str = "inference", batch: int = 2, **inputs: list[Any]) -> BoundTrace:
@@ -192,7 +192,7 @@ def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
     trace = network(FIRST, LAYER, task="forward_backward", data=["N", 3, 9, 9])
     both = stack("implicit_gemm", "scatter_gemm")
     rows = both.conv.algorithms | {"backward_data": {"scatter_gemm": FULL}}
-    only = replace(both, conv=replace(both.conv, algorithms=rows), digest="only scattered")
+    only = replace(both, conv=replace(both.conv, algorithms=rows))
     for chosen, expected in ((both, {"implicit_gemm"}), (only, {"scatter_gemm"})):
         result = lowered(trace, chosen, precision="fp16")
         gradients = [i for i, op in enumerate(result.ops) if op.phase == "backward_data"]
@@ -223,7 +223,7 @@ def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
     pool = {"op": "max_pool", "name": "pool", "in": ["data"], "out": ["N", 8, 4, 4], "kernel": [2, 2], "stride": [2, 2]}
     trace = network(pool, data=["N", 8, 8, 8])
     for vector, each_value in ((0, 4), (16, 1)):
-        made = replace(stack("implicit_gemm"), window_loop="unrolled", vector_bytes=vector, digest=f"vector {vector}")
+        made = replace(stack("implicit_gemm"), window_loop="unrolled", vector_bytes=vector)
         assert options(lowered(trace, made))[0].kernels[0].gpu.unrolled == each_value * 2 * 8 * 16
 
 
@@ -297,7 +297,7 @@ def test_an_unknown_algorithm_and_a_missing_menu_are_problems_of_the_stack() -> 
     trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     with pytest.raises(InputError, match="no algorithm 'implicit_gem'; nearest: implicit_gemm"):
         lowered(trace, stack("implicit_gem"))
-    bare = replace(stack("implicit_gemm"), menus={"gemm": Menu(tiles=(TILE,))}, digest="without")
+    bare = replace(stack("implicit_gemm"), menus={"gemm": Menu(tiles=(TILE,))})
     with pytest.raises(InputError, match=r"menus\.conv_forward: is missing"):
         lowered(trace, bare)
 
@@ -324,7 +324,7 @@ def test_a_bias_of_an_epilogue_has_a_gradient_of_its_own() -> None:
     fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 32]} for name, before in (("a", "data"), ("b", "a"))]
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 32])
     for rule, gradient in (("epilogue", ["gemm", "bias_gradient"]), ("fused", ["gemm"]), ("separate", ["gemm", "bias_gradient"])):
-        chosen = replace(stack("implicit_gemm"), linear_bias=rule, digest=rule)
+        chosen = replace(stack("implicit_gemm"), linear_bias=rule)
         found = {op.phase: options(lowered(trace, chosen), i)[0].kernels for i, op in enumerate(lowered(trace, chosen).ops)}
         assert [kernel.name for kernel in found["backward_filter"]] == gradient
         assert [kernel.name for kernel in found["forward"]] == (["gemm", "bias"] if rule == "separate" else ["gemm"])
@@ -395,7 +395,7 @@ def test_a_library_chooses_among_the_tiles_and_splits_meant_for_the_size(
 ) -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", m], "bias": False}
     menu = Menu(tiles=(TILE, replace(TILE, n=8, least_n=17)), split_k=(1, 2, 4), split_least_k=1024)
-    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu}, digest="picky")
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu})
     columns = lowered(network(fc, batch=n, data=["N", k]), chosen).kernels
     assert (set(columns.tile_n.tolist()), set(columns.split.tolist())) == (tiles, splits)
 
@@ -412,7 +412,7 @@ def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) 
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
     menu = Menu(tiles=(TILE,), split_k=(1, 2, 4, 8), split_least_k=256, split_wide=2, split_wide_side=32, split_wide_part=4096)
     for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
-        chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)}, digest=f"wide {wide}")
+        chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)})
         assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
 
 
@@ -420,7 +420,7 @@ def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) 
 def test_a_wide_product_has_a_shortest_part_of_its_own(n: int, k: int, splits: set[int]) -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
     menu = Menu(tiles=(TILE,), split_k=(1, 2), split_least_k=256, split_wide_least=640, split_wide_side=32)
-    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu}, digest="least")
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu})
     assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
 
 
@@ -428,7 +428,7 @@ def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
     small = Menu(tiles=(replace(TILE, m=16),), architectures=("volta",))
     menus = {"gemm": Menu(tiles=(TILE,)), "gemm_batched": Menu(tiles=(replace(TILE, m=64),)), "gemm_batched.small": small}
     efficiency = {"gemm": FULL, "gemm.transposed": "gemm.cublas7", "gemm.transposed.volta": "gemm.cublas11.transposed"}
-    chosen = replace(stack("implicit_gemm"), menus=menus, efficiency=efficiency, digest="architectures")
+    chosen = replace(stack("implicit_gemm"), menus=menus, efficiency=efficiency)
     batched = {"op": "matmul", "name": "mm", "in": ["x", "x"], "out": ["N", 24, 24]}
     fc = {"op": "linear", "name": "fc", "in": ["mm"], "out": ["N", 24, 48], "bias": False}
     trace = network(batched, fc, batch=3, x=["N", 24, 24])
@@ -443,7 +443,7 @@ def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
     fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 48], "bias": False} for name, before in
           (("a", "data"), ("b", "a"))]  # fmt: skip
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 24])
-    chosen = replace(stack("implicit_gemm"), efficiency={"gemm": FULL, "gemm.transposed": "gemm.cublas7"}, digest="transposed")
+    chosen = replace(stack("implicit_gemm"), efficiency={"gemm": FULL, "gemm.transposed": "gemm.cublas7"})
     result = lowered(trace, chosen)
     found = {op.phase: options(result, i)[0].kernels[0].efficiency for i, op in enumerate(result.ops) if op.kind.op == "linear"}
     assert found == {"forward": "gemm.cublas7", "backward_data": FULL, "backward_filter": FULL}
@@ -451,14 +451,14 @@ def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
 
 def test_a_layer_may_cost_the_host_several_calls() -> None:
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
-    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3}, digest="host")
+    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3})
     assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
 
 
 def test_calls_that_a_call_dispatches_are_counted_beside_it() -> None:
     relu = {"op": "relu", "name": "r", "in": ["fc"], "out": ["N", 48]}
     fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
-    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3}, nested_calls={"linear": 2}, digest="nested")
+    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3}, nested_calls={"linear": 2})
     kernels = lowered(network(fc, relu, batch=16, data=["N", 24]), chosen).kernels
     assert (kernels.host_ops.tolist(), kernels.nested.tolist()) == ([3, 1], [2, 0])
 
@@ -497,7 +497,7 @@ def test_ops_without_windows_go_through_none() -> None:
 
 def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
     relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
-    wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2}, digest="vector")
+    wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2})
     one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
     assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
     assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)
@@ -506,7 +506,7 @@ def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
 
 def test_a_short_row_of_a_softmax_is_read_once_where_the_stack_says_so() -> None:
     rows = {"forward": Passes(inputs=1, outputs=1)}
-    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, short_row=1024, digest="short")
+    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, short_row=1024)
     reads = []
     for features in (1024, 1025):
         op = {"op": "softmax", "name": "s", "in": ["data"], "out": ["N", features]}
@@ -579,7 +579,7 @@ def recurrent(menus: tuple[str, ...], cell: str = "lstm", **words: Any) -> dict[
         {"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 12], "hidden": 12, **words}, task="forward_backward",
         batch=10, data=[3, "N", 12],
     )  # fmt: skip
-    made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus}, digest=f"{menus}")
+    made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus})
     result = lowered(trace, made)
     return {op.phase: {k.name: k for k in options(result, i)[0].kernels} for i, op in enumerate(result.ops)}
 
@@ -632,7 +632,7 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
     found = {}
     for cell in ("lstm", "gru", "rnn"):
         trace = network({"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
-        made = replace(stack(), recurrent="steps", recurrent_launches=13, digest="thirteen")
+        made = replace(stack(), recurrent="steps", recurrent_launches=13)
         result = lowered(trace, made)
         gates = options(result)[0].kernels[-1]
         found[cell] = (gates.repeat, float(result.kernels.host_ops[0]))
@@ -641,7 +641,7 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
 
 def test_a_framework_may_call_more_modules_for_a_step_than_it_launches_kernels() -> None:
     trace = network({"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
-    made = replace(stack(), recurrent="steps", recurrent_launches=13, recurrent_calls=23, digest="calls")
+    made = replace(stack(), recurrent="steps", recurrent_launches=13, recurrent_calls=23)
     result = lowered(trace, made)
     assert (options(result)[0].kernels[-1].repeat, float(result.kernels.host_ops[0])) == (3 * 12, 3 * 23)
 
@@ -680,7 +680,7 @@ def attended(queries: int, keys: int, packed: str = "always", precision: str = "
     made = replace(
         stack(), menus=menus,
         attention=AttentionChoice(cache_kernels_prefill=2, cache_kernels_decode=0, packed_heads=packed, max_packed_heads=3),
-        passes=stack().passes | {"quantise_attention": rows}, digest=f"attention {packed}",
+        passes=stack().passes | {"quantise_attention": rows},
     )  # fmt: skip
     (option,) = options(lowered(trace, made, precision=precision))
     return list(option.kernels)
@@ -731,7 +731,7 @@ def test_attention_in_one_byte_rounds_its_inputs_and_writes_two() -> None:
 
 def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() -> None:
     linear = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
-    made = replace(stack(), passes=stack().passes | {"quantise": {"forward": Passes(inputs=2, outputs=1)}}, digest="quantise")
+    made = replace(stack(), passes=stack().passes | {"quantise": {"forward": Passes(inputs=2, outputs=1)}})
     trace = network(linear, batch=8, data=["N", 32])
     (option,) = options(lowered(trace, made, precision="fp8"))
     rounded, product = option.kernels
@@ -778,7 +778,7 @@ def test_taps_that_overlap_are_fetched_once_with_the_halo_of_their_window() -> N
 def test_an_optimiser_reads_and_writes_master_copies_in_single_precision() -> None:
     fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
     rows = Passes(inputs=3, outputs=2, launches=2)
-    made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows}, digest="optimiser")
+    made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows})
     for precision in ("fp32", "fp16"):
         result = lowered(network(fc, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
         (update,) = [options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.phase == "update"]
@@ -839,7 +839,7 @@ def test_the_least_traffic_is_that_of_the_tensors_or_of_kernels_that_move_less()
     relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 64]}, data=["N", 64])
     for passes, least in ((1.0, (512, 512)), (0.25, (256, 256))):
         rows = {"relu": {"forward": Passes(inputs=passes, outputs=passes)}}
-        kernels = lowered(relu, replace(stack(), passes=stack().passes | rows, digest=f"least {passes}")).kernels
+        kernels = lowered(relu, replace(stack(), passes=stack().passes | rows)).kernels
         assert (kernels.read_bytes.item(), kernels.write_bytes.item()) == least
     product = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     kernels = lowered(product, stack("im2col")).kernels
@@ -848,7 +848,7 @@ def test_the_least_traffic_is_that_of_the_tensors_or_of_kernels_that_move_less()
 
 def test_a_stack_may_give_each_row_of_an_op_to_one_thread() -> None:
     largest = network({"op": "argmax", "name": "a", "in": ["data"], "out": ["N"]}, batch=64, data=["N", 500])
-    serial = replace(stack(), serial_rows=("argmax",), digest="serial")
+    serial = replace(stack(), serial_rows=("argmax",))
     for chosen, values in ((stack(), 0), (serial, 500)):
         assert options(lowered(largest, chosen), 0)[0].kernels[0].gpu.serial == values
 
@@ -856,7 +856,7 @@ def test_a_stack_may_give_each_row_of_an_op_to_one_thread() -> None:
 def test_a_loss_of_single_ops_has_the_passes_of_its_own_row() -> None:
     rows = {"forward": Passes(inputs=12, outputs=0, launches=7), "backward": Passes(inputs=20, outputs=0, launches=9)}
     passes = {**stack().passes, "apart_cross_entropy": rows}
-    chosen = replace(stack(), passes=passes, digest="apart")
+    chosen = replace(stack(), passes=passes)
     for apart, launches in ((False, [1]), (True, [7])):
         loss = {"op": "cross_entropy", "name": "l", "in": ["data"], "out": ["N"], "apart": apart}
         found = options(lowered(network(loss, batch=4, data=["N", 50]), chosen), 0)[0].kernels

@@ -28,7 +28,7 @@ BYTE, ADA, NARROW = (Menu(tiles=(replace(TILE, m=side),)) for side in (128, 32, 
 def library(**menus: Menu) -> Stack:
     """The ideal stack with these menus, `_` of their names for a point."""
     named = {name.replace("__", "."): menu for name, menu in menus.items()}
-    return replace(stacks.find("ideal"), menus=named, digest=f"{sorted(named.items())}")
+    return replace(stacks.find("ideal"), menus=named)
 
 
 def context(stack: Stack, element: int, architecture: str = "hopper") -> Context:
@@ -81,7 +81,7 @@ def attention(queries: int, heads: int, window: int = 0, causal: bool = True) ->
 
 def attending(slots: int = 0, tile: Tile = TILE) -> Stack:
     made = library(attention_tensor=Menu(tiles=(tile,)), gemm_tensor=Menu(tiles=(tile,)))
-    return replace(made, attention=AttentionChoice(fused=True, window_slots=slots), digest=f"{made.digest}{slots}")
+    return replace(made, attention=AttentionChoice(fused=True, window_slots=slots))
 
 
 def test_a_kernel_that_does_not_begin_at_the_window_tests_the_blocks_before_it() -> None:
@@ -120,8 +120,7 @@ def heads(stack: Stack, queries: int, keys: int, size: int, kv_heads: int) -> Gp
 
 
 def choosing(rules: AttentionChoice, menu: Menu) -> Stack:
-    return replace(library(gemm_tensor=Menu(tiles=(TILE,)), attention_tensor=menu), attention=replace(rules, fused=True),
-                   digest=f"{rules}{menu}")  # fmt: skip
+    return replace(library(gemm_tensor=Menu(tiles=(TILE,)), attention_tensor=menu), attention=replace(rules, fused=True))
 
 
 @pytest.mark.parametrize(("size", "widths"), [(64, {64.0}), (80, {96.0}), (128, {128.0}), (256, {64.0, 96.0, 128.0})])
@@ -178,7 +177,7 @@ def test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_ot
 
 def test_lanes_widen_weights_of_fewer_bytes() -> None:
     made = library(gemm_tensor=Menu(tiles=(TILE,)))
-    slow = replace(made, weight_slots=2.0, digest=f"{made.digest}-slots")
+    slow = replace(made, weight_slots=2.0)
     op = product(64, 64, 4096)
     stored = Stored(weight_bytes=1.0)
     plain, widened = (lower((op,), stack, "gpu", "bf16", False, {"bf16"}.__contains__, "ada", stored=stored).kernels

@@ -24,7 +24,7 @@ BATCH = 16
 
 def stack(name: str, **words: Any) -> Stack:
     found = stacks.find(name)
-    return replace(found, digest=f"{found.digest}{sorted(words)}{words}", **words)
+    return replace(found, **words)
 
 
 def trace(net: str, task: str = "training_step") -> BoundTrace:
@@ -186,7 +186,7 @@ def test_a_library_may_have_winograd_transforms() -> None:
     library = stack("onnxruntime-cpu")
     both = {"direct": "cpu.mkldnn", "winograd_nonfused": "cpu.mkldnn"}
     conv = replace(library.conv, algorithms={**library.conv.algorithms, "forward": both})
-    quick = replace(library, digest="winograd", conv=conv)
+    quick = replace(library, conv=conv)
     request = make_request("vgg_16", "i7_6700k", stack="onnxruntime-cpu", batch=16)
     direct, transformed = (float(run(replace(request, stack=chosen)).latency_s[0]) for chosen in (library, quick))
     assert transformed < 0.8 * direct

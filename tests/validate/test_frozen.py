@@ -12,23 +12,17 @@ import numpy as np
 import pytest
 
 import archsim.evidence.readers
-from archsim.calibration.constants import FitRecord, default
+from archsim.calibration.constants import default
 from archsim.estimation.ablation import PARTS
-from archsim.evidence.case import Case, with_power
+from archsim.evidence.case import Case
 from archsim.evidence.readers import data_hash, read
 from archsim.validation import frozen
-from archsim.validation.crossvalidate import thinned, with_times
-from archsim.validation.fit import model_hash, rows_hash
 from archsim.validation.predict import predict
 
 from ..measurements import ROW
 
 Write = Callable[..., str]
 Run = Callable[..., tuple[int, str, str]]
-
-CALIBRATE = "run `archsim calibrate --intervals hardware --out reports/calibration/default.toml`"
-FREEZE = "run `archsim validate --freeze reports/validation --folds hardware,network,stack,source`"
-FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "validation.json"
 
 CELLS = [
     (network, hardware, metric)
@@ -174,61 +168,3 @@ def test_a_folder_that_cannot_be_made_is_one_line(run: Run, tmp_path: Path) -> N
     code, _, error = run("validate", "--freeze", str(tmp_path / "no" / "such"))
     assert code == 65
     assert len(error.strip().splitlines()) == 1
-
-
-# --------------------------------------------------------------------------------------------------- the shipped files
-
-
-@pytest.fixture
-def shipped(corpus: tuple[list[Case], list[Any]]) -> list[Case]:
-    return corpus[0]
-
-
-@pytest.mark.shipped_fit
-@pytest.mark.slow
-def test_the_shipped_calibration_was_made_from_the_shipped_data_by_the_shipped_code(shipped: list[Case]) -> None:
-    changed = frozen.stale(default(), shipped)
-    hint = f"{CALIBRATE}, with the --kind of the fit that is there"
-    assert not changed, f"the {' and the '.join(changed)} changed since the constants were fitted; {hint}"
-
-
-def test_a_doctored_row_or_constant_makes_a_calibration_stale(cases: list[Case]) -> None:
-    rows = thinned(with_times(cases))
-    record = FitRecord(
-        rows=len(rows), rows_hash=rows_hash(rows), model_hash=model_hash(rows, default()), median_before=0.0, median_after=0.0,
-        names=(), at_bound=(), covariance=(), kinds=("gpu",),
-    )  # fmt: skip
-    fitted = replace(default(), fit=record, energy_fit=None)
-    assert frozen.stale(fitted, cases) == ()
-    assert frozen.stale(fitted, doctored(cases)) == ("rows",)
-    name = cases[0].stack.host
-    assert frozen.stale(fitted.with_values({name: 3 * fitted[name] + 1e-3}), cases) == ("model",)
-    assert frozen.stale(default().before_fit().before_energy_fit(), doctored(cases)) == ()
-
-
-def test_a_doctored_power_or_energy_constant_makes_a_calibration_stale(cases: list[Case]) -> None:
-    rows = thinned(with_power(cases))
-    assert len(rows) == 2
-    record = FitRecord(
-        rows=len(rows), rows_hash=rows_hash(rows), model_hash=model_hash(rows, default()), median_before=0.0, median_after=0.0,
-        names=(), at_bound=(), covariance=(), kinds=("gpu",),
-    )  # fmt: skip
-    fitted = replace(default(), fit=None, energy_fit=record)
-    assert frozen.stale(fitted, cases) == ()
-    powers = [replace(case, measured=2 * case.measured) if case.metric == "power_w" else case for case in cases]
-    assert frozen.stale(fitted, powers) == ("rows of power",)
-    node = "energy.node.12to16nm"
-    assert frozen.stale(fitted.with_values({node: 2 * fitted[node]}), cases) == ("model of power",)
-
-
-@pytest.mark.shipped_fit
-@pytest.mark.slow
-def test_the_frozen_result_is_of_what_is_shipped(shipped: list[Case]) -> None:
-    s = json.loads(FROZEN.read_text("utf-8"))
-    made_from = {"calibration": default().digest, "data": data_hash(), "model": frozen.model_digest(shipped, default())}
-    assert {name: s["provenance"][name] for name in made_from} == made_from, FREEZE
-
-
-def test_no_device_has_dropped_out_of_the_frozen_result(shipped: list[Case]) -> None:
-    known = json.loads(FROZEN.read_text("utf-8"))["devices"]
-    assert set(known) == {case.hardware for case in shipped}, f"a device can no longer be predicted, or a new one can; {FREEZE}"

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 import archsim.validation.served as served
@@ -18,7 +16,6 @@ from archsim.evidence.case import Case
 from archsim.generation.measured import serving_value
 from archsim.report.validation_page import summary_page
 from archsim.site import accuracy
-from archsim.validation.evaluation import ValidationSettings, validate
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -100,28 +97,3 @@ def test_a_broken_summary_beside_it_is_named(run: Run, tmp_path: Path, monkeypat
     code, _, error = run("validate", "--served", str(tmp_path))
     assert code == 65
     assert "validation.json" in error
-
-
-# --------------------------------------------------------------------------------------------------- the shipped files
-
-
-@pytest.mark.shipped_fit
-@pytest.mark.slow
-def test_the_shipped_file_is_of_what_is_shipped(every: list[Case]) -> None:
-    made_from = served.provenance(default())
-    assert {name: SHIPPED["provenance"][name] for name in ("calibration", "data")} == {
-        name: made_from[name] for name in ("calibration", "data")}, AGAIN  # fmt: skip
-    lines = {(one["line"], one["metric"]) for one in SHIPPED["sample"]}
-    own = [case for case in every if (case.line, case.metric) in lines]
-    assert len(own) == len(SHIPPED["sample"]) > 10
-    v = validate(own, [], ValidationSettings(calibration=default(), baselines=()))
-    now = dict(zip([case.line for case in v.cases], zip(v.predicted, v.low, v.high, strict=True), strict=True))
-    for one in SHIPPED["sample"]:
-        stated = [np.nan if one[name] is None else one[name] for name in ("predicted", "low", "high")]
-        assert now[one["line"]] == pytest.approx(stated, rel=1e-3, nan_ok=True), AGAIN
-
-
-@pytest.mark.slow
-def test_the_shipped_page_is_that_of_the_shipped_numbers() -> None:
-    written = re.sub(r'<meta name="generator".*\n', "", (FOLDER / "index.html").read_text("utf-8"))
-    assert written == summary_page(CORPUS, SHIPPED), AGAIN

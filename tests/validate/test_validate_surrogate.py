@@ -2,8 +2,10 @@
 
 import json
 import random
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -80,6 +82,30 @@ def test_a_written_calibration_has_the_table_again(tmp_path: Path) -> None:
 def test_the_table_is_written_as_it_is_shipped() -> None:
     shipped = (Path(__file__).parents[2] / "reports" / "calibration" / "derived.toml").read_text("utf-8")
     assert shipped.endswith(dump_derived(derived()))
+
+
+@pytest.mark.shipped_fit
+@pytest.mark.skipif(find_spec("scipy") is None, reason="scipy is not installed")
+def test_what_the_same_code_made_from_the_same_values_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def alone(hw: str, free: Any, common: Any, *more: object) -> Any:
+        searched.append(hw)
+        return common
+
+    monkeypatch.setattr(derivation, "_alone", alone)
+    monkeypatch.setattr(derivation, "_solved", lambda *words: searched.append("family") or derived()["maxwell-64"])
+    shipped = derived()["maxwell-64"]
+    first = derivation.derive("maxwell-64", DERIVED, earlier=shipped)
+    searched.clear()
+    assert derivation.derive("maxwell-64", DERIVED, earlier=first) == first
+    assert searched == []
+    joined = sorted(set(first.devices) - set(first.simulated))[0]
+    without = replace(first, made_from={**first.made_from, joined: "another"})
+    assert set(derivation.derive("maxwell-64", DERIVED, earlier=without).devices) == set(first.devices)
+    assert searched == [joined]
+    derivation.derive("maxwell-64", DERIVED, earlier=replace(first, made_from={**first.made_from, "maxwell-64": "another"}))
+    assert searched == [joined, "family", *sorted(set(first.devices) - set(first.simulated))]
 
 
 @pytest.mark.shipped_fit
