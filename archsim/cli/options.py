@@ -44,11 +44,6 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with(command, list(SETTINGS))
 
 
-def setting_options_of_batches(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The same for several batches, which arrive as `batch_text`."""
-    return BATCHES(some_options("batch")(command))
-
-
 def some_options(*without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of `setting_options` except those named, whose arguments keep their defaults."""
 

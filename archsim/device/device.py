@@ -384,9 +384,3 @@ CACHE_ONLY = {
     kind: {f"{f.name}.{key}" for f in fields(device) for key in f.metadata.get("cache_only", ())}
     for kind, device in CLASSES.items()
 }
-
-
-def parts_of(device: Device) -> list[tuple[str, object]]:
-    """The parts a device has, in the order of the spec file."""
-    named = [(name, getattr(device, name)) for name in PARTS[device.kind]]
-    return [(name, found) for name, found in named if found is not None]

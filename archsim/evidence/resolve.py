@@ -121,12 +121,8 @@ def _called(stack: ByIdentity[Stack], without: tuple[str, ...]) -> Stack:
 
 def rounded_before(found: Setting) -> Setting:
     """The setting with activations that come to a product in one byte."""
-    return replace(found, stack=_rounded(ByIdentity(found.stack)))
-
-
-@lru_cache(maxsize=256)
-def _rounded(stack: ByIdentity[Stack]) -> Stack:
-    return replace(stack.it, passes={name: rows for name, rows in stack.it.passes.items() if name != "quantise"})
+    passes = {name: rows for name, rows in found.stack.passes.items() if name != "quantise"}
+    return replace(found, stack=replace(found.stack, passes=passes))
 
 
 def as_timed(found: Setting, script: Protocol, network: str = "", reference: str = "") -> Setting:
@@ -147,7 +143,7 @@ def as_timed(found: Setting, script: Protocol, network: str = "", reference: str
         input_value_bytes=8 if both in script.doubles else width or own.input_value_bytes,
     )  # fmt: skip
     precision = "fp64" if found.spec.kind == "cpu" and both in script.double_precision else found.precision
-    return replace(found, stack=own if ran == own else ran, precision=precision)
+    return replace(found, stack=ran, precision=precision)
 
 
 @lru_cache(maxsize=4096)

@@ -12,13 +12,12 @@ from itertools import product
 
 import numpy as np
 
-from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
 from archsim.estimation.pipeline import spread
 from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
-from archsim.validation.predict import Group, evaluate, prepare
+from archsim.validation.predict import Group, prepare
 
 PLAIN = "plain"  # the model itself, asked with the words of the row alone
 BASELINES = ("roofline", "constants", PLAIN)
@@ -37,11 +36,6 @@ class Constants:
     bandwidth: float
     per_op_s: float
     rows: int
-
-
-def baseline_roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
-    """What no implementation of these kernels could beat."""
-    return evaluate(groups, calibration, "roofline")
 
 
 def baseline_constants(cases: Sequence[Case]) -> tuple[Array, Constants | None]:
