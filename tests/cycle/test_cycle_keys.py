@@ -73,7 +73,6 @@ def times(hw: str, key: str, settings: dict[str, str]) -> list[float]:
     return [simulate_sm(spec, kernel, clock=1.4e9, depth=64, precision=precision).time_s for kernel in kernels]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("key", SIGN)
 def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
@@ -95,7 +94,6 @@ def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
         assert sum(changed) * SIGN[key] > 0, f"{key}: {changed}"
 
 
-@pytest.mark.slow
 def test_a_larger_latency_of_the_pipes_makes_a_network_slower() -> None:
     request = make_request("alexnet", "gtx_1080", fidelity="cycle", batch=4)
     fast, slow = (with_spec(request, request.spec.with_settings({"sm.fetch_interval": WARM, "sm.alu_latency": latency}))
@@ -103,14 +101,12 @@ def test_a_larger_latency_of_the_pipes_makes_a_network_slower() -> None:
     assert float(run(slow).latency_s[0]) > float(run(fast).latency_s[0])
 
 
-@pytest.mark.slow
 def test_code_that_comes_slowly_makes_a_network_slower() -> None:
     request = make_request("alexnet", "gtx_1080", fidelity="cycle", batch=4)
     warm = with_spec(request, request.spec.with_settings({"sm.fetch_interval": WARM}))
     assert float(run(request).latency_s[0]) > float(run(warm).latency_s[0])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("key", NETWORKS)
 def test_it_moves_a_network_in_the_right_direction(key: str) -> None:
     net, hw, batch, precision, settings, values, sign = NETWORKS[key]

@@ -42,7 +42,6 @@ def clocks(on: Machine, program: Program, ctas: int = 8, trips: int = 3) -> floa
     return run(prepared(on, program), ctas, trips=trips).clocks
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("hw", DEVICES)
 @pytest.mark.parametrize(("field", "factor"), BETTER)
 def test_more_of_anything_is_never_slower(hw: str, field: str, factor: float) -> None:
@@ -100,7 +99,6 @@ def test_fewer_bytes_past_the_l2_are_never_slower() -> None:
     assert times == sorted(times, reverse=True)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize(("hw", "ctas"), [("gtx_980", 8), ("tesla_t4", 11), ("h100_sxm5_80gb", 2), ("tesla_k40", 6)])
 def test_a_long_loop_takes_what_all_of_its_trips_take(hw: str, ctas: int) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from unittest import mock
 
 from archsim.cli.main import main
@@ -62,7 +63,7 @@ def reading_once() -> Iterator[None]:
     """Read each shipped table of measurements once, whoever asks for it: all of them take four seconds."""
     shipped = set(shipped_files(with_peers=True))
 
-    def read(place: Path, specs: Mapping[str, str]) -> tuple[list[Case], list[Skip]]:
+    def read(place: Path, specs: Mapping[str, str] = MappingProxyType({})) -> tuple[list[Case], list[Skip]]:
         return _shipped(place) if place in shipped and not specs else _read(place, specs)
 
     with mock.patch.object(readers, "read", read):

@@ -15,7 +15,7 @@ import pytest
 from ..chromium import CHROMIUM, Browser
 from .pictures import ASKED, written
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 needs_axe = pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
 
 

@@ -74,7 +74,7 @@ FINE = {
     "marks that a clip hides": doctored("<line", f'<g clip-path="inset(0)">{MARK}</g><line'),
 }  # fmt: skip
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 
 def faults(browser: Browser, folder: Path, body: str) -> list[str]:

@@ -31,7 +31,7 @@ CONTROLS = """Array.from(
   document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex]")
 ).filter(function (one) { return one.tabIndex >= 0 && one.getClientRects().length && one.checkVisibility(); })"""
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")]
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
 
 
 @pytest.fixture(scope="module")

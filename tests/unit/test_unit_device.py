@@ -9,7 +9,7 @@ import pytest
 
 from archsim.base.errors import Unsupported
 from archsim.device import catalog
-from archsim.device.device import Cpu, Gpu, parts_of
+from archsim.device.device import Cpu, Gpu
 
 
 def gpu(name: str) -> Gpu:
@@ -77,9 +77,3 @@ def test_a_what_if_is_a_replacement_and_the_original_stays() -> None:
     twice = replace(device, sm=replace(device.sm, count=4))
     assert twice.peak_flops("fp32") == 2 * device.peak_flops("fp32")
     assert device.sm.count == 2
-
-
-def test_the_parts_of_a_device_stand_in_the_order_of_the_file() -> None:
-    assert [name for name, _ in parts_of(gpu("tegra_x1"))][:4] == ["sm", "rate", "clock", "l1"]
-    assert "link" not in dict(parts_of(gpu("tegra_x1")))
-    assert [name for name, _ in parts_of(cpu("i7_6700k"))][:5] == ["core", "clock", "l1", "l2", "l3"]
