@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import io
 import json
@@ -24,7 +25,8 @@ UNPACKED = Path("build/replay")  # where inputs that the tree holds compressed l
 SAID_APART = ("provenance", "version", "hash", "digest", "calibration_file")  # what a record says of itself, not of its answer
 SCALARS = ("latency_s", "latency_interval_s", "throughput_per_s", "power_w", "power_interval_w", "energy_j", "energy_interval_j",
            "power_peak_w", "memory_bytes", "max_batch", "flop", "dram_bytes", "device_s", "host_wait_s")  # fmt: skip
-CORPUS, ROWS_AT_ONCE = "rows", 1500
+CORPUS = "rows"
+NOTHING = 1e-12  # s, J, ...: smaller is the rest of a difference of equal numbers, which each processor rounds in its own way
 
 
 def computed(workers: int) -> Values:
@@ -33,6 +35,7 @@ def computed(workers: int) -> Values:
     parts: Iterable[Values]
     if workers > 1 and "fork" in multiprocessing.get_all_start_methods():
         _LATER.extend(tasks)
+        gc.freeze()  # the rows that all workers share are looked through by no collection
         with multiprocessing.get_context("fork").Pool(workers) as pool:
             parts = pool.map(_run, range(len(tasks)), chunksize=1)
         _LATER.clear()
@@ -59,23 +62,14 @@ def _run(number: int) -> Values:
 
 
 def _corpus_tasks() -> Iterator[Task]:
-    """Rows of one device stay together, which are lowered and costed together; many devices with few rows share a task."""
     from archsim.evidence.identity import with_ids
     from archsim.evidence.readers import read_files
     from archsim.evidence.shipped import serving_files
 
-    for files in (None, serving_files()):
-        cases, skips = read_files() if files is None else read_files(files)
-        rows: dict[str, list[Any]] = defaultdict(list)
-        for case in with_ids(cases):
-            rows[case.hardware].append(case)
-        waiting: list[Any] = []
-        for own in sorted(rows.values(), key=len, reverse=True):
-            waiting += own
-            if len(waiting) >= ROWS_AT_ONCE:
-                yield _rows_task(waiting)
-                waiting = []
-        yield _rows_task(waiting)
+    for files, at_once in ((serving_files(), 100), ((), 1500)):  # first the rows that take longest, each a run of an engine
+        cases, skips = read_files(files)
+        rows = sorted(with_ids(cases), key=lambda case: (case.hardware, case.stack.id))  # those that are lowered together
+        yield from (_rows_task(rows[begin : begin + at_once]) for begin in range(0, len(rows), at_once))
         unread = Counter((skip.fields.get("source", ""), skip.reason) for skip in skips)
         yield lambda unread=unread: _skipped(unread)
 
@@ -218,4 +212,4 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Value]]:
         case str():
             yield place, value
         case _:
-            yield place, float(value)
+            yield place, float(value) if abs(value) >= NOTHING else 0.0
