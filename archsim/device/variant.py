@@ -5,13 +5,13 @@ A what-if (`with_settings`), a file that inherits, and a file that bears the id 
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from archsim.base.identity import digest_of
 from archsim.device.entry import ABSENT, Entry
 from archsim.device.spec import Spec, unit_of
 
@@ -92,11 +92,9 @@ def values_digest(spec: Spec) -> str:
     somebody measured the sustained clock counts, because a clock that nobody measured is decided by the power model.
     """
     read = sorted(key for key in spec.entries if not unit_of(spec.kind, key).informational)
-    body = [f"{key}={spec.entries[key].value!r}" for key in read]
     sustained = spec.entries.get("clock.sustained")
     guessed = sustained is not None and sustained.unpublished
-    head = [spec.kind, spec.identity.kernels_of, f"guessed={guessed}"]
-    return hashlib.sha256("\n".join([*head, *body]).encode()).hexdigest()[:16]
+    return digest_of([spec.kind, spec.identity.kernels_of, guessed, {key: spec.entries[key].value for key in read}])
 
 
 PER_CORE = ("sm.", "rate.", "l1.", "core.")  # keys of one SM or core

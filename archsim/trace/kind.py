@@ -81,12 +81,6 @@ class Kind:
         """Multiply-accumulates of one gradient op: each product of a gradient costs what the forward one does."""
         return self.macs(inputs, out) * (2 if phase == BACKWARD else 1)
 
-    def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """Values that one gradient op produces: gradients of all its inputs, of its learned values, or of both."""
-        data = 0 if phase == BACKWARD_FILTER else sum(map(elements, inputs))
-        learned = self.weights(inputs, out) if phase == self.parameter_gradient else 0
-        return data + learned
-
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """All arithmetic of one gradient op [FLOP]."""
         own = self.backward_flop_per_element * elements(out) if phase == BACKWARD else 0

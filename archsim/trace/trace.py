@@ -69,13 +69,6 @@ class BoundOp:
         return self.kind.parameters(self.input_shapes, self.shape) if self.phase == FORWARD else 0
 
     @property
-    def produced(self) -> int:
-        """Values in what the op leaves behind: its output, or the gradients that it computes."""
-        if self.phase in (FORWARD, UPDATE):
-            return elements(self.shape)
-        return self.kind.gradient_elements(self.phase, self.input_shapes, self.shape)
-
-    @property
     def signature(self) -> tuple[Kind, str, tuple[Shape, ...], Shape]:
         """What decides the work of the op; equal for equal layers."""
         return (self.kind, self.phase, self.input_shapes, self.shape)

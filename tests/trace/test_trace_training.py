@@ -139,8 +139,6 @@ def test_gradients_keep_the_shapes_of_the_forward_layer():
         assert gradient.kind == forward.kind
         assert (gradient.input_shapes, gradient.shape) == (forward.input_shapes, forward.shape)
         assert (gradient.macs, gradient.phase, gradient.parent) == (forward.macs, phase, "conv2")
-    assert bound["conv2.backward_data"].produced == 2 * 96 * 27 * 27
-    assert bound["conv2.backward_filter"].produced == forward.parameters == bound["conv2.update"].produced
 
 
 @pytest.mark.parametrize("optimiser", ["sgd", "sgd_momentum", "adam"])

@@ -93,10 +93,6 @@ class Matmul(Kind):
         """Output elements x inner dimension."""
         return elements(out) * inputs[0][-2 if self.transpose_a else -1]
 
-    def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """The gradient of one input."""
-        return elements(inputs[self.input_gradient.index(phase)])
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedding(Kind):

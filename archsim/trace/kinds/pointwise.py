@@ -173,10 +173,6 @@ class Add(Kind):
         """That of a forward add for an accumulation, else none."""
         return self.flop(inputs, out) if self.accumulate else 0
 
-    def gradient_elements(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """The one sum of an accumulation; else a gradient for each input."""
-        return elements(out) if self.accumulate else sum(map(elements, inputs))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mul(Kind):
