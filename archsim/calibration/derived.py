@@ -28,6 +28,7 @@ class FamilyForm(Form):
     median: Annotated[float, Field(ge=0)]
     p90: Annotated[float, Field(ge=0)]
     constants: dict[Word, Value]
+    beside: Value
     devices: dict[Word, dict[Word, Value]]
     made_from: dict[Word, Word] = {}
 
@@ -46,6 +47,7 @@ class Derived:
     simulated: devices that tell what the SM decides; kernels: how many in all, random ones
     median, p90: of |closed form / simulated - 1| over these kernels
     constants: of a device that is not in the table; devices: the starts of those that are, in place of the family's
+    beside: the start of attention kernels, which is fitted beside them and used for nothing else
     made_from: digests of what the family's constants and the starts of its other devices follow from: values of SMs, and code
     """
 
@@ -54,6 +56,7 @@ class Derived:
     median: float
     p90: float
     constants: Mapping[str, float]
+    beside: float
     devices: Mapping[str, Mapping[str, float]]
     made_from: Mapping[str, str]
 
@@ -105,7 +108,8 @@ def dump_derived(table: Mapping[str, Derived]) -> str:
              "# Measurements enter in the mix of kernels alone.", "schema = 2"]  # fmt: skip
     for name, row in sorted(table.items()):
         lines += ["", f"[families.{name}]", f"simulated = {json.dumps(row.simulated)}", f"kernels = {row.kernels}",
-                  f"median = {row.median:.4g}", f"p90 = {row.p90:.4g}", f"[families.{name}.constants]"]  # fmt: skip
+                  f"median = {row.median:.4g}", f"p90 = {row.p90:.4g}", f"beside = {row.beside:.4g}",
+                  f"[families.{name}.constants]"]  # fmt: skip
         lines += _lines(row.constants)
         for hw, values in row.devices.items():
             lines += [f"[families.{name}.devices.{hw}]", *_lines(values)]

@@ -17,7 +17,7 @@ from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
 from archsim.estimation.pipeline import spread
 from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
-from archsim.validation.predict import Group, prepare
+from archsim.validation.predict import Group
 
 PLAIN = "plain"  # the model itself, asked with the words of the row alone
 BASELINES = ("roofline", "constants", PLAIN)
@@ -38,16 +38,11 @@ class Constants:
     rows: int
 
 
-def baseline_constants(cases: Sequence[Case]) -> tuple[Array, Constants | None]:
-    """Predictions of the roofline with three constants fitted to the calibrate rows among `cases`.
+def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> tuple[Array, Constants | None]:
+    """Predictions of the roofline with three constants fitted to the calibrate rows among `cases`; `groups`: these, prepared.
 
     NaN for power and energy; without a calibrate row nothing is fitted and all are NaN.
     """
-    return constants_of(cases, prepare(cases))
-
-
-def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> tuple[Array, Constants | None]:
-    """The same for cases that are prepared already."""
     timed = np.array([case.metric in TIMES and case.anchor is None for case in cases])
     usable = np.flatnonzero(timed & np.array([case.split == "calibrate" for case in cases]))
     if not usable.size:

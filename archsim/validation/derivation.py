@@ -181,7 +181,8 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
     of_family = _source(*chosen, names, kernels)
     kept = earlier if earlier is not None and earlier.made_from.get(family) == of_family else None
     row = kept or _solved(free, chosen, kernels, known, least_squares)
-    common = np.log([row.constants.get(name, free.begin[name]) for name in free.names])
+    shown = {**row.constants, BESIDE: row.beside}
+    common = np.log([shown.get(name, free.begin[name]) for name in free.names])
     devices, made_from = {hw: row.devices[hw] for hw in chosen}, {family: of_family}
     for hw in sorted(set(members) - set(chosen)):
         made_from[hw] = _source(hw, of_family)
@@ -202,7 +203,7 @@ def _solved(free: _Free, chosen: Sequence[str], kernels: int, known: Known, leas
     starts = told & {*free.names[free.shared :]}
     return Derived(
         simulated=tuple(chosen), kernels=len(errors), median=float(np.median(errors)), p90=float(np.quantile(errors, 0.9)),
-        constants=_values(free.names, answer.x[: len(free.names)], told),
+        constants=_values(free.names, answer.x[: len(free.names)], told), beside=_values(free.names, answer.x, {BESIDE})[BESIDE],
         devices={hw: _values(free.names, at, starts) for hw, at in zip(chosen, own, strict=True)}, made_from={},
     )  # fmt: skip
 
@@ -295,7 +296,7 @@ def _told(joint: _Joint, free: _Free) -> set[str]:
 
 
 def _values(names: Sequence[str], logs: Array, kept: set[str]) -> Mapping[str, float]:
-    return {name: float(f"{math.exp(x):.4g}") for name, x in zip(names, logs.tolist(), strict=True) if name in kept}
+    return {name: float(f"{math.exp(x):.4g}") for name, x in zip(names, logs.tolist(), strict=False) if name in kept}
 
 
 def _samples(hw: str, constants: Calibration, kernels: int, known: Known) -> list[_Sample]:
@@ -327,11 +328,12 @@ def _units(hw: str) -> float:
 
 
 def _as_derived(names: Sequence[str]) -> Calibration:
-    """All constants as they are before a fit, so that none of what is derived hangs on measurements.
+    """All constants as they are before a fit, so that none of what is derived hangs on measurements: not by powers either, which
+    decide the clocks of cards that nobody has watched.
 
     Without what the cycle model lacks; those of `names` as they are on no device in particular.
     """
-    shipped = default().before_fit()
+    shipped = default().before_fit().before_energy_fit()
     return shipped.with_values({**LACKING, **{name: shipped.constants[name].value for name in names}})
 
 

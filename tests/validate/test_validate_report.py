@@ -18,9 +18,9 @@ from archsim.evidence.columns import QUANTITY
 from archsim.evidence.readers import read
 from archsim.report.cells import UNITS
 from archsim.report.validation import provenance_of, record, validation_text
-from archsim.validation.baseline import baseline_constants
+from archsim.validation.baseline import constants_of
 from archsim.validation.evaluation import ValidationSettings, intervals, validate
-from archsim.validation.predict import predict
+from archsim.validation.predict import predict, prepare
 
 from ..measurements import HEAD, ROW
 
@@ -141,17 +141,20 @@ def test_held_out_predictions_take_the_place_of_the_model(measured: list[Case]) 
 
 
 def test_the_constants_are_found_again(measured: list[Case]) -> None:
-    predicted, found = baseline_constants(measured)
+    predicted, found = constants_of(measured, prepare(measured))
     assert found is not None
-    again, _ = baseline_constants([replace(case, measured=float(value)) for case, value in zip(measured, predicted, strict=True)])
+    exact = [replace(case, measured=float(value)) for case, value in zip(measured, predicted, strict=True)]
+    again, _ = constants_of(exact, prepare(exact))
     assert np.abs(np.log(again / predicted)).max() < 0.15
-    assert baseline_constants([replace(case, split="test") for case in measured])[1] is None
+    unfitted = [replace(case, split="test") for case in measured]
+    assert constants_of(unfitted, prepare(unfitted))[1] is None
 
 
 def test_rows_of_split_test_do_not_move_the_baseline(measured: list[Case]) -> None:
-    alone = baseline_constants(measured[:6])[1]
+    alone = constants_of(measured[:6], prepare(measured[:6]))[1]
     others = [replace(case, split="test", measured=case.measured * 50) for case in measured[6:]]
-    assert baseline_constants([*measured[:6], *others])[1] == alone
+    every = [*measured[:6], *others]
+    assert constants_of(every, prepare(every))[1] == alone
 
 
 # the command
