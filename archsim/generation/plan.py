@@ -177,7 +177,7 @@ def _compiled(stack: ByIdentity[Stack]) -> Stack:
 
 def engines() -> list[str]:
     """The stacks that say how they serve language models."""
-    return [name for name in stacks.names() if stacks.find(name).serving.step_clocks > 0]
+    return [name for name in stacks.names() if ("serving", "step_clocks") in stacks.composition(name).assigned]
 
 
 def engine_of(vendor: str) -> str | None:

@@ -61,6 +61,7 @@ def test_the_named_limit_saves_most(net: str, hw: str, batch: int) -> None:
     check(net, hw, batch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hw", DEVICES)
 @pytest.mark.parametrize("net", NETWORKS)
 def test_over_576_cells_the_named_limit_saves_most(net: str, hw: str) -> None:
