@@ -201,7 +201,7 @@ def _check_maker(spec: Spec, stack: Stack) -> None:
 
 def engine_named(name: str | None) -> str:
     """The stack of an engine's name, by which its newest version is meant. Raises UnknownName."""
-    if name is not None and stacks.is_path(name):
+    if name and stacks.is_path(name):
         return name
     known = engines()
     newest = {each.rpartition("-")[0]: each for each in sorted(known, key=_version) if "-" in each}
