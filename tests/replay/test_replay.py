@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 
@@ -81,7 +80,7 @@ def test_a_line_gives_the_numbers_and_words_of_its_json_but_not_what_the_record_
     assert answered("estimate --net no_such --hw tegra_x1")["exit"][0] == 2.0
 
 
-def test_rows_are_grouped_by_source_device_and_stack(write: object, tmp_path: Path) -> None:
+def test_rows_are_grouped_by_source_device_and_stack(write: object) -> None:
     from archsim.evidence.identity import with_ids
     from archsim.evidence.readers import read as read_rows
 
