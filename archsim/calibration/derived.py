@@ -48,7 +48,8 @@ class Derived:
     median, p90: of |closed form / simulated - 1| over these kernels
     constants: of a device that is not in the table; devices: the starts of those that are, in place of the family's
     beside: the start of attention kernels, which is fitted beside them and used for nothing else
-    made_from: digests of what the family's constants and the starts of its other devices follow from: values of SMs, and code
+    made_from: digests of what the family's constants and the starts of its other devices follow from: values of SMs, constants
+        before any fit, and code
     """
 
     simulated: tuple[str, ...]

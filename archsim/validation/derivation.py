@@ -178,15 +178,15 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
     shared = [*[name for name in names if name not in starts], BESIDE]
     free = _Free(names=(*shared, *starts), shared=len(shared), begin=_as_derived(names))
     chosen, known = _representatives(family, members), memo()
-    of_family = _source(*chosen, names, kernels)
-    kept = earlier if earlier is not None and earlier.made_from.get(family) == of_family else None
+    of_family = _source(*chosen, names, kernels, free.begin.constants)
+    kept = earlier if earlier and earlier.made_from.get(family) == of_family else None
     row = kept or _solved(free, chosen, kernels, known, least_squares)
     shown = {**row.constants, BESIDE: row.beside}
     common = np.log([shown.get(name, free.begin[name]) for name in free.names])
     devices, made_from = {hw: row.devices[hw] for hw in chosen}, {family: of_family}
     for hw in sorted(set(members) - set(chosen)):
         made_from[hw] = _source(hw, of_family)
-        if kept is not None and kept.made_from.get(hw) == made_from[hw]:
+        if kept and kept.made_from.get(hw) == made_from[hw]:
             devices[hw] = kept.devices[hw]
         else:
             logs = _alone(hw, free, common, kernels, known, least_squares)

@@ -14,14 +14,21 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def release(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
-    """The module, over a folder with three steps: `b` reads what `a` writes, `c` reads a folder of code."""
+def shipped(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module as it is."""
     spec = importlib.util.spec_from_file_location("release", ROOT / "reports" / "release.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "release", module)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def release(shipped: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
+    """The module, over a folder with three steps: `b` reads what `a` writes, `c` reads a folder of code."""
+    module = shipped
     for name in ("reports", "code"):
         (tmp_path / name).mkdir()
     for name in ("one", "two", "code/three.py"):
@@ -85,17 +92,10 @@ def test_one_step_can_be_made_or_taken_as_made(
     assert capsys.readouterr().out.startswith("out of date: a;")
 
 
-def test_the_shipped_steps_read_files_that_are_there(release: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
-    spec = importlib.util.spec_from_file_location("shipped_release", ROOT / "reports" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "shipped_release", module)
-    spec.loader.exec_module(module)
-    for step in module.STEPS:
-        assert len(module.digest(step.reads)) == 16
+def test_the_shipped_steps_read_files_that_are_there(shipped: ModuleType) -> None:
+    for step in shipped.STEPS:
+        assert len(shipped.digest(step.reads)) == 16
     assert {path.parent.name for path in (ROOT / "reports" / "studies").glob("*/study.toml")} == {
-        Path(word).parent.name for step in module.STEPS if step.name == "studies" for word in step.commands[0] if "/" in word[3:]
+        Path(word).parent.name for step in shipped.STEPS if step.name == "studies" for word in step.commands[0] if "/" in word[3:]
         and word.endswith("study.toml")
     }

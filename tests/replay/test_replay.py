@@ -8,7 +8,7 @@ import pytest
 
 from archsim.cli.main import COMMANDS
 from tests.replay.moved import moves, table
-from tests.replay.record import FILE, as_text, lines_of, read
+from tests.replay.record import FILE, HEAD, as_text, lines_of, read
 from tests.replay.values import Values, answered, command_lines, rows_of
 
 ROWS: Values = {
@@ -63,7 +63,8 @@ def test_the_table_says_errors_before_and_after_by_source_and_device() -> None:
 def test_the_shipped_file_is_in_the_form_that_accept_writes() -> None:
     recorded = read(FILE.read_text("utf-8"))
     assert len(recorded) > 300
-    assert as_text(ROWS).splitlines()[2:] == [f"{group}: {line}" for group, line in sorted(lines_of(ROWS).items())]
+    assert FILE.read_text("utf-8") == HEAD + "".join(f"{group}: {line}\n" for group, line in sorted(recorded.items()))
+    assert read(as_text(ROWS)) == lines_of(ROWS)
     assert {f"command {line}" for line in command_lines()} == {group for group in recorded if group.startswith("command ")}
 
 
