@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,7 +140,7 @@ def state(folder: Path) -> dict[str, Any]:
 def judged(case: Case, folder: Path) -> list[str]:
     """Run a case; what it breaks, in sentences."""
     before = furnish(folder, case.files)
-    found = _alone(case, folder) if case.alone else _here(case, folder)
+    found = _alone(case, folder) if case.alone else at(folder, case.words)
     wrong = []
     if found.code not in case.codes:
         wrong.append(f"ends in {found.code}, not in {sorted(case.codes)}: {found.err.strip()[-300:]}")
@@ -177,12 +177,13 @@ def _json_problems(text: str) -> list[str]:
     return []
 
 
-def _here(case: Case, folder: Path) -> Outcome:
+def at(folder: Path, words: str | Sequence[str]) -> Outcome:
+    """A command in a folder, in this process."""
     was = os.getcwd()
     os.chdir(folder)
     try:
         forget()
-        return run(case.words)
+        return run(shlex.split(words) if isinstance(words, str) else words)
     finally:
         os.chdir(was)
 
