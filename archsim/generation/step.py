@@ -10,20 +10,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
 from archsim.base.identity import ByIdentity
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
-from archsim.device.device import Cpu
+from archsim.device.device import PRECISION_BYTES, Cpu
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.pipeline import priced
 from archsim.estimation.request import Request
 from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES, ServingPlan
 from archsim.lower.context import AS_MULTIPLIED, Stored
-from archsim.lower.lower import lower
+from archsim.lower.lower import Again, lower
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.serial import asynchronous
@@ -195,12 +196,13 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     energy = dram = 0.0
     bounds: dict[str, float] = {}
     first = 0.0
+    left = _left(plan, trace, settings)
     for setting in dict.fromkeys(settings):
         own = [i for i, each in enumerate(settings) if each == setting]
         request = _request(plan, trace, setting, replays)
         lowered = lower(tuple([trace.ops[i] for i in own]), plan.stack, "gpu", setting.precision, False,
                         tensor=on_tensor_cores(plan.stack, plan.spec.device, setting.precision),
-                        architecture=plan.spec.identity.kernels_of, stored=setting.stored)  # fmt: skip
+                        architecture=plan.spec.identity.kernels_of, stored=setting.stored, left=left)  # fmt: skip
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]
@@ -222,6 +224,17 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         time_s=float(device_s.sum()) + waited, bound_s=bounds, energy_j=(energy + waited * _idle(plan)) * plan.tensor,
         dram_bytes=dram * plan.tensor, flop=float(trace.flop) * plan.tensor,
     )  # fmt: skip
+
+
+def _left(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting]) -> Again:
+    """What a step leaves in the L2 to the next one, whichever of its ops are lowered together.
+
+    run_bytes = weights, and keys and values of all sequences, as they are stored + twice the largest result
+    """
+    weights = sum(op.parameters * (how.stored.weight_bytes or PRECISION_BYTES[how.precision])
+                  for op, how in zip(trace.ops, settings, strict=True))  # fmt: skip
+    kept = sum(prod(shape) for shape in trace.inputs.values()) * CACHE_BYTES[plan.cache]
+    return Again(cold=True, run_bytes=weights + kept + 2 * VALUE * max(prod(op.shape) for op in trace.ops), short_lived=True)
 
 
 def _request(plan: ServingPlan, trace: BoundTrace, setting: OpSetting, replays: bool) -> Request:

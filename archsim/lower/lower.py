@@ -119,7 +119,7 @@ def again(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
     architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), stored: Stored = AS_MULTIPLIED,
-    halves: bool = False,
+    halves: bool = False, left: Again | None = None,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
@@ -128,7 +128,8 @@ def lower(
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
     precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `stored`: formats of weights and of
-    cached values in memory. `halves`: a CPU on which the stack computes fp16 in lanes of 16 bit.
+    cached values in memory. `halves`: a CPU on which the stack computes fp16 in lanes of 16 bit. `left`: what a run leaves to the
+    next, where `ops` are a part of it; None: what `again` says of them.
 
     Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
     rule.
@@ -145,14 +146,14 @@ def lower(
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
-                    stored, halves)  # fmt: skip
+                    stored, halves, left)  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
     tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: Stored,
-    halves: bool,
+    halves: bool, whole: Again | None,
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
@@ -166,7 +167,7 @@ def _lowered(
     for each in networks:
         staged = _stages(each, context)
         sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
-        left = again(each, stack, training, element) if device_kind == "gpu" else NOTHING
+        left = NOTHING if device_kind != "gpu" else whole or again(each, stack, training, element)
         each, side = _side_by_side(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
         alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]

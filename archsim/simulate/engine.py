@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.generation.memory import cache_of_layer, memory_of, room
 from archsim.generation.plan import ServingPlan
-from archsim.generation.step import StepCost, stages_of, step_cost
+from archsim.generation.step import NOTHING, StepCost, stages_of, step_cost
 
 if TYPE_CHECKING:
     from simpy import Environment
@@ -75,13 +75,21 @@ class StepTable:
         return _between(each, _powers(each), lambda t: self._at(parts, t, max(t, round(t / share)), False))
 
     def mixed(self, sequences: int, context: float, tokens: int, end: float, parts: int = 1) -> StepCost:
-        """A step that does both: products of all tokens together, attention of each part."""
-        if not tokens:
-            return self.decode(sequences, context)
-        if not sequences:
-            return self.read(tokens, end, parts)
-        alone = self.decode(sequences, context).plus(self.decode(sequences, 1.0), -1.0)  # attention to what is cached
-        return self.read(tokens + sequences, end + sequences / parts, parts).plus(alone)
+        """A step that does both, which is never shorter than either.
+
+        t = t_read(tokens + sequences) + max(0, t_decode(sequences) - t_read(sequences))
+
+        The products of all tokens are one; what decoding adds to them is attention to the cache, scores of words and the host's
+        work for each sequence, which reading as many tokens of one prompt does not have.
+        """
+        decode = self.decode(sequences, context) if sequences else NOTHING
+        read = self.read(tokens, end, parts) if tokens else NOTHING
+        if not (tokens and sequences):
+            return decode if sequences else read
+        added = decode.plus(self.read(sequences, sequences), -1.0)
+        together = self.read(tokens + sequences, end + sequences / parts, parts)
+        both = together.plus(added) if added.time_s > 0.0 else together
+        return max(both, decode, read, key=lambda step: step.time_s)
 
     def _at(self, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
         context = min(max(context, tokens), max(self.plan.model.context, tokens))
