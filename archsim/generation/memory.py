@@ -20,7 +20,7 @@ HALF = 2  # B of an activation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServingMemory:
-    """Memory of the fullest device by part [B]. `kv_per_layer` is the cache of one layer at full length, a part of `kv_cache`."""
+    """Memory of the fullest device by part [B]. `kv_per_layer` is the cache of the largest layer, a part of `kv_cache`."""
 
     weights: float
     kv_cache: float
@@ -49,17 +49,16 @@ def memory_of(plan: ServingPlan, batch: int, context: int) -> ServingMemory:
     """Memory of `batch` sequences of `context` tokens on the fullest device.
 
     weights         = stored values x their bytes, projections by `weights`, tables, norms and the projection to words in 16 bit
-    kv_cache        = sequences x tokens, in whole blocks x cached values of all layers here x their bytes
+    kv_cache        = sequences x those of one (`cache_of`)
     activations     = tokens of the largest step x the widest values that are alive at once x 2 B
     compute_buffers = scores of words in fp32, for each sequence of a step
     """
-    layer = cache_of_layer(plan) * batch * blocks(context, plan.stack.serving.block)
-    worst = max(last - first for first, last in stages_of(plan.model, plan.stages))
     tokens = step_tokens(plan, context)
     engine, model = plan.stack.serving, plan.model
     wide = max(model.hidden * (2 + model.gated) / plan.tensor, (model.heads + 2 * model.kv_heads) * model.head_size / plan.tensor)
     return ServingMemory(
-        weights=weights_of(plan), kv_cache=layer * worst, kv_per_layer=layer,
+        weights=weights_of(plan), kv_cache=batch * cache_of(plan, context),
+        kv_per_layer=batch * max(cache_of_layers(plan, context)) / _sharing(plan),
         activations=tokens * HALF * (2.0 * model.width + wide),
         compute_buffers=float(min(batch, engine.sequences)) * model.vocabulary * WORD * 2.0 / plan.tensor,
         cuda_graphs=engine.graph_memory if plan.graph else 0.0, reserved=plan.stack.reserved,
@@ -75,13 +74,28 @@ def blocks(tokens: int, block: int) -> int:
     return -(-tokens // block) * block
 
 
-def cache_of_layer(plan: ServingPlan) -> float:
-    """Cached bytes of one token in the widest layer of a device: its share of the heads, or the latent vector, which all keep."""
-    model = plan.model
-    values = max(model.cached_values(layer) for layer in range(model.layers))
-    most = max(model.heads_of_keys(layer) for layer in range(model.layers))
-    share = 1 if model.latent is not None else min(plan.tensor, most)
-    return values * CACHE_BYTES[plan.cache] / share
+def cache_of(plan: ServingPlan, tokens: int) -> float:
+    """Bytes that the fullest device keeps of one sequence: its share of the heads, or the latent vectors, which all keep."""
+    return _cache_of(ByIdentity(plan), blocks(tokens, plan.stack.serving.block))
+
+
+@lru_cache(maxsize=65536)
+def _cache_of(plan: ByIdentity[ServingPlan], tokens: int) -> float:
+    layers = cache_of_layers(plan.it, tokens)
+    return max(sum(layers[first:last]) for first, last in stages_of(plan.it.model, plan.it.stages)) / _sharing(plan.it)
+
+
+def cache_of_layers(plan: ServingPlan, tokens: int) -> list[float]:
+    """Bytes that each layer keeps of one sequence, in whole blocks: of all its tokens, or of those in its window."""
+    model, block = plan.model, plan.stack.serving.block
+    return [blocks(min(tokens, model.window_of(layer) or tokens), block) * model.cached_values(layer) * CACHE_BYTES[plan.cache]
+            for layer in range(model.layers)]  # fmt: skip
+
+
+def _sharing(plan: ServingPlan) -> int:
+    """Devices that each keep a part of a layer's cache."""
+    most = max(plan.model.heads_of_keys(layer) for layer in range(plan.model.layers))
+    return 1 if plan.model.latent is not None else min(plan.tensor, most)
 
 
 def step_tokens(plan: ServingPlan, context: int) -> int:

@@ -88,7 +88,8 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     share = computed_share(queries[1], keys[1], kind, block) * keys[1] / reached
     passed = 0.0 if begins else computed_share(queries[1], keys[1], replace(kind, window=0)) - share
     wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
-    pairs = times * context.bytes(keys, keys) * _kept(context)
+    seen = (keys[0], min(keys[1], kind.window + queries[1] - 1) if kind.window else keys[1], keys[2])  # by any of the queries
+    pairs = times * context.bytes(seen, seen) * _kept(context)
     return Kernel(
         name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
         m=queries[1] * packed, n=size, k=reached, count=queries[0] * kind.heads / packed, work=2.0 * times * share,

@@ -12,9 +12,9 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from archsim.generation.memory import cache_of_layer, memory_of, room
+from archsim.generation.memory import blocks, cache_of, memory_of, room
 from archsim.generation.plan import ServingPlan
-from archsim.generation.step import NOTHING, StepCost, stages_of, step_cost
+from archsim.generation.step import NOTHING, StepCost, step_cost
 
 if TYPE_CHECKING:
     from simpy import Environment
@@ -25,7 +25,7 @@ SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """A request on its way: its lengths, what was read and answered of it, and when its tokens came [s]."""
+    """A request on its way: its lengths, what was read and answered of it, its part of the cache [B], when its tokens came [s]."""
 
     number: int
     arrival_s: float
@@ -34,7 +34,7 @@ class Conversation:
     read: int = 0
     answered: int = 0
     preempted: int = 0
-    blocks: int = 0
+    held: float = 0.0
     token_s: list[float] = field(default_factory=list)
 
     @property
@@ -130,7 +130,7 @@ class ServingEngineProcess:
         self.table = StepTable(plan)
         self.waiting: deque[Conversation] = deque()
         self.running: list[Conversation] = []
-        self.blocks = self.free = blocks_of(plan)
+        self.free = cache_room(plan)
         self.busy_s = self.energy_j = 0.0
         self.steps = self.preemptions = 0
         self.most_running = 0
@@ -206,11 +206,11 @@ class ServingEngineProcess:
 
     def _reserve(self, one: Conversation, tokens: int) -> bool:
         """Blocks for so many tokens of a request, if they are free."""
-        need = -(-tokens // self.engine.block) - one.blocks
+        need = max(0.0, cache_of(self.plan, tokens) - one.held)
         if need > self.free:
             return False
-        self.free -= max(0, need)
-        one.blocks += max(0, need)
+        self.free -= need
+        one.held += need
         return True
 
     def _put_back(self, one: Conversation) -> None:
@@ -222,8 +222,8 @@ class ServingEngineProcess:
         self.waiting.appendleft(one)
 
     def _release(self, one: Conversation) -> None:
-        self.free += one.blocks
-        one.blocks = 0
+        self.free += one.held
+        one.held = 0.0
 
     def _done(self, reads: list[tuple[Conversation, int]]) -> None:
         """Tokens of a step that has ended."""
@@ -244,10 +244,14 @@ class ServingEngineProcess:
             self.finished(one)
 
 
-def blocks_of(plan: ServingPlan) -> int:
-    """Blocks of the cache that fit the fullest device beside all else."""
-    worst = max(last - first for first, last in stages_of(plan.model, plan.stages))
+def cache_room(plan: ServingPlan) -> float:
+    """What the fullest device has for keys and values beside all else [B]."""
     fixed = memory_of(replace(plan, batch=1), 1, 1)
-    left = room(plan) - (fixed.total - fixed.kv_cache)
-    block = cache_of_layer(plan) * worst * plan.stack.serving.block
-    return max(0, int(left // block))
+    return max(0.0, room(plan) - (fixed.total - fixed.kv_cache))
+
+
+def cache_tokens(plan: ServingPlan) -> int:
+    """Tokens that fit the cache, in whole blocks, of sequences as long as the model takes."""
+    block = plan.stack.serving.block
+    longest = blocks(plan.model.context, block)
+    return int(cache_room(plan) // (cache_of(plan, longest) / longest * block)) * block

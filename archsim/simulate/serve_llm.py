@@ -11,10 +11,11 @@ import numpy as np
 from archsim.base.errors import ArgumentError
 from archsim.base.version import __version__
 from archsim.generation.estimate import too_large
-from archsim.generation.plan import CACHE_BYTES, ServingPlan
+from archsim.generation.memory import cache_of, cache_of_layers
+from archsim.generation.plan import ServingPlan
 from archsim.generation.step import LINKS
 from archsim.node.node import Node
-from archsim.simulate.engine import Conversation, ServingEngineProcess, blocks_of
+from archsim.simulate.engine import Conversation, ServingEngineProcess, cache_room, cache_tokens
 from archsim.simulate.lengths import TextRequests
 
 SCHEMA = "archsim-serve-llm/1"
@@ -98,13 +99,12 @@ def serve_llm(
     if split:
         decoder = ServingEngineProcess(env, plan, done.append)
         link = _link(plan)
-        kept = sum(plan.model.cached_values(layer) for layer in range(plan.model.layers)) * CACHE_BYTES[plan.cache]
 
         def hand_over(one: Conversation) -> None:
             if one.answered >= one.output:
                 done.append(one)
                 return
-            env.process(_sent(env, decoder, one, one.input * kept / link))
+            env.process(_sent(env, decoder, one, sum(cache_of_layers(plan, one.input)) / link))
 
         reader = ServingEngineProcess(env, plan, hand_over, only_reads=True)
         servers = [reader, decoder]
@@ -134,8 +134,8 @@ def _check(plan: ServingPlan, requests: TextRequests) -> None:
     count, tokens = len(requests.arrival_s), int(requests.input.sum() + requests.output.sum())
     if not 1 <= count <= MOST_REQUESTS or tokens > MOST_TOKENS:
         raise ArgumentError(f"requests: {count:,} with {tokens:,} tokens; {MOST_REQUESTS:,} with {MOST_TOKENS:,} are simulated")
-    longest, block = int((requests.input + requests.output).max()), plan.stack.serving.block
-    if -(-longest // block) > blocks_of(plan):
+    longest = int((requests.input + requests.output).max())
+    if cache_of(plan, longest) > cache_room(plan):
         raise ArgumentError(f"a request of {longest} tokens never fits the cache: "
                             f"{too_large(replace(plan, input=max(1, longest - 1), output=1))}")  # fmt: skip
 
@@ -183,7 +183,7 @@ def _result(
         tpot_s=_spread(tpot) if len(tpot) else None, itl_s=_spread(itl) if len(itl) else None, e2e_s=_spread(e2e),
         limits_s=limits, goodput_per_s=None if kept is None else kept / duration, kept=None if kept is None else kept / len(done),
         running=max(server.most_running for server in servers), preemptions=sum(server.preemptions for server in servers),
-        steps=sum(server.steps for server in servers), cache_tokens=servers[-1].blocks * plan.stack.serving.block,
+        steps=sum(server.steps for server in servers), cache_tokens=cache_tokens(plan),
         utilisation=tuple(min(1.0, server.busy_s / duration) for server in servers), energy_per_token_j=energy / output,
         power_w=energy / duration, limited_by=max(spent, key=lambda name: spent[name], default=LINKS), assumptions=tuple(assumed),
         provenance={"version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest,
