@@ -151,16 +151,14 @@ def _networks() -> Listing:
 
 def _models() -> Listing:
     from archsim.base.units import show
-    from archsim.generation.memory import split_parameters
+    from archsim.generation.memory import parameters_of
     from archsim.trace.huggingface.catalog import aliases, find, names
 
     rows = []
     for name in names():
         model = find(name)
-        parts = split_parameters(model)
-        share = model.experts.top / model.experts.experts if model.experts else 1.0
-        active = parts[0] + parts[1] + parts[2] * share
-        rows.append((name, model.model_type, show(sum(parts), "1", 4), show(active, "1", 4), str(model.layers), str(model.width),
+        learned, active = parameters_of(model)
+        rows.append((name, model.model_type, show(learned, "1", 4), show(active, "1", 4), str(model.layers), str(model.width),
                      f"{model.heads}/{model.kv_heads}", str(model.context), ", ".join(aliases()[name])))  # fmt: skip
     return ("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2
 

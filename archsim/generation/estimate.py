@@ -13,13 +13,13 @@ from archsim.base.errors import ArgumentError
 from archsim.base.version import __version__
 from archsim.calibration.constants import Spread
 from archsim.calibration.nearness import Platform
+from archsim.generation.formats import HALF, WEIGHTS
 from archsim.generation.intervals import POWER, TIME, interval_basis, served_spread
-from archsim.generation.memory import ServingMemory, largest_batch, largest_context, memory_of, room
-from archsim.generation.phases import PrefillCost
-from archsim.generation.plan import WIDENED, ServingPlan, serving_plan
+from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
+from archsim.generation.phases import PrefillCost, answered
+from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.references import ServedReference, references_of
 from archsim.generation.step import NOTHING, StepCost
-from archsim.generation.waves import answered
 
 SCHEMA = "archsim-llm/1"
 
@@ -120,6 +120,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     read, total = first.cost, first.cost.plus(rest)
     steps = max(1, plan.output - 1)
     tpot = rest.time_s / waves / steps if plan.output > 1 else 0.0
+    learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
     (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", _platform(plan), of) for of in (TIME, POWER))
     return GenerationEstimate(
@@ -127,7 +128,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
         node=plan.node.id if plan.node else None, batch=plan.batch, input=plan.input, output=plan.output,
         precision=plan.precision, weights=plan.weights, kv=plan.cache, graph=plan.graph,
-        speculative=plan.asked.get("speculative"), parameters=parameters(plan), active_parameters=active_parameters(plan),
+        speculative=plan.asked.get("speculative"), parameters=learned, active_parameters=active,
         ttft_s=read.time_s, ttft_interval_s=around(read.time_s, time), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
         tpot_s=tpot, tpot_interval_s=around(tpot, time), e2e_s=total.time_s, e2e_interval_s=around(total.time_s, time),
         tokens_per_s=tokens / total.time_s, tokens_per_s_interval=around(tokens / total.time_s, time),
@@ -141,7 +142,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
         interval_basis=interval_basis(kind, time, energy),
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
-        warnings=_warnings(plan, memory, most, waves),
+        warnings=_warnings(plan, most, waves),
         assumptions=_assumptions(plan, first), provenance=_provenance(plan),
     )  # fmt: skip
 
@@ -152,22 +153,6 @@ def too_large(plan: ServingPlan) -> str:
     return (f"{plan.model.name} takes {one.total / 1e9:.1f} GB on each device, of which the engine may take {have / 1e9:.1f} GB "
             f"of {plan.spec.identity.id}: weights {one.weights / 1e9:.1f}, cache {one.kv_cache / 1e9:.2f} GB; "
             f"more devices (--tp), narrower --weights or --kv, or a shorter context would help")  # fmt: skip
-
-
-def parameters(plan: ServingPlan) -> float:
-    """Learned values of the model."""
-    from archsim.generation.memory import split_parameters
-
-    return sum(split_parameters(plan.model))
-
-
-def active_parameters(plan: ServingPlan) -> float:
-    """Learned values that a token meets."""
-    from archsim.generation.memory import split_parameters
-
-    narrow, wide, experts = split_parameters(plan.model)
-    share = plan.model.experts.top / plan.model.experts.experts if plan.model.experts else 1.0
-    return narrow + wide + experts * share
 
 
 def around(value: float, spread: Spread) -> tuple[float, float]:
@@ -219,15 +204,12 @@ def _phase(cost: StepCost) -> PhaseEstimate:
                          limited_by=cost.limited_by if cost is not NOTHING else "none", breakdown_s=found)  # fmt: skip
 
 
-def _warnings(plan: ServingPlan, memory: ServingMemory, most: int, waves: int) -> tuple[str, ...]:
+def _warnings(plan: ServingPlan, most: int, waves: int) -> tuple[str, ...]:
     found = []
     if waves > 1:
         found.append(f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves")
-    if plan.weights not in (plan.precision, *WIDENED, "fp8"):
-        found.append(f"weights {plan.weights} are widened as they are loaded")
     if plan.batch > plan.stack.serving.graph_sequences > 0 and plan.graph:
         found.append(f"steps of more than {plan.stack.serving.graph_sequences} sequences are not replayed as graphs")
-    del memory
     return tuple(found)
 
 
@@ -235,9 +217,12 @@ def _assumptions(plan: ServingPlan, first: PrefillCost) -> tuple[str, ...]:
     engine = plan.stack.serving
     said = [*plan.notes, f"prompts are read in {first.steps} steps before tokens are generated"]
     said.append("decode steps are replayed as CUDA graphs" if plan.graph else "decode steps are launched kernel by kernel")
-    if plan.weights in WIDENED or (plan.weights == "fp8" and not plan.both_narrow):
-        said.append(f"weights {plan.weights} are widened in the kernel in no time of their own; tables and last projection stay "
-                    f"{plan.precision}")  # fmt: skip
+    stored = WEIGHTS[plan.weights]
+    if stored.most < HALF and not plan.both_narrow:
+        said.append(f"weights {plan.weights} are widened in the kernel in no time of their own; those of the last projection "
+                    f"take {8 * stored.head:.3g} bit each, norms and biases 16")  # fmt: skip
+    if any(plan.model.windows):
+        said.append("layers with a sliding window keep the tokens inside it alone")
     if plan.model.experts is not None:
         said.append("tokens choose experts evenly")
     said.append(f"the engine takes {100 * engine.memory_share:g} % of the memory, in blocks of {engine.block} tokens")

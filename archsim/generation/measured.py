@@ -14,10 +14,9 @@ from archsim.calibration.constants import Calibration
 from archsim.evidence.case import Case
 from archsim.evidence.pattern import ServingPattern
 from archsim.generation.memory import largest_batch, weights_of
-from archsim.generation.phases import prefill, token_cost
+from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.step import NOTHING, StepCost
-from archsim.generation.waves import answered
 
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from archsim.base.identity import ByIdentity
-from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES, ServingPlan
-from archsim.generation.step import HEAD, stages_of
+from archsim.generation.formats import CACHE_BYTES, WEIGHTS
+from archsim.generation.plan import ServingPlan
+from archsim.generation.step import stages_of
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.experts import Experts
+from archsim.trace.trace import BoundOp
 
 WORD = 4  # B of a score of a word, which engines widen to fp32
 HALF = 2  # B of an activation
@@ -48,7 +49,7 @@ class ServingMemory:
 def memory_of(plan: ServingPlan, batch: int, context: int) -> ServingMemory:
     """Memory of `batch` sequences of `context` tokens on the fullest device.
 
-    weights         = stored values x their bytes, projections by `weights`, tables, norms and the projection to words in 16 bit
+    weights         = stored values x their bytes (`WeightFormat`)
     kv_cache        = sequences x those of one (`cache_of`)
     activations     = tokens of the largest step x the widest values that are alive at once x 2 B
     compute_buffers = scores of words in fp32, for each sequence of a step
@@ -111,20 +112,25 @@ def weights_of(plan: ServingPlan) -> float:
 
 @lru_cache(maxsize=256)
 def _weights(plan: ByIdentity[ServingPlan]) -> float:
-    one = plan.it
-    narrow, wide, spread = split_parameters(one.model)
-    experts = spread / (max(one.tensor, one.experts))
-    return ((narrow / one.tensor + experts) * WEIGHT_BYTES[one.weights] + wide * HALF / one.tensor) / one.stages
+    one, width = plan.it, WEIGHTS[plan.it.weights]
+    spread, found = max(one.tensor, one.experts), _learned(one.model)
+    return sum(op.parameters * width.bytes_of(op, one.model) / (spread if isinstance(op.kind, Experts) else one.tensor)
+               for op in found) / one.stages  # fmt: skip
+
+
+def _learned(model: TransformerModel) -> list[BoundOp]:
+    """The ops of a model that have learned values."""
+    trace = graph_of(model)
+    return [op for op in trace.bind(**dict.fromkeys(trace.free_symbols, 1)).ops if op.parameters]
 
 
 @lru_cache(maxsize=64)
-def split_parameters(model: TransformerModel) -> tuple[float, float, float]:
-    """Learned values of projections, of what stays in 16 bit, and of experts."""
-    trace = graph_of(model)
-    found = trace.bind(**dict.fromkeys(trace.free_symbols, 1))
-    narrow = sum(op.parameters for op in found.ops if isinstance(op.kind, Linear) and op.name != HEAD)
-    experts = sum(op.parameters for op in found.ops if isinstance(op.kind, Experts))
-    return float(narrow), float(found.parameters - narrow - experts), float(experts)
+def parameters_of(model: TransformerModel) -> tuple[float, float]:
+    """Learned values of a model, and those that a token meets."""
+    found, chosen = _learned(model), model.experts
+    idle = 1.0 - chosen.top / chosen.experts if chosen else 0.0
+    total = float(sum(op.parameters for op in found))
+    return total, total - idle * sum(op.parameters for op in found if isinstance(op.kind, Experts))
 
 
 def room(plan: ServingPlan) -> float:

@@ -18,6 +18,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.clock import check_limit, clock_and_limit
 from archsim.estimation.request import LARGEST_BATCH, find_device, host_of
+from archsim.generation.formats import ALSO, BOTH_NARROW, CACHE_BYTES, WEIGHTS
 from archsim.node.node import Node
 from archsim.node.spec import find as find_node
 from archsim.node.spec import names as node_names
@@ -29,17 +30,6 @@ from archsim.trace.huggingface.model import TransformerModel
 
 ENGINE = "vllm"  # without another one
 USUAL = "bf16"
-# What a stored value takes [B]. int4: half a byte, and a scale and a zero for 128 values; nvfp4: a scale of one byte for 16;
-# q8_0, q4_0: those of llama.cpp, a scale of two bytes for 32 (ggml-quants).
-WEIGHT_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1.0 / 16,
-                "q8_0": 1.0 + 2.0 / 32, "q4_0": 0.5 + 2.0 / 32}  # fmt: skip
-# Blocks of 256 values of llama.cpp, bytes / values (ggml/src/ggml-common.h: sizes of block_q2_K to block_q6_K).
-K_QUANTS = {"q2_k": 84 / 256, "q3_k": 110 / 256, "q4_k": 144 / 256, "q5_k": 176 / 256, "q6_k": 210 / 256}
-WEIGHT_BYTES |= K_QUANTS
-ALSO = {"awq": "int4", "gptq": "int4", "w4a16": "int4", "w8a16": "int8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8"}  # other names
-CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
-BOTH_NARROW = ("fp8",)  # weights whose products take activations of the same format, where the chip multiplies it
-WIDENED = ("int8", "int4", "nvfp4", "q8_0", "q4_0", *K_QUANTS)  # weights that a kernel widens to activations
 MOST_TOKENS = 1 << 24
 
 
@@ -131,7 +121,8 @@ def serving_plan(
     device = spec.device
     if not isinstance(device, Gpu):
         raise Unsupported(f"hw {spec.identity.id}: engines are described for GPUs only")
-    stack = served(stacks.find(engine_named(engine or engine_of(spec.identity.vendor)), spec.identity.kernels_of))
+    vendor = spec.identity.vendor
+    stack = served(stacks.find(engine_named(engine or engine_of(vendor), vendor), spec.identity.kernels_of))
     _check_maker(spec, stack)
     if engine is None:
         notes.append(f"engine {stack.id}: --engine names another")
@@ -193,20 +184,30 @@ def engine_of(vendor: str) -> str | None:
 def _check_maker(spec: Spec, stack: Stack) -> None:
     """Refuse an engine whose kernels are another maker's on a card whose maker has an engine."""
     vendor = spec.identity.vendor
-    own = engine_of(vendor)
-    if stack.vendor and stack.vendor != vendor and (own or engine_of(stack.vendor)):
+    if not _serves(stack, vendor):
+        own = engine_of(vendor)
         raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}"
                           + (f"; --engine {own} is that of {spec.identity.id}" if own else ""))  # fmt: skip
 
 
-def engine_named(name: str | None) -> str:
-    """The stack of an engine's name, by which its newest version is meant. Raises UnknownName."""
+def _serves(stack: Stack, vendor: str) -> bool:
+    """Whether kernels are for cards of this maker, or for those of others too that have no engine of their own."""
+    return stack.vendor in ("", vendor) or not (engine_of(vendor) or engine_of(stack.vendor))
+
+
+def engine_named(name: str | None, vendor: str = "") -> str:
+    """The stack of an engine's name, by which its newest version for cards of this maker is meant. Raises UnknownName.
+
+    >>> engine_named("llama.cpp", "NVIDIA"), engine_named("llama.cpp", "Apple")
+    ('llama.cpp-cuda', 'llama.cpp-metal')
+    """
     if name and stacks.is_path(name):
         return name
-    known = engines()
-    newest = {each.rpartition("-")[0]: each for each in sorted(known, key=_version) if "-" in each}
-    wanted = ENGINE if name is None else name
-    return resolve("engine", wanted if wanted in known else newest.get(wanted, wanted), known, dict, f"one of {', '.join(known)}")
+    known, wanted = engines(), name or ENGINE
+    versions = [each for each in sorted(known, key=_version, reverse=True) if each.rpartition("-")[0] == wanted]
+    if versions and wanted not in known:
+        wanted = next((each for each in versions if not vendor or _serves(stacks.find(each), vendor)), versions[0])
+    return resolve("engine", wanted, known, dict, f"one of {', '.join(known)}")
 
 
 def _version(name: str) -> tuple[float, ...]:
@@ -219,8 +220,8 @@ def _formats(precision: str | None, weights: str | None, kv: str | None, device:
     found = precision or (weights if weights in ("bf16", "fp16") else None) or (USUAL if device.has_tensor("bf16") else "fp16")
     if found not in ("bf16", "fp16"):
         raise ArgumentError(f"precision {found!r}: activations are bf16 or fp16; --weights and --kv set how others are stored")
-    weights, kv = (ALSO.get(value, value) if value else None for value in (weights, kv))
-    for what, value, table in (("weights", weights, WEIGHT_BYTES), ("kv", kv, CACHE_BYTES)):
+    weights, kv = (ALSO.get(value.lower(), value.lower()) if value else None for value in (weights, kv))
+    for what, value, table in (("weights", weights, WEIGHTS), ("kv", kv, CACHE_BYTES)):
         if value is not None and value not in table:
             raise ArgumentError(f"{what} {value!r} is not one of {', '.join(table)}")
     return {"precision": found, "weights": weights or found, "cache": kv or found}

@@ -22,7 +22,8 @@ from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.pipeline import priced
 from archsim.estimation.request import Request
-from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES, ServingPlan
+from archsim.generation.formats import CACHE_BYTES, HEAD, WEIGHTS
+from archsim.generation.plan import ServingPlan
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.lower.lower import Again, lower
 from archsim.node.node import Node
@@ -36,7 +37,6 @@ from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.experts import Experts
 from archsim.trace.trace import BoundOp, BoundTrace
 
-HEAD = "head"  # the projection to words, which quantised checkpoints leave as it is
 LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step beside the bounds of kernels
 VALUE = 2  # B of an activation between devices
 
@@ -181,11 +181,12 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
         emulated = plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8")
         stored = Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0, emulated=emulated)
         return OpSetting(precision=plan.precision, stored=stored)
-    if isinstance(op.kind, Linear | Experts) and op.name != HEAD:
-        if plan.both_narrow:
+    if isinstance(op.kind, Linear | Experts):
+        if plan.both_narrow and op.name != HEAD:
             return OpSetting(precision=plan.weights)
-        if plan.weights != plan.precision:
-            return OpSetting(precision=plan.precision, stored=Stored(weight_bytes=WEIGHT_BYTES[plan.weights]))
+        weight = WEIGHTS[plan.weights].bytes_of(op, plan.model)
+        if weight != PRECISION_BYTES[plan.precision]:
+            return OpSetting(precision=plan.precision, stored=Stored(weight_bytes=weight))
     return OpSetting(precision=plan.precision)
 
 

@@ -25,7 +25,7 @@ SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024,
 
 @dataclass(slots=True, kw_only=True)
 class Conversation:
-    """A request on its way: its lengths, what was read and answered of it, its part of the cache [B], when its tokens came [s]."""
+    """A request on its way: its lengths, tokens read and answered, its part of the cache `held` [B], when its tokens came [s]."""
 
     number: int
     arrival_s: float

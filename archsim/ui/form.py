@@ -122,7 +122,7 @@ def _of_networks(state: PageState) -> list[str]:
 
 
 def _of_models(state: PageState) -> list[str]:
-    from archsim.generation.plan import CACHE_BYTES, WEIGHT_BYTES
+    from archsim.generation.formats import CACHE_BYTES, WEIGHTS
 
     return [
         _text(state, "input", "Prompt tokens", hint=USUAL["input"]),
@@ -130,7 +130,7 @@ def _of_models(state: PageState) -> list[str]:
         _text(state, "batch", "Requests", hint="1"), _text(state, "tp", "Devices of a layer", hint="1"),
         _select(state, "engine", "Engine", ("", *known_engines())),
         _select(state, "precision", "Activations", ("", "bf16", "fp16")),
-        _select(state, "weights", "Weights", ("", *WEIGHT_BYTES)), _select(state, "kv", "Keys and values", ("", *CACHE_BYTES)),
+        _select(state, "weights", "Weights", ("", *WEIGHTS)), _select(state, "kv", "Keys and values", ("", *CACHE_BYTES)),
     ]  # fmt: skip
 
 

@@ -199,7 +199,7 @@ def test_cards_in_slots_add_up_through_their_processors():
 
 def test_names_of_quantisations_stand_for_their_formats():
     assert asked(weights="awq").memory_bytes == asked(weights="int4").memory_bytes
-    bits = [asked(weights=weights).memory_bytes["weights"] for weights in ("int4", "q4_0", "int8", "q8_0")]
+    bits = [asked(weights=weights).memory_bytes["weights"] for weights in ("q4_0", "q4_k_s", "Q4_K_M", "q5_k", "q6_k", "q8_0")]
     assert bits == sorted(bits)
     with pytest.raises(ArgumentError, match="weights 'q9_k' is not one of"):
         asked(weights="q9_k")

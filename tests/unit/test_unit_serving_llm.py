@@ -12,7 +12,7 @@ import pytest
 from archsim.base.errors import ArgumentError, InputError
 from archsim.generation.estimate import llm
 from archsim.generation.plan import ServingPlan, serving_plan
-from archsim.simulate.engine import Conversation, StepTable, blocks_of
+from archsim.simulate.engine import Conversation, StepTable, cache_room
 from archsim.simulate.lengths import TextRequests, drawn, lengths_of, recorded
 from archsim.simulate.serve_llm import TextServing, serve_llm
 
@@ -74,7 +74,7 @@ def test_requests_without_blocks_are_put_back_and_end_all_the_same():
     assert found.preemptions > 0
     assert found.requests == 60
     assert found.output_tokens == 60 * 400
-    assert blocks_of(small) * 16 == found.cache_tokens
+    assert found.cache_tokens == cache_room(small) // (16 * 524288) * 16
 
 
 def test_a_request_that_never_fits_is_refused():
