@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import click
@@ -17,9 +18,24 @@ SHARED = ("clock", "power_limit", "host_cpu", "settings", "scales", "calibration
 OTHERS = tuple(name for name in SETTINGS if name not in SHARED)
 
 
+def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The engine, and the formats of what it multiplies and stores."""
+    for option in (
+        click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8."),
+        click.option("--weights", default=None, metavar="FORMAT",
+                     help="Weights in bf16, fp16, fp32, fp8, int8, int4 (also awq, gptq), nvfp4, or those of GGUF files: q8_0, "
+                          "q6_k, q5_k_m, q5_k_s, q5_0, q4_k_m, q4_k_s, q4_0, q3_k_l, q3_k_m, q3_k_s, q2_k."),
+        click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16."),
+        click.option("--engine", type=Known("engine"), default=None,
+                     help="The engine: vllm, sglang, tensorrt-llm, llama.cpp, or with a version."),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
 @click.command("llm")
 @click.option("--net", type=Known("model"), required=True,
-              help="A shipped model (`archsim list models`), or the path of a config.json.")  # fmt: skip
+              help="A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.")  # fmt: skip
 @HW
 @click.option("--input", "prompt", type=int, required=True, metavar="TOKENS", help="Tokens of each prompt.")
 @click.option("--output", "answer", type=int, required=True, metavar="TOKENS", help="Tokens of each answer.")
@@ -28,10 +44,7 @@ OTHERS = tuple(name for name in SETTINGS if name not in SHARED)
 @click.option("--pp", type=int, default=1, show_default=True, help="Groups of layers, one behind the other (pipeline parallel).")
 @click.option("--ep", type=int, default=1, show_default=True,
               help="Devices over which experts are spread, with all-to-alls; as many as --tp.")  # fmt: skip
-@click.option("--engine", type=Known("engine"), default=None, help="The engine: vllm, sglang, tensorrt-llm, or with a version.")
-@click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16.")
-@click.option("--weights", default=None, metavar="FORMAT", help="Weights in bf16, fp16, fp8, int8, int4, nvfp4, q8_0 or q4_0.")
-@click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8.")
+@served_options
 @click.option("--node", type=Known("node"), default=None,
               help="The node that joins several devices; if not given, one that is sold with them.")  # fmt: skip
 @click.option("--graph/--no-graph", default=None, help="Replay decode steps as CUDA graphs; as the engine does if not given.")

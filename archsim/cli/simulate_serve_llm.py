@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from archsim.cli.completed import Known
-from archsim.cli.llm import OTHERS
+from archsim.cli.llm import OTHERS, served_options
 from archsim.cli.options import some_options
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
@@ -33,10 +33,7 @@ from archsim.cli.vocabulary import HW, json_option
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer.")
 @click.option("--ep", type=int, default=1, show_default=True, help="Devices over which experts are spread.")
-@click.option("--engine", type=Known("engine"), default=None, help="The engine: vllm, sglang, tensorrt-llm, or with a version.")
-@click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16.")
-@click.option("--weights", default=None, metavar="FORMAT", help="Weights in bf16, fp16, fp8, int8, int4, nvfp4, q8_0 or q4_0.")
-@click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8.")
+@served_options
 @click.option("--node", type=Known("node"), default=None, help="The node that joins several devices.")
 @some_options(*OTHERS)
 @json_option()

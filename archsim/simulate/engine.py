@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from archsim.generation.memory import blocks, cache_of, memory_of, room
@@ -65,14 +66,15 @@ class StepTable:
         near = max(1, round(context / NEAR) * NEAR)
         if (sequences, near) not in self._decoded:
             self._decoded[sequences, near] = _between(
-                sequences, SIZES, lambda n: _between(near, _powers(near), lambda c: self._at(n, 1, c, True)))
+                sequences, SIZES, lambda n: _between(near, self._powers(near), lambda c: self._at(n, 1, c, True)))
         return self._decoded[sequences, near]
 
     def read(self, tokens: float, context: float, parts: int = 1) -> StepCost:
         """A step that reads `tokens` in `parts` of as many prompts, each up to `context` of it."""
+        parts = max(parts, ceil(tokens / self.plan.model.context))
         each = tokens / parts
         share = min(1.0, each / context)
-        return _between(each, _powers(each), lambda t: self._at(parts, t, max(t, round(t / share)), False))
+        return _between(each, self._powers(each), lambda t: self._at(parts, t, max(t, round(t / share)), False))
 
     def mixed(self, sequences: int, context: float, tokens: int, end: float, parts: int = 1) -> StepCost:
         """A step that does both, which is never shorter than either.
@@ -92,17 +94,16 @@ class StepTable:
         return max(both, decode, read, key=lambda step: step.time_s)
 
     def _at(self, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
-        context = min(max(context, tokens), max(self.plan.model.context, tokens))
+        context = min(max(context, tokens), self.plan.model.context)
         key = (sequences, tokens, context, decode)
         if key not in self._seen:
             self._seen[key] = step_cost(self.plan, sequences, tokens, context, decode=decode)
         return self._seen[key]
 
-
-def _powers(value: float) -> tuple[int, ...]:
-    """The powers of two around a number."""
-    low = 1 << max(0, int(value).bit_length() - 1)
-    return (low, 2 * low)
+    def _powers(self, value: float) -> tuple[int, ...]:
+        """The powers of two around a number of tokens, of which the model takes no more than its context."""
+        low = 1 << max(0, int(value).bit_length() - 1)
+        return (low, min(2 * low, max(low, self.plan.model.context)))
 
 
 def _between(value: float, grid: tuple[int, ...], of: Callable[[int], StepCost]) -> StepCost:

@@ -100,10 +100,23 @@ def test_a_split_reads_here_and_generates_there():
     assert single.tpot_s is None
 
 
-def test_a_step_that_does_both_costs_more_than_each_and_less_than_both():
-    table = StepTable(plan())
-    reads, decodes, both = table.read(512, 512), table.decode(16, 600), table.mixed(16, 600, 512, 512)
-    assert max(reads.time_s, decodes.time_s) < both.time_s < reads.time_s + decodes.time_s
+@each("seed", range(10))
+def test_a_step_that_does_both_is_no_shorter_than_each_and_a_run_of_such_steps_ends(seed: int):
+    random = np.random.default_rng(seed)
+    engine, weights, kv, net = (str(random.choice(names)) for names in (
+        ("vllm", "vllm-0.5", "sglang", "tensorrt-llm", "llama.cpp"), ("bf16", "fp8", "int8", "q4_k_m"), ("bf16", "fp8", "int8"),
+        ("llama_3_8b", "gemma_2_2b", "gpt2_small")))  # fmt: skip
+    small, table = plan(net, engine=engine, weights=weights, kv=kv), StepTable(plan(net, engine=engine, weights=weights, kv=kv))
+    sequences, tokens, context = int(random.integers(1, 500)), int(random.integers(1, 2000)), float(random.integers(2, 1000))
+    reads, decodes = table.read(tokens, tokens), table.decode(sequences, context)
+    both = table.mixed(sequences, context, tokens, tokens)
+    assert max(reads.time_s, decodes.time_s) <= both.time_s < 1.05 * (reads.time_s + decodes.time_s)
+    prompt, answer = (f"exponential:{random.integers(1, 300)}" for _ in "io")
+    rate = float(random.choice([2.0, 50.0, np.inf]))
+    assert served(small, requests(20, rate, prompt=prompt, answer=answer, context=1024)).requests == 20
+
+
+def test_a_request_that_was_put_back_is_read_again_with_its_answer():
     one = Conversation(number=0, arrival_s=0.0, input=5, output=3)
     assert one.to_read == 5
     assert replace(one, read=5, answered=1).to_read == 0

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 
+from archsim.base.errors import MissingFile
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
-from archsim.base.naming import resolve
+from archsim.base.naming import plain, resolve
 from archsim.trace.formats import is_path
 from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.huggingface.reader import load_model, model_of_text
 
 FOLDER = "traces/models"
+HUB = re.compile(r"([\w.-]+)/([\w.-]+)(?<!\.json)")  # an id of the Hugging Face hub: OWNER/NAME
+TUNED = re.compile(r"^meta-|-(?:instruct|chat|it|hf|base)\b", re.IGNORECASE)  # words of a name that change no shape
 
 
 @cache
@@ -30,9 +35,28 @@ def aliases() -> Mapping[str, tuple[str, ...]]:
 
 def find(name_or_path: str) -> TransformerModel:
     """A shipped model, or that of a `config.json`. Raises UnknownName, MissingFile or InputError."""
-    if is_path(name_or_path):
-        return load_model(name_or_path)
-    return _shipped(canonical(name_or_path))
+    if not is_path(name_or_path):
+        return _shipped(canonical(name_or_path))
+    hub = HUB.fullmatch(name_or_path)
+    return _of_hub(*hub.groups()) if hub and not Path(name_or_path).exists() else load_model(name_or_path)
+
+
+def _of_hub(owner: str, name: str) -> TransformerModel:
+    """The shipped model of a repository, or of a tuned version of it by the same owner.
+
+    >>> _of_hub("Qwen", "Qwen2.5-7B-Instruct").name, _of_hub("meta-llama", "Meta-Llama-3.1-8B").name
+    ('qwen2_7b', 'llama_3_1_8b')
+    """
+    for known in names():
+        of, _, own = _shipped(known).repository.partition("/")
+        if of.lower() == owner.lower() and _bare(name) in map(_bare, (own, known, *aliases()[known])):
+            return _shipped(known)
+    raise MissingFile(f"{owner}/{name}: no such file, and no shipped model of this repository; `archsim list models` prints "
+                      "all, and of any other one its config.json does, saved and named by its path")  # fmt: skip
+
+
+def _bare(name: str) -> str:
+    return plain(TUNED.sub("", name))
 
 
 def canonical(name: str) -> str:
