@@ -143,7 +143,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         interval_basis=interval_basis(kind, time, energy),
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
         warnings=_warnings(plan, most, waves),
-        assumptions=_assumptions(plan, first), provenance=_provenance(plan),
+        assumptions=_assumptions(plan, first), provenance=provenance_of(plan),
     )  # fmt: skip
 
 
@@ -231,7 +231,8 @@ def _assumptions(plan: ServingPlan, first: PrefillCost) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _provenance(plan: ServingPlan) -> dict[str, str]:
+def provenance_of(plan: ServingPlan) -> dict[str, str]:
+    """What the numbers of a plan were made from."""
     return {
         "version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest, "model": plan.model.source,
         "calibration": f"{plan.calibration.version}+{plan.calibration.digest}",

@@ -116,7 +116,7 @@ def serving_plan(
     asked = {key: value for key, value in locals().items() if value is not None}
     model, notes = models.find(net), []
     if not model.generates:
-        why = "does not make text token by token" if model.audio is None else "decodes what an encoder has read, as no engine here"
+        why = "decodes what an encoder has read, as no engine here" if model.audio else "does not make text token by token"
         raise Unsupported(f"{model.name}: {model.model_type} {why}; `archsim estimate` has the time of one pass")
     spec = find_device(hw, settings, scales)
     device = spec.device

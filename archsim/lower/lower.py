@@ -20,7 +20,7 @@ from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pac
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
 from archsim.stack.stack import NEVER_AGAIN, Stack
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.trace import BoundOp
 
 PACKED = {"cpu": pack_cpu, "tpu": pack_tpu}  # devices whose kernels have no menus of tiles
@@ -29,6 +29,8 @@ UNFUSED = ("own", "none")  # rules without chains
 # rounded, narrowed twice (ncnn, src/layer/arm/convolution_arm.cpp; gemmlowp's output stages take as many). Counted, recalled.
 REQUANTISED = 8.0
 TENSOR_PRECISIONS = ("tf32", "fp16", "bf16", "fp8", "int8")
+
+CHANNELS = {"linear": -1, "conv2d": 1}  # the axis of a result along which products of one input are joined
 
 UNCACHED = 1e9  # B of a run of which no cache of today has anything left. A choice, not a fit.
 
@@ -168,7 +170,7 @@ def _lowered(
         staged = _stages(each, context)
         sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
         left = NOTHING if device_kind != "gpu" else whole or again(each, stack, training, element)
-        each, side = _side_by_side(each, stack, training)
+        each, side = beside(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
         alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]
         for op in alone:
@@ -220,14 +222,34 @@ def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
                    call_bytes=(reads + writes)[plan])  # fmt: skip
 
 
-def _side_by_side(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:
-    """The ops with products of one input joined, where the stack does that, and which product is part of which."""
+def beside(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:
+    """The ops, with products of one input joined as an engine multiplies them, and which product is part of which.
+
+    Two products are joined if they read the same tensor, differ in the number of their results alone, and are followed by the
+    same kinds of op, so that one epilogue does for both. Their weights lie side by side, and so do their results.
+    """
     if training or not stack.side_by_side:
         return ops, {}
-    from archsim.lower.beside import beside
-
-    found = beside(ops, stack, training)
-    return tuple([found.joined.get(op.name, op) for op in ops]), found.into
+    behind: dict[str, list[str]] = {}
+    for op in ops:
+        for name in dict.fromkeys(op.inputs):
+            behind.setdefault(name, []).append(op.kind.op)
+    groups: dict[object, list[BoundOp]] = {}
+    for op in ops:
+        if op.kind.op in stack.side_by_side and op.phase == FORWARD and getattr(op.kind, "groups", 1) == 1:
+            axis = CHANNELS[op.kind.op] % len(op.shape)
+            apart = (*op.shape[:axis], *op.shape[axis + 1 :])
+            alike = (op.inputs, op.input_shapes, op.kind, apart, tuple(sorted(behind.get(op.name, ()))))
+            groups.setdefault(alike, []).append(op)
+    into: dict[str, str] = {}
+    joined: dict[str, BoundOp] = {}
+    for first, *others in groups.values():
+        if others:
+            axis = CHANNELS[first.kind.op] % len(first.shape)
+            wide = sum(op.shape[axis] for op in (first, *others))
+            joined[first.name] = replace(first, shape=(*first.shape[:axis], wide, *first.shape[axis + 1 :]))
+            into |= {op.name: first.name for op in others}
+    return tuple([joined.get(op.name, op) for op in ops]), into
 
 
 def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, sole: bool) -> Plan | None:

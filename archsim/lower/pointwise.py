@@ -10,9 +10,11 @@ from archsim.lower.columns import GpuColumns, TileColumns
 from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
-from archsim.lower.rows import row_of
 from archsim.stack.passes import Passes
 from archsim.trace.trace import BoundOp
+
+ALONG_AXIS = ("layer_norm", "rms_norm", "softmax")  # ops that sum up the rows of their last axis
+OF_ITS_OWN = 2  # kernels of an op; in a chain of more the sums are kernels of their own
 
 
 def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
@@ -112,7 +114,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
         repeat=launches, efficiency=efficiency, dense=context.device_kind == "cpu" and op.kind.op in context.stack.as_products,
     )  # fmt: skip
     loop = "" if rows.window_slots else context.stack.window_loop
-    row, piece = row_of(op, context, launches)
+    row, piece = _row_of(op, context, launches)
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
@@ -197,3 +199,27 @@ def update(op: BoundOp, context: Context) -> Plan:
     )  # fmt: skip
     kernel = replace(kernel, values=prod(op.shape) / rows.launches)
     return plan(op, context, Option(algorithm=optimiser, kernels=(kernel,)))
+
+
+def _row_of(op: BoundOp, context: Context, launches: float) -> tuple[float, float]:
+    """Values whose sum a CTA needs before it writes any of them, and how many of these lie side by side; 0, 0: it needs none.
+
+    batch_norm [N, C, ...]      N ... values of a channel, in N pieces; only in training, else the sums are known
+    along the last axis         the values of a row, in one piece
+
+    >>> from types import SimpleNamespace
+    >>> from archsim.trace.kinds.normalise import Softmax
+    >>> op = BoundOp(name="s", kind=Softmax(axis=-1), inputs=("x",), input_shapes=((8, 512),), shape=(8, 512))
+    >>> _row_of(op, SimpleNamespace(training=False), 1)
+    (512.0, 512.0)
+    """
+    shape, kind = op.input_shapes[0], op.kind.op
+    if launches > OF_ITS_OWN:
+        return 0.0, 0.0
+    if kind == "batch_norm" and (context.training or op.phase != "forward"):
+        piece = float(prod(shape[2:]))
+        return shape[0] * piece, piece
+    axis = getattr(op.kind, "axis", -1) % len(shape)
+    if kind in ALONG_AXIS and prod(shape[axis + 1 :]) == 1:
+        return float(shape[axis]), float(shape[axis])
+    return 0.0, 0.0

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.base.errors import ArgumentError
-from archsim.base.version import __version__
-from archsim.generation.estimate import too_large
+from archsim.generation.estimate import provenance_of, too_large
 from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import LINKS
@@ -186,8 +185,7 @@ def _result(
         steps=sum(server.steps for server in servers), cache_tokens=cache_tokens(plan),
         utilisation=tuple(min(1.0, server.busy_s / duration) for server in servers), energy_per_token_j=energy / output,
         power_w=energy / duration, limited_by=max(spent, key=lambda name: spent[name], default=LINKS), assumptions=tuple(assumed),
-        provenance={"version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest,
-                    "model": plan.model.source, "calibration": f"{plan.calibration.version}+{plan.calibration.digest}"},
+        provenance=provenance_of(plan),
     )  # fmt: skip
 
 

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from archsim.base.errors import ArgumentError, UnknownName, nearest
-from archsim.calibration.constants import default
+from archsim.calibration.constants import Calibration, default
+from archsim.cost.cost import Array, Cost
+from archsim.cost.energy import COMPONENTS, spent
+from archsim.cycle import layout
 from archsim.cycle.attention import COPIERS, AttentionTile, attend
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
-from archsim.cycle.program import Program, Source
+from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR, Program, Source
 from archsim.cycle.row_sums import Rows, row_sums
-from archsim.cycle.run import SmRun, prepared, run
-from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_use, occupancy, pipe_use, stalled
+from archsim.cycle.run import Prepared, SmRun, prepared, run
+from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, executed, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.clock import at_memory_clock, memory_clock_share
-from archsim.simulate.sm_energy import sm_energy
 
 SCHEMA = "archsim-sm/1"
 STALLED = 5  # instructions that are named
@@ -119,7 +123,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
         issue_use=issue_use(on, result), pipe_use=pipe_use(on, result), stalled=stalled(program, result, STALLED),
         peak_share=macs / (result.clocks * peak) if macs else None,
         bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
-        energy_j=sm_energy(device, on, result, clock, precision, default()),
+        energy_j=_energy(device, on, result, clock, precision, default()),
     )  # fmt: skip
 
 
@@ -227,3 +231,35 @@ def _norm(
 
 KERNELS: dict[str, Callable[..., Program]] = {"gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream}
 
+
+def _energy(device: Gpu, on: Prepared, result: SmRun, clock: float, precision: str, constants: Calibration) -> dict[str, float]:
+    """Energy of one SM by component [J], with its share of the board's idle power and leakage while all SMs do the same.
+
+    clock: core clock [Hz]; precision: of the operands of tensor cores
+
+    Multiply-accumulates of tensor cores, and of lanes for fp32 whose operands come from shared memory, have the energy of their
+    format, with registers and shared memory in it; other instructions, of the lanes for fp32, integers and special functions,
+    that of a lane for each thread; bytes of the L2 and of memory their own. No power limit lowers the clock.
+    """
+    machine, sms = on.machine, float(np.ravel(device.sm.count)[0])
+    threads = macs = 0.0
+    products = FP32 if precision == "fp32" and any(i.kind == layout.SHARED for _, i in executed(on, result)) else TENSOR
+    for count, i in executed(on, result):
+        if i.pipe == TENSOR:
+            whole = i.kind == layout.DEFERRED and machine.needed().issue == "thread"  # takes those of all partitions
+            macs += count * i.clocks * (machine.tensor_rate if whole else machine.lanes[TENSOR])
+        elif i.pipe == products:
+            macs += count * machine.warp
+        elif i.pipe in (FP32, INT, SPECIAL):
+            threads += count * machine.warp
+    cost = Cost(
+        bounds={}, busy_s=_one(result.clocks / clock), overhead_s=_one(0.0), dram_bytes=_one(sms * result.dram),
+        cache_bytes=_one(sms * result.l2),
+        work={"macs": _one(sms * macs), "issues": _one(sms * threads), "units": _one(sms)},
+    )  # fmt: skip
+    parts = spent(cost, device, precision, clock, np.inf, constants)
+    return {name: parts[name].item() / sms for name in COMPONENTS}
+
+
+def _one(value: float) -> Array:
+    return np.full((1, 1), value)
