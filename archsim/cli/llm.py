@@ -19,8 +19,10 @@ OTHERS = tuple(name for name in SETTINGS if name not in SHARED)
 
 
 def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The engine, and the formats of what it multiplies and stores."""
+    """The engine, the devices that it shares a model over, and the formats of what it multiplies and stores."""
     for option in (
+        click.option("--node", type=Known("node"), default=None,
+                     help="The node that joins several devices; if not given, one that is sold with them."),
         click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8."),
         click.option("--weights", default=None, metavar="FORMAT",
                      help="Weights in bf16, fp16, fp32, fp8, int8, int4 (also awq, gptq), nvfp4, or those of GGUF files: q8_0, "
@@ -28,6 +30,9 @@ def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16."),
         click.option("--engine", type=Known("engine"), default=None,
                      help="The engine: vllm, sglang, tensorrt-llm, llama.cpp, or with a version."),
+        click.option("--ep", type=int, default=1, show_default=True,
+                     help="Devices over which experts are spread, with all-to-alls; as many as --tp."),
+        click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer (tensor parallel)."),
     ):  # fmt: skip
         command = option(command)
     return command
@@ -40,13 +45,8 @@ def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--input", "prompt", type=int, required=True, metavar="TOKENS", help="Tokens of each prompt.")
 @click.option("--output", "answer", type=int, required=True, metavar="TOKENS", help="Tokens of each answer.")
 @click.option("--batch", type=int, default=1, show_default=True, help="Requests that arrive at once.")
-@click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer (tensor parallel).")
 @click.option("--pp", type=int, default=1, show_default=True, help="Groups of layers, one behind the other (pipeline parallel).")
-@click.option("--ep", type=int, default=1, show_default=True,
-              help="Devices over which experts are spread, with all-to-alls; as many as --tp.")  # fmt: skip
 @served_options
-@click.option("--node", type=Known("node"), default=None,
-              help="The node that joins several devices; if not given, one that is sold with them.")  # fmt: skip
 @click.option("--graph/--no-graph", default=None, help="Replay decode steps as CUDA graphs; as the engine does if not given.")
 @click.option("--speculative", default=None, metavar="tokens=N,accept=SHARE",
               help="Guess N tokens ahead, of which this share is taken, and check them in one step.")  # fmt: skip

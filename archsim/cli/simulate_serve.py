@@ -75,8 +75,7 @@ def command(
     from archsim.report.serving import serving_json, serving_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded_arrivals
-    from archsim.simulate.load_curve import load_curve
-    from archsim.simulate.serve import Load, simulate_serving
+    from archsim.simulate.serve import Load, load_curve, simulate_serving
 
     _refuse_idle(scenario, trace is not None)
     load = Load(

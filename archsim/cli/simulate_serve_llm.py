@@ -31,10 +31,7 @@ from archsim.cli.vocabulary import HW, json_option
 @click.option("--goodput", default=None, metavar="ttft=TIME,tpot=TIME,...",
               help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
-@click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer.")
-@click.option("--ep", type=int, default=1, show_default=True, help="Devices over which experts are spread.")
 @served_options
-@click.option("--node", type=Known("node"), default=None, help="The node that joins several devices.")
 @some_options(*OTHERS)
 @json_option()
 def command(

@@ -19,7 +19,7 @@ from archsim.generation.memory import largest_batch, largest_context, memory_of,
 from archsim.generation.phases import PrefillCost, answered
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.references import ServedReference, references_of
-from archsim.generation.step import NOTHING, StepCost
+from archsim.generation.step import StepCost
 
 SCHEMA = "archsim-llm/1"
 
@@ -201,7 +201,7 @@ def command(plan: ServingPlan) -> str:
 def _phase(cost: StepCost) -> PhaseEstimate:
     found = {name: value for name, value in sorted(cost.bound_s.items(), key=lambda one: -one[1]) if value > 0.0}
     return PhaseEstimate(time_s=cost.time_s, energy_j=cost.energy_j, flop=cost.flop, dram_bytes=cost.dram_bytes,
-                         limited_by=cost.limited_by if cost is not NOTHING else "none", breakdown_s=found)  # fmt: skip
+                         limited_by=cost.limited_by, breakdown_s=found)  # fmt: skip
 
 
 def _warnings(plan: ServingPlan, most: int, waves: int) -> tuple[str, ...]:

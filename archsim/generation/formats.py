@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.kinds.dense import Embedding, Linear
+from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.experts import Experts
 from archsim.trace.trace import BoundOp
 
@@ -23,38 +24,39 @@ class WeightFormat:
     """Bytes of a stored weight, on average over the layers, some of which may keep more.
 
     most: of projections and experts
-    value, output, down: of the projections to values, of the result of attention, and out of the feed-forward part; 0: as `most`
+    parts: of those that differ: `value`, `output` (the result of attention), `down` (out of the feed-forward part)
     head: of the projection to words, and of the table of words where this is it; table: of that table elsewhere
     """
 
     most: float
-    value: float = 0.0
-    output: float = 0.0
-    down: float = 0.0
+    parts: Mapping[str, float] = field(default_factory=dict)
     head: float = HALF
     table: float = HALF
 
     def bytes_of(self, op: BoundOp, model: TransformerModel) -> float:
         """Bytes of a learned value of an op of this model; norms, biases and tables of positions stay in 16 bit."""
         if isinstance(op.kind, Experts):
-            return self.most + ((self.down or self.most) - self.most) / (3 if model.gated else 2)
-        if op.name == WORDS and isinstance(op.kind, Embedding):
+            return self._mixed("down", 1 / (3 if model.gated else 2))
+        if op.name == WORDS:
             return self.head if model.tied else self.table
         if not isinstance(op.kind, Linear):
             return HALF
         part = op.name.partition(".")[2]
         if part == "qkv":
-            return self.most + ((self.value or self.most) - self.most) / (model.heads / model.kv_heads + 2.0)
-        narrower: float = getattr(self, PARTS[part]) if part in PARTS else self.head if op.name == HEAD else 0.0
-        return narrower or self.most
+            return self._mixed("value", model.kv_heads / (model.heads + 2 * model.kv_heads))
+        return self.head if op.name == HEAD else self._mixed(PARTS.get(part, ""), 1.0)
+
+    def _mixed(self, part: str, share: float) -> float:
+        """A product of which this share is a part with bytes of its own."""
+        return _some(share, self.parts.get(part, self.most), self.most)
 
 
-def _gguf(most: float, *, value: float = 0.0, output: float = 0.0, down: float = 0.0, head: float = Q6_K) -> WeightFormat:
+def _gguf(most: float, head: float = Q6_K, **parts: float) -> WeightFormat:
     """A file of llama.cpp, by the rule of `llama_tensor_get_type` (src/llama-quant.cpp), which has more bits for some tensors.
 
     Left out: what it does for Falcon, for eight experts, for Llama 70B's values, and in Q2_K for heads that share no keys.
     """
-    return WeightFormat(most=most, value=value, output=output, down=down, head=head, table=most)
+    return WeightFormat(most=most, parts=parts, head=head, table=most)
 
 
 def _some(share: float, more: float, most: float) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from archsim.base.identity import ByIdentity
@@ -39,11 +39,7 @@ class ServingMemory:
     @property
     def parts(self) -> dict[str, float]:
         """The parts by name [B], with `kv_per_layer`, which is not one of its own."""
-        return {
-            "weights": self.weights, "kv_cache": self.kv_cache, "kv_per_layer": self.kv_per_layer,
-            "activations": self.activations, "compute_buffers": self.compute_buffers, "cuda_graphs": self.cuda_graphs,
-            "reserved": self.reserved, "total": self.total,
-        }  # fmt: skip
+        return {**asdict(self), "total": self.total}
 
 
 def memory_of(plan: ServingPlan, batch: int, context: int) -> ServingMemory:

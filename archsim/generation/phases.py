@@ -52,18 +52,13 @@ def prefill(plan: ServingPlan, batch: int, tokens: int) -> PrefillCost:
 def _chunks(plan: ServingPlan, tokens: int, most: int) -> StepCost:
     """One prompt in chunks, each of which attends to those before it; of many, some are priced and the others lie between."""
     whole, rest = divmod(tokens, most)
-    ends = [most * (i + 1) for i in range(whole)]
-    if len(ends) > MOST_CHUNKS:
-        priced = [ends[round(i * (len(ends) - 1) / (MOST_CHUNKS - 1))] for i in range(MOST_CHUNKS)]
-        mean = NOTHING
-        for i, end in enumerate(priced):  # trapezoids between evenly spaced chunks
-            share = 0.5 if i in (0, MOST_CHUNKS - 1) else 1.0
-            mean = mean.plus(step_cost(plan, 1, most, end, decode=False), share / (MOST_CHUNKS - 1))
-        found = _times(mean, len(ends))
-    else:
-        found = NOTHING
-        for end in ends:
-            found = found.plus(step_cost(plan, 1, most, end, decode=False))
+    points = [(number, 1.0) for number in range(whole)]
+    if whole > MOST_CHUNKS:  # trapezoids between evenly spaced chunks
+        steps = MOST_CHUNKS - 1
+        points = [(round(i * (whole - 1) / steps), whole / steps * (0.5 if i in (0, steps) else 1.0)) for i in range(MOST_CHUNKS)]
+    found = NOTHING
+    for number, share in points:
+        found = found.plus(step_cost(plan, 1, most, most * (number + 1), decode=False), share)
     return found.plus(step_cost(plan, 1, rest, tokens, decode=False)) if rest else found
 
 
@@ -73,19 +68,14 @@ def decode(plan: ServingPlan, batch: int, first: int, steps: int) -> StepCost:
     sum over contexts of t(context) = steps x the mean over the range, by Gauss-Legendre quadrature with 3 points in each of
     `PIECES` parts; a range of few contexts is added up
     """
-    if steps < 1:
-        return NOTHING
-    if steps <= len(POINTS) * PIECES:
-        found = NOTHING
-        for i in range(steps):
-            found = found.plus(token_cost(plan, batch, first + i))
-        return found
-    mean = NOTHING
-    for piece in range(PIECES):
-        for at, weight in POINTS:
-            context = first + round((piece + at) / PIECES * (steps - 1))
-            mean = mean.plus(token_cost(plan, batch, context), weight / PIECES)
-    return _times(mean, steps)
+    points = [(number, 1.0) for number in range(steps)]
+    if steps > len(POINTS) * PIECES:
+        points = [(round((piece + at) / PIECES * (steps - 1)), weight / PIECES * steps)
+                  for piece in range(PIECES) for at, weight in POINTS]  # fmt: skip
+    found = NOTHING
+    for number, share in points:
+        found = found.plus(token_cost(plan, batch, first + number), share)
+    return found
 
 
 def token_cost(plan: ServingPlan, batch: int, context: int) -> StepCost:
@@ -116,10 +106,7 @@ def answered(plan: ServingPlan, most: int) -> tuple[PrefillCost, StepCost, int]:
     A wave is as large as fits at full length, `most` requests at most. With several, prompts and tokens of all are added up, and
     the times to a first token are those of the first wave, delayed by the waves before for the others.
     """
-    waves = -(-plan.batch // most)
-    if waves == 1:
-        return prefill(plan, plan.batch, plan.input), decode(plan, plan.batch, plan.input + 1, plan.output - 1), 1
-    sizes = [most] * (plan.batch // most) + ([plan.batch % most] if plan.batch % most else [])
+    sizes = [min(most, plan.batch - begun) for begun in range(0, plan.batch, most)]
     reads, rest, begun, waited = NOTHING, NOTHING, 0.0, 0.0
     first, steps = 0.0, 0
     for number, size in enumerate(sizes):
@@ -130,4 +117,4 @@ def answered(plan: ServingPlan, most: int) -> tuple[PrefillCost, StepCost, int]:
         steps += read.steps
         begun += read.cost.time_s + tokens.time_s
         reads, rest = reads.plus(read.cost), rest.plus(tokens)
-    return PrefillCost(cost=reads, first_s=first, mean_s=waited / plan.batch, steps=steps), rest, waves
+    return PrefillCost(cost=reads, first_s=first, mean_s=waited / plan.batch, steps=steps), rest, len(sizes)

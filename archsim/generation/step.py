@@ -71,15 +71,8 @@ class StepCost:
         return max(self.bound_s, key=lambda name: self.bound_s[name]) if self.bound_s else "none"
 
 
+OpSetting = tuple[str, Stored]  # the precision in which ops multiply, and how their weights and cached values are stored
 NOTHING = StepCost(time_s=0.0, bound_s={}, energy_j=0.0, dram_bytes=0.0, flop=0.0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpSetting:
-    """What ops multiply, and how their weights and cached values are stored."""
-
-    precision: str
-    stored: Stored = AS_MULTIPLIED
 
 
 def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, decode: bool) -> StepCost:
@@ -179,15 +172,14 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
     if isinstance(op.kind, Attention | LatentAttention):
         narrower = CACHE_BYTES[plan.cache] < CACHE_BYTES[plan.precision]
         emulated = plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8")
-        stored = Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0, emulated=emulated)
-        return OpSetting(precision=plan.precision, stored=stored)
+        return plan.precision, Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0, emulated=emulated)
     if isinstance(op.kind, Linear | Experts):
         if plan.both_narrow and op.name != HEAD:
-            return OpSetting(precision=plan.weights)
+            return plan.weights, AS_MULTIPLIED
         weight = WEIGHTS[plan.weights].bytes_of(op, plan.model)
         if weight != PRECISION_BYTES[plan.precision]:
-            return OpSetting(precision=plan.precision, stored=Stored(weight_bytes=weight))
-    return OpSetting(precision=plan.precision)
+            return plan.precision, Stored(weight_bytes=weight)
+    return plan.precision, AS_MULTIPLIED
 
 
 def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting], replays: bool) -> StepCost:
@@ -198,12 +190,17 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     bounds: dict[str, float] = {}
     first = 0.0
     left = _left(plan, trace, settings)
-    for setting in dict.fromkeys(settings):
-        own = [i for i, each in enumerate(settings) if each == setting]
-        request = _request(plan, trace, setting, replays)
-        lowered = lower(tuple([trace.ops[i] for i in own]), plan.stack, "gpu", setting.precision, False,
-                        tensor=on_tensor_cores(plan.stack, plan.spec.device, setting.precision),
-                        architecture=plan.spec.identity.kernels_of, stored=setting.stored, left=left)  # fmt: skip
+    whole = Request(
+        network=plan.model.name, trace=trace, work=None, spec=plan.spec, stack=plan.stack, task="inference",
+        batch=trace.symbols.get("N", 1), precision=plan.precision, threads=None, clock=plan.clock, turbo=plan.turbo,
+        limit=plan.limit, fidelity=find(FITTED), calibration=plan.calibration, graph=replays, host_cpu=plan.host,
+    )  # fmt: skip
+    for precision, stored in dict.fromkeys(settings):
+        own = [i for i, each in enumerate(settings) if each == (precision, stored)]
+        request = replace(whole, precision=precision)
+        lowered = lower(tuple([trace.ops[i] for i in own]), plan.stack, "gpu", precision, False,
+                        tensor=on_tensor_cores(plan.stack, plan.spec.device, precision),
+                        architecture=plan.spec.identity.kernels_of, stored=stored, left=left)  # fmt: skip
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]
@@ -232,18 +229,10 @@ def _left(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting]) -
 
     run_bytes = weights, and keys and values of all sequences, as they are stored + twice the largest result
     """
-    weights = sum(op.parameters * (how.stored.weight_bytes or PRECISION_BYTES[how.precision])
-                  for op, how in zip(trace.ops, settings, strict=True))  # fmt: skip
+    weights = sum(op.parameters * (stored.weight_bytes or PRECISION_BYTES[precision])
+                  for op, (precision, stored) in zip(trace.ops, settings, strict=True))  # fmt: skip
     kept = sum(prod(shape) for shape in trace.inputs.values()) * CACHE_BYTES[plan.cache]
     return Again(cold=True, run_bytes=weights + kept + 2 * VALUE * max(prod(op.shape) for op in trace.ops), short_lived=True)
-
-
-def _request(plan: ServingPlan, trace: BoundTrace, setting: OpSetting, replays: bool) -> Request:
-    return Request(
-        network=plan.model.name, trace=trace, work=None, spec=plan.spec, stack=plan.stack, task="inference",
-        batch=trace.symbols.get("N", 1), precision=setting.precision, threads=None, clock=plan.clock, turbo=plan.turbo,
-        limit=plan.limit, fidelity=find(FITTED), calibration=plan.calibration, graph=replays, host_cpu=plan.host,
-    )  # fmt: skip
 
 
 def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:

@@ -13,8 +13,7 @@ from archsim.report.markup import TableCell, number, table, text, words
 from archsim.report.serving import serving_lines
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.schedule.observer import Recording
-from archsim.simulate.load_curve import LoadPoint
-from archsim.simulate.serve import Serving
+from archsim.simulate.serve import LoadPoint, Serving
 
 DRAWN = 150  # batches in the timeline chart
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -30,26 +31,35 @@ def poisson(rate: float, count: int, seed: int) -> NDArray[np.float64]:
     return np.asarray(np.cumsum(np.random.default_rng(seed).exponential(1.0, count)) / rate)
 
 
+def recorded_rows(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """The rows of a CSV file: the number of the line, and what stands in these columns, nothing in those that it lacks.
+
+    Raises MissingFile, or InputError for a file without one of the columns or with too many rows.
+    """
+    limit = LIMITS["arrivals"]
+    try:
+        rows = list(islice(csv.reader(io.StringIO(read_text(path, limit.size), newline=None)), limit.entries + 2))
+    except csv.Error as error:
+        raise InputError(path, f"is not a CSV file ({error})") from None
+    if len(rows) > limit.entries + 1:
+        raise InputError(path, f"has more than {limit.entries:,} rows")
+    head = [name.strip() for name in rows[0]]
+    missing = [name for name in columns if name not in head]
+    if missing:
+        raise InputError(path, f"line 1: no column {missing[0]!r}; a file of requests has {', '.join(columns)}")
+    places = [head.index(name) for name in columns]
+    for number, row in enumerate(rows[1:], 2):
+        if row:
+            yield number, [row[place].strip() if place < len(row) else "" for place in places]
+
+
 def recorded_arrivals(path: str | Path) -> NDArray[np.float64]:
     """The column `arrival_s` of a CSV file [s], [M]; its rows must be in order of time.
 
     Raises MissingFile, or InputError with the lines that hold no time or a time before that of the line above.
     """
-    try:
-        reader = csv.reader(io.StringIO(read_text(path, LIMITS["arrivals"].size), newline=None))
-        rows = list(islice(reader, LIMITS["arrivals"].entries + 2))
-    except csv.Error as error:
-        raise InputError(path, f"is not a CSV file ({error})") from None
-    if len(rows) > LIMITS["arrivals"].entries + 1:
-        raise InputError(path, f"has more than {LIMITS['arrivals'].entries:,} rows")
-    head = [name.strip() for name in rows[0]]
-    if COLUMN not in head:
-        raise InputError(path, f"line 1: no column {COLUMN!r}; it holds the arrival of each request in seconds")
-    place, times, problems, latest = head.index(COLUMN), [], [], -math.inf
-    for number, row in enumerate(rows[1:], 2):
-        if not row:
-            continue
-        written = row[place].strip() if place < len(row) else ""
+    times, problems, latest = [], [], -math.inf
+    for number, (written,) in recorded_rows(path, (COLUMN,)):
         try:
             time = float(written)
         except ValueError:

@@ -32,7 +32,7 @@ class Conversation:
     arrival_s: float
     input: int
     output: int
-    read: int = 0
+    read: int = 0  # tokens in the cache
     answered: int = 0
     preempted: int = 0
     held: float = 0.0
@@ -46,11 +46,6 @@ class Conversation:
         """
         total = self.input + self.answered
         return 0 if self.answered and self.read == total - 1 else total
-
-    @property
-    def cached(self) -> int:
-        """Tokens in the cache."""
-        return self.read
 
 
 class StepTable:
@@ -143,6 +138,9 @@ class ServingEngineProcess:
     def put(self, request: Conversation) -> None:
         """A request joins the queue."""
         self.waiting.append(request)
+        self._wake()
+
+    def _wake(self) -> None:
         if not self._woken.triggered:
             self._woken.succeed()
 
@@ -150,11 +148,9 @@ class ServingEngineProcess:
         """A request joins whose prompt another server has read; if its cache does not fit, it is read again here."""
         if len(self.running) < self.engine.sequences and self._reserve(request, request.read + 1):
             self.running.append(request)
-            if not self._woken.triggered:
-                self._woken.succeed()
-            return
+            return self._wake()
         request.read = 0
-        self.put(request)
+        return self.put(request)
 
     def _run(self) -> Generator[Any, Any, None]:
         while True:
@@ -190,12 +186,12 @@ class ServingEngineProcess:
         self.most_running = max(self.most_running, len(self.running))
         together = decoding if self.engine.cuts_prompts or not reads else []
         for one in list(together):
-            while one in self.running and not self._reserve(one, one.cached + 1):
+            while one in self.running and not self._reserve(one, one.read + 1):
                 self._put_back(self.running[-1])
         together = [one for one in together if one in self.running]
         reads = [(one, tokens) for one, tokens in reads if one in self.running]
         tokens, end = sum(count for _, count in reads), sum(one.read + count for one, count in reads) / max(1, len(reads))
-        context = sum(one.cached + 1 for one in together) / len(together) if together else 0.0
+        context = sum(one.read + 1 for one in together) / len(together) if together else 0.0
         self._decoding = together
         if not tokens and not together:
             raise RuntimeError("a step without work")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.errors import ArgumentError, InputError
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
-from archsim.simulate.arrivals import poisson
+from archsim.simulate.arrivals import poisson, recorded_rows
 
 COLUMNS = ("arrival_s", "input", "output")
 SHAPES = ("fixed", "uniform", "normal", "lognormal", "exponential")
@@ -96,23 +91,11 @@ def recorded(path: str | Path, context: int) -> TextRequests:
 
     Raises MissingFile, or InputError with up to 20 lines that are wrong.
     """
-    limit = LIMITS["arrivals"]
-    try:
-        rows = list(islice(csv.reader(io.StringIO(read_text(path, limit.size), newline=None)), limit.entries + 2))
-    except csv.Error as error:
-        raise InputError(path, f"is not a CSV file ({error})") from None
-    head = [name.strip() for name in rows[0]]
-    missing = [name for name in COLUMNS if name not in head]
-    if missing:
-        raise InputError(path, f"line 1: no column {missing[0]!r}; columns are {', '.join(COLUMNS)}")
-    places = [head.index(name) for name in COLUMNS]
     found, problems, latest = [], [], 0.0
-    for number, row in enumerate(rows[1:], 2):
-        if not row:
-            continue
+    for number, row in recorded_rows(path, COLUMNS):
         try:
-            time, prompt, answer = (float(row[place]) for place in places)
-        except (ValueError, IndexError):
+            time, prompt, answer = map(float, row)
+        except ValueError:
             problems.append(f"line {number}: needs three numbers, {', '.join(COLUMNS)}")
             continue
         if not (math.isfinite(time) and time >= latest):

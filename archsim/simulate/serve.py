@@ -33,6 +33,8 @@ SHARES = (*(round(0.02 * i, 2) for i in range(1, 50)), 0.99, 0.995, 0.999)  # po
 LEAST_TAIL = 4.0  # requests beyond a percentile that each group must hold, else the percentile has no interval
 MOST_DEVICES = 100_000
 MOST_REQUESTS = 10_000_000
+LOADS = (0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)  # shares of the capacity of a load curve
+DRAWN = 10_000  # requests of each of its rates, at most
 STEPS = 14  # bisections of the rate: a resolution of 1/16384 of the capacity
 
 
@@ -258,3 +260,35 @@ def _check_size(request: Request, most: int) -> None:
     fitting = largest_batch(request, run(request))
     if fitting is not None and most > fitting:
         raise ArgumentError(f"batching max={most} does not fit the memory of {request.spec.identity.id}; {fitting} at most")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadPoint:
+    """A rate [1/s], its share of the capacity, and percentiles of the latency [s] by name."""
+
+    rate_per_s: float
+    share: float
+    latency_s: dict[str, float]
+
+
+def load_curve(
+    request: Request, load: Load, answer: Serving, batching: Batching, tell: Callable[[str], None] | None = None
+) -> tuple[LoadPoint, ...]:  # fmt: skip
+    """Percentiles at each of `LOADS` of a server with drawn arrivals; nothing for another load.
+
+    All rates stretch one draw of at most `DRAWN` requests; as in the simulation, the first tenth is left out.
+    """
+    if load.scenario != "Server" or load.recorded_s is not None:
+        return ()
+    batches = batch_costs(request)
+    drawn = replace(load, requests=min(load.requests, DRAWN))
+    found = []
+    for share in LOADS:
+        rate = share * answer.capacity_per_s
+        if tell is not None:
+            tell(f"load of {100 * share:.0f} %: {rate:.4g} requests per second")
+        times = poisson(rate, drawn.requests, drawn.seed).tolist()
+        latency = serve(times, batches.time_s, batching, answer.devices, (), batches.power_w).latency_s
+        named = {name: batch_means(latency, quantile(at)).value for name, at in PERCENTILES.items()}
+        found.append(LoadPoint(rate_per_s=rate, share=share, latency_s=named))
+    return tuple(found)

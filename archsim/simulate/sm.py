@@ -108,7 +108,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     tensor = name in TILED and shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0
     machine = machine_of(device, clock, tensor_rate=rate)
-    program = KERNELS[name](machine, device, shape, words, depth, rate)
+    program = KERNELS[name](machine, shape, words, depth, rate)
     on = prepared(machine, program)
     if on.held < 1:
         raise ArgumentError(f"kernel {kernel}: no CTA fits an SM of {spec.identity.id}")
@@ -184,7 +184,7 @@ def _multiplied(name: str, shape: tuple[int, int, int], words: Mapping[str, floa
 
 
 def _gemm(
-    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
 ) -> Program:
     stages, size = int(words["stages"]), words["bytes"]
     source = Source(past_l2=1.0 - min(1.0, words["l2"]))
@@ -196,7 +196,7 @@ def _gemm(
 
 
 def _stream(
-    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
 ) -> Program:
     return element_wise(
         machine, reads=int(words["read"]), writes=int(words["write"]), lane_bytes=int(words["bytes"]),
@@ -207,7 +207,7 @@ def _stream(
 
 
 def _attention(
-    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
 ) -> Program:
     overlapped, size, wide = words["overlapped"] > 0, words["bytes"], int(words["d"])
     tile = AttentionTile(
@@ -220,7 +220,7 @@ def _attention(
 
 
 def _norm(
-    machine: Machine, device: Gpu, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
+    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
 ) -> Program:
     return row_sums(machine, Rows(
         row=int(words["row"]), piece=int(words["piece"] or words["row"]), value=words["bytes"], lane=int(words["load"]),
