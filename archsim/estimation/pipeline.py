@@ -29,7 +29,7 @@ from archsim.estimation.fidelity import CLOSED
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
-from archsim.lower.lower import Lowered, lower
+from archsim.lower.lower import Again, Lowered, lower
 from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
@@ -269,13 +269,17 @@ def lowered_of(request: Request) -> Lowered:
     return lowered_ops(request, request.trace.ops)
 
 
-def lowered_ops(request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = ()) -> Lowered:
-    """Any ops as kernels, by the device, stack, precision and task of a request; `lengths`: of several networks, see `lower`."""
+def lowered_ops(
+    request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = (), left: Again | None = None
+) -> Lowered:
+    """Any ops as kernels, by the device, stack, precision and task of a request; `lengths` of several networks and what is `left`
+    to the next run: see `lower`.
+    """
     device = request.device
     return lower(ops, request.stack, device.kind, request.precision, request.training,
                  tensor=on_tensor_cores(request.stack, device, request.precision),
                  architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
-                 stored=request.stored, halves=in_halves(request.stack, device))  # fmt: skip
+                 stored=request.stored, halves=in_halves(request.stack, device), left=left)  # fmt: skip
 
 
 def mean_clock(request: Request, result: Run) -> Array:

@@ -11,10 +11,10 @@ import numpy as np
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
 from archsim.base.version import __version__
-from archsim.calibration.constants import Spread
+from archsim.calibration.constants import WIDER, Spread
 from archsim.calibration.nearness import Platform
 from archsim.generation.formats import HALF, WEIGHTS
-from archsim.generation.intervals import POWER, TIME, interval_basis, served_spread
+from archsim.generation.measured import POWER, TIME, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
 from archsim.generation.phases import PrefillCost, answered
 from archsim.generation.plan import ServingPlan, serving_plan
@@ -140,7 +140,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
-        interval_basis=interval_basis(kind, time, energy),
+        interval_basis=_interval_basis(kind, time, energy),
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
         warnings=_warnings(plan, most, waves),
         assumptions=_assumptions(plan, first), provenance=provenance_of(plan),
@@ -164,6 +164,13 @@ def _within(interval: tuple[float, float], power: float, plan: ServingPlan) -> t
     """An interval of power up to what the boards may draw, or what they are predicted to [W]."""
     most = float(np.ravel(plan.spec.device.power.tdp)[0]) * plan.devices
     return interval[0], max(power, min(interval[1], most))
+
+
+def _interval_basis(kind: str, time: Spread, energy: Spread) -> str:
+    """What the intervals stand on."""
+    return (f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {WIDER:g} times those of "
+            f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models "
+            "is fitted")  # fmt: skip
 
 
 def _platform(plan: ServingPlan) -> Platform:

@@ -1,4 +1,4 @@
-"""From a published row of a served model to its prediction."""
+"""From a published row of a served model to its prediction, and how far such a prediction is off."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
-from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import Calibration, Spread
+from archsim.calibration.nearness import Platform
 from archsim.evidence.case import Case
 from archsim.evidence.pattern import ServingPattern
 from archsim.generation.memory import largest_batch, weights_of
@@ -18,6 +19,7 @@ from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.step import NOTHING, StepCost
 
+TIME, RATE, POWER = "time", "rate", "power"  # of batches that arrive at once; under a load that is kept; watts and joules
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
 
 
@@ -112,3 +114,12 @@ def steady_step(plan: ServingPlan, batch: float, output: float) -> tuple[StepCos
     together = max(1, round(ending))
     share = NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together)
     return token_cost(plan, plan.batch, context), share
+
+
+def served_spread(calibration: Calibration, kind: str, platform: Platform, quantity: str) -> tuple[str, Spread]:
+    """The class of single runs that an interval stands on, and the spread of its errors.
+
+    Times of static batches have the spread of networks. Rates under load, powers and energies depend on how an engine mixes
+    prompts and answers, which single runs say nothing of: theirs is wider, as that of any class that is extrapolated.
+    """
+    return calibration.spread_of(kind, "power" if quantity == POWER else "inference", platform, modelled=quantity == TIME)

@@ -276,16 +276,13 @@ def _speculation(text: str | None, draft: str | None) -> Speculation | None:
         if draft is not None:
             raise ArgumentError("draft: belongs to --speculative tokens=4,accept=0.7")
         return None
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        key, _, value = part.partition("=")
-        try:
-            found[key.strip()] = float(value)
-        except ValueError:
-            raise ArgumentError(f"speculative: {part!r} is no KEY=NUMBER, as in tokens=4,accept=0.7") from None
-    if set(found) != {"tokens", "accept"}:
-        raise ArgumentError("speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7")
-    tokens, accepted = found["tokens"], found["accept"]
+    words = dict(part.partition("=")[::2] for part in text.replace(" ", "").split(","))
+    try:
+        tokens, accepted = (float(words.pop(key, "")) for key in ("tokens", "accept"))
+    except ValueError:
+        tokens = accepted = math.nan
+    if words or math.isnan(tokens):
+        raise ArgumentError(f"speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7, not {text!r}")
     if not (math.isfinite(tokens) and tokens == int(tokens) and 1 <= tokens <= 64):
         raise ArgumentError(f"speculative: tokens={tokens:g} is not a whole number from 1 to 64")
     if not 0.0 <= accepted <= 1.0:

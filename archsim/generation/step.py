@@ -20,12 +20,12 @@ from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.fidelity import FITTED, find
-from archsim.estimation.pipeline import priced
+from archsim.estimation.pipeline import lowered_ops, priced
 from archsim.estimation.request import Request
 from archsim.generation.formats import CACHE_BYTES, HEAD, WEIGHTS
 from archsim.generation.plan import ServingPlan
 from archsim.lower.context import AS_MULTIPLIED, Stored
-from archsim.lower.lower import Again, lower
+from archsim.lower.lower import Again
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.serial import asynchronous
@@ -197,10 +197,8 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     )  # fmt: skip
     for precision, stored in dict.fromkeys(settings):
         own = [i for i, each in enumerate(settings) if each == (precision, stored)]
-        request = replace(whole, precision=precision)
-        lowered = lower(tuple([trace.ops[i] for i in own]), plan.stack, "gpu", precision, False,
-                        tensor=on_tensor_cores(plan.stack, plan.spec.device, precision),
-                        architecture=plan.spec.identity.kernels_of, stored=stored, left=left)  # fmt: skip
+        request = replace(whole, precision=precision, stored=stored)
+        lowered = lowered_ops(request, tuple([trace.ops[i] for i in own]), left=left)
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]

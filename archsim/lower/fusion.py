@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
 
 from archsim.lower.kernel import Kernel, Plan
 from archsim.stack.stack import Stack
@@ -25,11 +24,8 @@ class Fusion:
     rewritten: op with a kernel = arithmetic of activations that go over its result once more, in the cache [FLOP]
     """
 
-    into: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    rewritten: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-
-
-NONE = Fusion()
+    into: Mapping[str, str] = field(default_factory=dict)
+    rewritten: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +66,6 @@ class Stages:
     plans: Mapping[str, Plan] = field(default_factory=dict)
 
 
-NO_STAGES = Stages()
-
-
 def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:
     """What the stack fuses in these ops at inference, by its `fused` and `second_pass`; nothing in training.
 
@@ -81,7 +74,7 @@ def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:
     the op that reads it takes two inputs, as a layer normalisation with its residual.
     """
     if training or not stack.fused:
-        return NONE
+        return Fusion()
     readers = Counter(name for op in ops for name in dict.fromkeys(op.inputs))
     kinds = {op.name: op.kind.op for op in ops}
     first_reader = {name: op.kind.op for op in reversed(ops) for name in op.inputs}

@@ -15,7 +15,7 @@ from archsim.base.identity import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import AS_MULTIPLIED, Context, Stored
-from archsim.lower.fusion import NO_STAGES, Fused, Stages, fusion_of
+from archsim.lower.fusion import Fused, Stages, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
@@ -57,7 +57,7 @@ RULES: dict[str, Rule] = {
     "matmul": gemm.matmul,
     "attention": _later("attention", "attention"),
     "latent_attention": _later("attention", "latent"),
-    "experts": _later("experts", "experts"),
+    "experts": gemm.experts,
     "reshape": pointwise.view,
     "dropout": pointwise.dropout,
     "concat": pointwise.concat,
@@ -267,7 +267,7 @@ def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, so
 def _stages(ops: Sequence[BoundOp], context: Context) -> Stages:
     """The blocks that the stack computes in one kernel."""
     if not context.stack.conv.stage_channels:
-        return NO_STAGES
+        return Stages()
     from archsim.lower.stages import stages
 
     return stages(ops, context)

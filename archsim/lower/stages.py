@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from archsim.lower.context import Context, plan
-from archsim.lower.fusion import NO_STAGES, STAGE, Stages
+from archsim.lower.fusion import STAGE, Stages
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of
 from archsim.lower.role import Role
@@ -40,7 +40,7 @@ def stages(ops: Sequence[BoundOp], context: Context) -> Stages:
     rules = context.stack.conv
     here = context.architecture in rules.stage_architectures and context.tensor and context.element == 1
     if not rules.stage_channels or context.training or context.stack.fusion.rule not in RULES or not here:
-        return NO_STAGES
+        return Stages()
     made = {op.name: op for op in ops}
     readers = Counter(name for op in ops for name in dict.fromkeys(op.inputs))
     blocks: dict[str, Block] = {}  # by what they leave

@@ -8,9 +8,8 @@ from typing import Any
 
 from archsim.report.text import clean, table
 from archsim.stack import catalog
-from archsim.stack.compose import VIEWS
+from archsim.stack.compose import VIEWS, origins
 from archsim.stack.key import lines
-from archsim.stack.origin import origins
 from archsim.stack.releases import of_parts
 from archsim.stack.stack import Stack
 

@@ -54,7 +54,6 @@ class StepTable:
     def __init__(self, plan: ServingPlan) -> None:
         self.plan = plan
         self._decoded: dict[tuple[int, int], StepCost] = {}
-        self._seen: dict[tuple[int, int, int, bool], StepCost] = {}
 
     def decode(self, sequences: int, context: float) -> StepCost:
         """A step of one token for each of `sequences` with `context` tokens on average."""
@@ -89,11 +88,7 @@ class StepTable:
         return max(both, decode, read, key=lambda step: step.time_s)
 
     def _at(self, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
-        context = min(max(context, tokens), self.plan.model.context)
-        key = (sequences, tokens, context, decode)
-        if key not in self._seen:
-            self._seen[key] = step_cost(self.plan, sequences, tokens, context, decode=decode)
-        return self._seen[key]
+        return step_cost(self.plan, sequences, tokens, min(max(context, tokens), self.plan.model.context), decode=decode)
 
     def _powers(self, value: float) -> tuple[int, ...]:
         """The powers of two around a number of tokens, of which the model takes no more than its context."""

@@ -183,11 +183,16 @@ def _multiplied(name: str, shape: tuple[int, int, int], words: Mapping[str, floa
     return shape[0] * shape[1] * _steps(depth, shape[2]) if name == "gemm" else 0
 
 
+def _source(words: Mapping[str, float]) -> Source:
+    """Where operands come from, by the shares that the caches have."""
+    return Source(past_l1=1.0 - min(1.0, words.get("l1", 0.0)), past_l2=1.0 - min(1.0, words["l2"]))
+
+
 def _gemm(
     machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
 ) -> Program:
     stages, size = int(words["stages"]), words["bytes"]
-    source = Source(past_l2=1.0 - min(1.0, words["l2"]))
+    source = _source(words)
     tile = TiledProduct(
         m=shape[0], n=shape[1], k=shape[2], threads=int(words["threads"]), registers=int(words["registers"]), operand=size,
         shared=(shape[0] + shape[1]) * shape[2] * size * stages, depth=depth, a=source, b=source, stages=stages,
@@ -202,7 +207,7 @@ def _stream(
         machine, reads=int(words["read"]), writes=int(words["write"]), lane_bytes=int(words["bytes"]),
         per_thread=int(words["loads"]), arithmetic=int(words["flop"]), special=int(words["special"]),
         threads=int(words["threads"]), registers=int(words["registers"]),
-        sources=(Source(past_l1=1.0 - min(1.0, words["l1"]), past_l2=1.0 - min(1.0, words["l2"])),),
+        sources=(_source(words),),
     )  # fmt: skip
 
 
@@ -213,7 +218,7 @@ def _attention(
     tile = AttentionTile(
         m=shape[0], n=wide, k=shape[1], threads=int(words["threads"]) + COPIERS * overlapped, registers=int(words["registers"]),
         shared=(shape[0] + 2 * (1 + overlapped) * shape[1]) * wide * size, blocks=-(-depth // shape[1]), operand=size,
-        keys=Source(past_l2=1.0 - min(1.0, words["l2"])), overlapped=overlapped, direct=overlapped,
+        keys=_source(words), overlapped=overlapped, direct=overlapped,
         copies=machine.copies != "none",
     )  # fmt: skip
     return attend(machine, tile, rate)
@@ -225,7 +230,7 @@ def _norm(
     return row_sums(machine, Rows(
         row=int(words["row"]), piece=int(words["piece"] or words["row"]), value=words["bytes"], lane=int(words["load"]),
         arrays=int(words["arrays"]), passes=int(words["passes"]), arithmetic=int(words["flop"]), special=int(words["special"]),
-        warp=machine.warp, again=Source(past_l1=1.0 - min(1.0, words["l1"]), past_l2=1.0 - min(1.0, words["l2"])),
+        warp=machine.warp, again=_source(words),
     ), registers=int(words["registers"]))  # fmt: skip
 
 

@@ -6,7 +6,7 @@ Nothing is inherited further: a component names no other component. Every value 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
 from itertools import combinations
@@ -16,6 +16,7 @@ from typing import Any
 from archsim.base.errors import nearest
 from archsim.base.files import data_folder
 from archsim.base.toml import read_document
+from archsim.stack.key import declared, written
 from archsim.stack.read import Path, leaves, split
 
 FOLDER = "traces/stacks"
@@ -204,3 +205,31 @@ def _tables(label: str, table: Mapping[str, Any], kind: str) -> Iterator[Compone
 def _component(label: str, table: Mapping[str, Any]) -> Component:
     values = {key: value for key, value in table.items() if key not in RESERVED}
     return Component(label=label, table=values, sources=table.get("sources", {}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """A value of a stack as its file writes it, the component that set it and its source; `component` is empty for a default."""
+
+    path: str
+    value: Any
+    component: str
+    source: str
+
+
+def origins(record: type, composed: Composition) -> Iterator[Origin]:
+    """Every key of the record in the order of its declaration; a table has one line for each of its entries."""
+    return _origins(record, composed.assigned, ())
+
+
+def _origins(record: type, assigned: Mapping[Path, Assigned], at: Path) -> Iterator[Origin]:
+    for name, (kind, about, default) in declared(record).items():
+        path = (*at, name)
+        if isinstance(kind, type) and is_dataclass(kind):
+            yield from _origins(kind, assigned, path)
+            continue
+        found = [(own, one) for own, one in assigned.items() if own[: len(path)] == path]
+        for own, one in found:
+            yield Origin(path=".".join(own), value=one.value, component=one.component, source=one.source)
+        if not found:
+            yield Origin(path=".".join(path), value=written(default, about), component="", source="")

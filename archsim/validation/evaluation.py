@@ -18,7 +18,7 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.evidence.misses import published_stack, reason_of
 from archsim.evidence.pattern import ServingPattern
-from archsim.generation.intervals import POWER, RATE, TIME, served_spread
+from archsim.generation.measured import POWER, RATE, TIME, served_spread
 from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of

@@ -9,8 +9,7 @@ import pytest
 
 from archsim.base.errors import InputError, MissingFile, UnknownName
 from archsim.stack import catalog, compose
-from archsim.stack.compose import Component
-from archsim.stack.origin import origins
+from archsim.stack.compose import Component, origins
 from archsim.stack.stack import Stack
 
 HEAD = 'schema = 1\nid = "mine"\n'
