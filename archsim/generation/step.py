@@ -276,14 +276,17 @@ def exchanged_s(plan: ServingPlan, node: Node, size: float) -> float:
     """An all-to-all of `size` bytes in all, of which each device keeps its own share [s]."""
     engine, count = plan.stack.serving, plan.tensor
     start = engine.all_reduce_start or node.collective.start
-    rate = min(node.capacity()[name] for name in node.path("gpu0", "gpu1"))
-    return start + size / count * (count - 1) / count / rate
+    return start + size / count * (count - 1) / count / rate_to(node, 1)
+
+
+def rate_to(node: Node, device: int) -> float:
+    """Bandwidth from the first device to another one [B/s]."""
+    return min(node.capacity()[name] for name in node.path("gpu0", f"gpu{device}"))
 
 
 def _moved(plan: ServingPlan, size: float) -> StepCost:
     """Activations that go from one stage to the next."""
-    assert plan.node is not None
     node = plan.node
-    rate = min(node.capacity()[name] for name in node.path("gpu0", f"gpu{min(plan.tensor, node.devices - 1)}"))
-    time = node.collective.start + size / rate
+    assert node is not None
+    time = node.collective.start + size / rate_to(node, min(plan.tensor, node.devices - 1))
     return waiting(plan, LINKS, time, plan.tensor)

@@ -11,8 +11,7 @@ from archsim.base.errors import ArgumentError
 from archsim.generation.estimate import provenance_of, too_large
 from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan
-from archsim.generation.step import LINKS
-from archsim.node.node import Node
+from archsim.generation.step import LINKS, rate_to
 from archsim.simulate.engine import Conversation, ServingEngineProcess, cache_room, cache_tokens
 from archsim.simulate.lengths import TextRequests
 
@@ -140,9 +139,8 @@ def _check(plan: ServingPlan, requests: TextRequests) -> None:
 
 def _link(plan: ServingPlan) -> float:
     """Bandwidth between the two servers [B/s]: of a link of the node, or of the device's own."""
-    node: Node | None = plan.node
-    if node is not None:
-        return min(node.capacity()[name] for name in node.path("gpu0", f"gpu{node.devices - 1}"))
+    if plan.node is not None:
+        return rate_to(plan.node, plan.node.devices - 1)
     link = getattr(plan.spec.device, "link", None)
     if link is None:
         raise ArgumentError(f"split: {plan.spec.identity.id} has no link; --node names what joins the servers")

@@ -46,7 +46,8 @@ STRUCTURE = {
     "lower/context.py": {"SIZED": "bytes of operands", "HALF": "bytes"},
     "lower/conv.py": {"BLOCK": "values of a block that is transposed", "PACK": "channels of a register"},
     "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes", "STEM": "channels"},
-    "lower/lower.py": {"REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache", "CHANNELS": "axes of a result"},
+    "lower/lower.py": {
+        "REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache", "CHANNELS": "axes of a result"},
     "lower/conv_transforms.py": {
         "PATCH": "tiles", "TILED": "side of a tile", "SMALLEST": "side of a transform", "TRANSFORM_FLOP": "additions",
         "WORDS": "results along a side"},
