@@ -205,8 +205,7 @@ def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:
 
 def _learned(trace: BoundTrace) -> int:
     """Parameters of a trace of gradients only: those that its filter gradients belong to."""
-    ops = [op for op in trace.ops if op.phase in ("backward_filter", "backward")]
-    return sum(op.kind.parameters(op.input_shapes, op.shape) for op in ops)
+    return sum(op.learned for op in trace.ops if op.phase in ("backward_filter", "backward"))
 
 
 def _peak(trace: BoundTrace, in_place: Collection[str]) -> int:

@@ -59,17 +59,13 @@ class Kind:
         return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out)
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Number of learned values."""
+        """Number of learned values that the op reads; another op may count them too (`shares`)."""
         return 0
-
-    def weights(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Number of learned values that the op reads, those included that belong to another op."""
-        return self.parameters(inputs, out)
 
     def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
         """Phases of the gradient ops, in execution order; `needed[i]`: input i depends on learned values."""
         wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need and self.input_gradient}
-        if self.weights(inputs, out):
+        if self.parameters(inputs, out):
             wanted.add(self.parameter_gradient)
         return tuple([phase for phase in PHASES if phase in wanted])
 

@@ -15,10 +15,9 @@ from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, axis_of, ch
 class Linear(Kind):
     """Fully connected layer, [..., K] to [..., F].
 
-    FLOP: 2 per MAC, and 1 per output element for the bias. With `tied` the weights are the table of an embedding, which counts
-    them as its own (Press and Wolf 2017); their gradient is added to the one that the table gets. With `inner_first` the weights
-    lie in memory as [K, F], as those of GPT-2 do, else as [F, K]. `subnormal` is the share of its result's gradient that is too
-    small for a normal number, as a script draws weights and data: multipliers of many CPUs leave such a value to microcode.
+    FLOP: 2 per MAC, and 1 per output element for the bias. With `inner_first` the weights lie in memory as [K, F], as those of
+    GPT-2 do, else as [F, K]. `subnormal` is the share of its result's gradient that is too small for a normal number, as a script
+    draws weights and data: multipliers of many CPUs leave such a value to microcode.
     """
 
     op: ClassVar[str] = "linear"
@@ -27,7 +26,6 @@ class Linear(Kind):
     parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     bias: bool = flag(default=True)
-    tied: bool = flag(default=False)
     inner_first: bool = flag(default=False)
     subnormal: float = fraction(default=0.0)
 
@@ -47,10 +45,6 @@ class Linear(Kind):
         return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Weights, where they are its own, and biases."""
-        return out[-1] * self.bias if self.tied else self.weights(inputs, out)
-
-    def weights(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[-1] * (inputs[0][-1] + self.bias)
 

@@ -36,7 +36,7 @@ from archsim.trace.readers.shapes import pads_of, slice_ranges, split_sizes
 def emit(graph: NodeGraph, draft: Draft) -> None:
     """All nodes of a graph. Raises InputError."""
     for node in graph.nodes:
-        e = Emitter(graph, draft, node)
+        e, made = Emitter(graph, draft, node), len(draft.ops)
         rule = RULES.get(node.kind) if node.domain in ("", "archsim", "com.microsoft") else None
         try:
             (rule or traffic)(e)
@@ -45,6 +45,9 @@ def emit(graph: NodeGraph, draft: Draft) -> None:
         for output in filter(None, node.outputs):
             if output not in draft.names:
                 _extra(e, output)
+        learned = [name for name in node.inputs if name and graph.fixed(name)]
+        if learned:
+            draft.share(made, graph.stored(max(learned, key=lambda name: elements(graph.shape(name)))))
 
 
 def _extra(e: Emitter, output: str) -> None:

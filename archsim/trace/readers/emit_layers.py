@@ -140,7 +140,7 @@ def _matmul(first: int, second: int) -> Rule:
         inner = a[-2] if turned[0] else a[-1]
         m, n = a[-1] if turned[0] else a[-2], b[-2] if turned[1] else b[-1]
         if e.fixed(second) and not e.fixed(first):
-            return _weighted(e, e.tensor(first), a, b, (m, inner, n), bias, second)
+            return _weighted(e, e.tensor(first), a, b, (m, inner, n), bias)
         if e.fixed(first):  # weights from the left: the same product turned round
             rows = elements(b) // inner
             if elements(a) != m * inner:
@@ -152,14 +152,13 @@ def _matmul(first: int, second: int) -> Rule:
     return rule
 
 
-def _weighted(e: Emitter, held: str, a: Shape, b: Shape, mkn: tuple[int, int, int], bias: bool, second: int) -> None:
+def _weighted(e: Emitter, held: str, a: Shape, b: Shape, mkn: tuple[int, int, int], bias: bool) -> None:
     """A product with weights: a linear layer, or as many beside each other as the weights have leading dimensions."""
     m, k, n = mkn
     if math.prod(b[:-2]) == 1:
         made = e.shape if len(e.shape) > 1 and e.shape[-1] == n else (elements(a) // k, n)
         held = e.draft.view(held, (*made[:-1], k), f"{e.name}/rows")
-        tied = e.graph.stored(e.node.inputs[second]) in e.graph.tables
-        return e.end(e.draft.add(Linear(bias=bias, tied=tied), [held], made, e.name))
+        return e.end(e.draft.add(Linear(bias=bias), [held], made, e.name))
     groups = math.prod(b[:-2])
     if a[:-2] != b[:-2] and math.prod(a[:-2]) not in (groups, 1) and elements(a) % (groups * k):
         return _void(e.add(Traffic(operator="MatMul", each=2 * k), held))

@@ -33,7 +33,6 @@ class NodeGraph:
         self.producer: dict[str, ModelNode] = {name: node for node in runs for name in node.outputs if name}
         self.all_makers = {name: node for node in inferred.model.nodes for name in node.outputs}  # those of fixed tensors, too
         self._stored: dict[str, str] = {}
-        self.tables = {self.stored(node.inputs[0]) for node in runs if node.kind == "Gather" and self.known[node.inputs[0]].fixed}
         self._readers: dict[str, dict[ModelNode, None]] = {}
         for node in runs:
             self._enter(node)

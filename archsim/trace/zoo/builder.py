@@ -17,6 +17,7 @@ from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
 BATCH, TOKENS, CACHED = 1_000_003, 1_000_033, 1_000_037  # of N, T and S while shapes are computed: primes that divide no size
+TABLE = "tokens.embedding"  # the op that looks up words, whose table may score them too (Press and Wolf 2017)
 STANDING = {"N": BATCH, "T": TOKENS, "S": CACHED}
 
 Size = int | tuple[int, int]
@@ -78,8 +79,8 @@ class Builder:
         """Size of axis 1."""
         return self._shapes[tensor][1]
 
-    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = ()) -> str:
-        """One op of any kind; `recorded` holds what the kind is free to choose."""
+    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = (), shares: str = "") -> str:
+        """One op of any kind; `recorded` holds what the kind is free to choose, `shares` names the op whose weights it has."""
         if name in self._shapes:
             raise ValueError(f"network {self.name!r} already has a tensor {name!r}")
         try:
@@ -87,7 +88,7 @@ class Builder:
         except ValueError as error:
             raise ValueError(f"{self.name}: {name!r} ({kind.op}) {error}") from None
         self._shapes[name] = shape
-        self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape))))
+        self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape)), shares=shares))
         return name
 
     def conv(
@@ -116,10 +117,10 @@ class Builder:
         normal = self.conv_bn(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
         return self.relu(normal, name=f"{name}.relu")
 
-    def linear(self, x: str, features: int, *, bias: bool = True, tied: bool = False, name: str) -> str:
-        """Fully connected layer, with the weights of an embedding if `tied`; an image is flattened first."""
+    def linear(self, x: str, features: int, *, bias: bool = True, shares: str = "", name: str) -> str:
+        """Fully connected layer; an image is flattened first."""
         flat = self.flatten(x) if len(self._shapes[x]) == 4 else x
-        return self.add(Linear(bias=bias, tied=tied), flat, name=name, recorded=(features,))
+        return self.add(Linear(bias=bias), flat, name=name, recorded=(features,), shares=shares)
 
     def flatten(self, x: str) -> str:
         """[N, C, H, W] to [N, C H W]."""
@@ -195,9 +196,9 @@ class Builder:
         """Zero channels around those of an image."""
         return self.add(Pad(before=(0, before, 0, 0), after=(0, after, 0, 0)), x, name=name)
 
-    def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str) -> str:
+    def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str, shares: str = "") -> str:
         """Lookup in a learned table."""
-        return self.add(Embedding(vocabulary=vocabulary, features=features), tokens, name=name)
+        return self.add(Embedding(vocabulary=vocabulary, features=features), tokens, name=name, shares=shares)
 
     def lstm(self, x: str, hidden: int, layers: int, *, name: str) -> str:
         """LSTM layers over a sequence [T, N, features]."""

@@ -11,6 +11,7 @@ from archsim.trace.kinds.normalise import Softmax
 from archsim.trace.kinds.pointwise import Add, Mul, ScaleBy
 from archsim.trace.kinds.shaping import Concat
 from archsim.trace.trace import Trace
+from archsim.trace.zoo.builder import TABLE
 from archsim.trace.zoo.eager_net import Config, EagerNet
 
 
@@ -21,13 +22,13 @@ def switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     for kind in ("encoder", "decoder", "cross"):
         net.input(f"{kind}.bias", ("N", config.heads, "T", "T"))
     net.input("answer", ("N", "T"))
-    x = made.dropped(net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding"))
+    x = made.dropped(net.embedding("tokens", config.vocabulary, config.width, name=TABLE))
     for number in range(1, config.layers + 1):
         at = f"encoder{number}"
         x = _attended(made, x, "", f"{at}.self", "encoder.bias")
         x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
     memory = made.dropped(made.norm(x, "encoder.norm"))
-    x = made.dropped(net.embedding("answer", config.vocabulary, config.width, name="answer.embedding"))
+    x = made.dropped(net.embedding("answer", config.vocabulary, config.width, name="answer.embedding", shares=TABLE))
     for number in range(1, config.layers + 1):
         at = f"decoder{number}"
         x = _attended(made, x, "", f"{at}.self", "decoder.bias")
@@ -35,7 +36,7 @@ def switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
         x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
     x = made.dropped(made.norm(x, "decoder.norm"))
     x = net.add(ScaleBy(factor=config.width**-0.5), x, name="decoder.scaled")
-    made.linear(x, config.vocabulary, "head", bias=False, tied=True)
+    made.linear(x, config.vocabulary, "head", bias=False, shares=TABLE)
     return net.trace()
 
 

@@ -69,11 +69,11 @@ class EagerNet:
         self.config = config
 
     def linear(
-        self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, tied: bool = False
+        self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, shares: str = ""
     ) -> str:
         """Fully connected layer."""
-        kind = Linear(bias=bias, inner_first=inner_first, tied=tied)
-        return self.net.add(kind, x, name=name, recorded=(features,))
+        kind = Linear(bias=bias, inner_first=inner_first)
+        return self.net.add(kind, x, name=name, recorded=(features,), shares=shares)
 
     def norm(self, x: str, name: str) -> str:
         """The family's normalisation of each token."""
