@@ -10,7 +10,7 @@ from archsim.trace.kind import Kind
 from archsim.trace.kinds.activation import Relu, Sigmoid, Tanh
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d
-from archsim.trace.kinds.dense import Linear, Matmul
+from archsim.trace.kinds.dense import BiasAdd, Linear, Matmul
 from archsim.trace.kinds.general import Gather, Reduce, Traffic
 from archsim.trace.kinds.pointwise import Rotary
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
@@ -47,14 +47,7 @@ def _conv(weights: int, bias: int) -> Rule:
         if len(data) == 5:  # a sum over depth of convolutions: as many more channels, from a copy of the planes under each window
             deep = (data[0] * made[2], data[1] * window.kernel[0], *data[3:])
             held = e.draft.add(Gather(function="planes"), [held], deep, f"{e.name}/planes")
-            data, made = deep, (deep[0], channels, *made[3:])
-            window = SlidingWindow(
-                kernel=window.kernel[1:],
-                stride=window.stride[1:],
-                before=window.before[1:],
-                after=window.after[1:],
-                dilation=window.dilation[1:],
-            )
+            data, made, window = deep, (deep[0], channels, *made[3:]), window.last(2)
         elif len(data) > 5:
             raise Refusal(f"is a convolution over {len(data) - 2} dimensions; up to 3 are read")
         kind = Conv2d(
@@ -76,21 +69,27 @@ def _conv(weights: int, bias: int) -> Rule:
 
 
 def _conv_transpose(e: Emitter) -> None:
+    """Over three dimensions each plane makes a window's depth of them, as so many more channels, which are summed in place."""
     window, groups, channels, _ = transposed_of(e.call)
-    data, made = e.call.shape(), e.shape
+    data, made, deep, biased = e.call.shape(), e.shape, len(e.call.shape()) == 5, e.call.has(2)
+    if len(data) > 5:
+        raise Refusal(f"is a transposed convolution over {len(data) - 2} dimensions; up to 3 are read")
     image, result = _flat(data), _flat(made)
-    plain = groups == 1 and set(window.dilation) == {1} and len(image) == 4
-    if plain:
-        stride, kernel, (top, left) = _two(window.stride), _two(window.kernel), _two(window.before, 0)
-        whole = [(size - 1) * s + k for size, s, k in zip(image[2:], stride, kernel, strict=True)]
-        bottom, right = whole[0] - top - result[2], whole[1] - left - result[3]
-        if bottom >= 0 and right >= 0:
-            pad = (top, left, bottom, right) if (top, left) != (bottom, right) else (top, left)
-            kind = ConvTranspose2d(kernel=kernel, stride=stride, pad=pad, bias=e.call.has(2))
-            held = e.draft.view(e.tensor(), image, f"{e.name}/image")
-            return e.end(e.draft.add(kind, [held], result, e.name))
-    macs = elements(data) * math.prod(window.kernel) * channels // groups
-    e.add(Traffic(operator="ConvTranspose", each=max(1, 2 * macs // elements(made))), e.tensor())
+    if deep:
+        window, planes = window.last(2), window.kernel[0]
+        image, result = (data[0] * data[2], data[1], *data[3:]), (data[0] * data[2], channels * planes, *made[3:])
+    (top, left), stride, kernel, dilation = _two(window.before, 0), *map(_two, (window.stride, window.kernel, window.dilation))
+    whole = [(size - 1) * s + d * (k - 1) + 1
+             for size, s, k, d in zip(image[2:], stride, kernel, dilation, strict=True)]  # fmt: skip
+    bottom, right = whole[0] - top - result[2], whole[1] - left - result[3]
+    kind = ConvTranspose2d(kernel=kernel, stride=stride, pad=(top, left, max(0, bottom), max(0, right)), dilation=dilation,
+                           groups=groups, bias=biased and not deep, output_pad=(max(0, -bottom), max(0, -right)))  # fmt: skip
+    held = e.draft.view(e.tensor(), image, f"{e.name}/image")
+    held = e.draft.add(kind, [held], result, e.name)
+    if deep:
+        held = e.draft.add(Gather(function="planes"), [held], made, f"{e.name}/planes")
+        held = e.draft.add(BiasAdd(), [held], made, f"{e.name}/bias") if biased else held
+    e.end(held)
 
 
 def _pool(e: Emitter) -> None:

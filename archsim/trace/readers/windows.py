@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archsim.trace.dims import Shape, show
 from archsim.trace.readers.call import Call, Refusal
@@ -21,6 +21,11 @@ class SlidingWindow:
     after: tuple[int, ...]
     dilation: tuple[int, ...]
     ceil: bool = False
+
+    def last(self, dimensions: int) -> SlidingWindow:
+        """The window over the last dimensions alone."""
+        parts = ("kernel", "stride", "before", "after", "dilation")
+        return replace(self, **{part: getattr(self, part)[-dimensions:] for part in parts})
 
     def counted(self, sizes: Sequence[int]) -> Shape:
         """Positions of the window along each dimension."""
