@@ -80,6 +80,10 @@ class BoundOp:
         """Learned values that belong to the op; its gradients and update have none of their own."""
         return self.learned if self.phase == FORWARD else 0
 
+    def stored(self, element: float) -> float:
+        """Memory of its learned values, of `element` bytes each where their kind does not say fewer [B]."""
+        return self.learned * min(element, getattr(self.kind, "weight_bytes", 0.0) or element)
+
     @property
     def signature(self) -> tuple[Kind, str, tuple[Shape, ...], Shape]:
         """What decides the work of the op; equal for equal layers."""

@@ -17,7 +17,8 @@ class Linear(Kind):
 
     FLOP: 2 per MAC, and 1 per output element for the bias. With `inner_first` the weights lie in memory as [K, F], as those of
     GPT-2 do, else as [F, K]. `subnormal` is the share of its result's gradient that is too small for a normal number, as a script
-    draws weights and data: multipliers of many CPUs leave such a value to microcode.
+    draws weights and data: multipliers of many CPUs leave such a value to microcode. `weight_bits` are those of a weight in
+    memory, where they are fewer than those of a value that is multiplied; 0: as many.
     """
 
     op: ClassVar[str] = "linear"
@@ -28,6 +29,12 @@ class Linear(Kind):
     bias: bool = flag(default=True)
     inner_first: bool = flag(default=False)
     subnormal: float = fraction(default=0.0)
+    weight_bits: int = integer(most=16, default=0)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Size of a weight in memory [B]; 0: that of a value."""
+        return self.weight_bits / 8
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[..., F], with F as recorded."""

@@ -16,7 +16,18 @@ COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElementWise(Kind):
+class _Learning(Kind):
+    """An op of any form that reads `learned` values besides its inputs, once."""
+
+    learned: int = integer(most=LARGEST, default=0)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """As recorded."""
+        return self.learned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementWise(_Learning):
     """Any `function` of the values at one position of its inputs, which stretch as those of a sum do.
 
     FLOP: `each` per element; backward as many for each input.
@@ -66,21 +77,26 @@ class Reduce(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(Kind):
+class Gather(_Learning):
     """Values of the first input copied to the places of the recorded shape: by index, repeated, moved or cut.
 
-    What else it reads are indices. FLOP: none; backward 1 add per value.
+    What else it reads are indices. FLOP: `each` per value, where it is made of several; backward 1 add per value.
     """
 
     op: ClassVar[str] = "gather"
 
     function: str = word(default="gather")
+    each: int = integer(most=1000, default=0)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """The recorded one."""
         if not inputs:
             raise ValueError("takes at least 1 input, got 0")
         return tuple(recorded)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """`each` per value."""
+        return self.each * elements(out)
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value."""
@@ -112,7 +128,7 @@ class GroupNorm(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic(Kind):
+class Traffic(_Learning):
     """An operator that nobody here knows, in a model of somebody else, to the recorded shape.
 
     A function of `archsim.register_op` says its work; without one, its time is bounded by its memory traffic, each tensor once,
@@ -141,7 +157,7 @@ class Traffic(Kind):
 
         if self.own and registered(self.operator):
             return own_work(self.operator, inputs, out, element)
-        return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out)))
+        return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out) + self.learned))
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """Twice the forward work."""

@@ -23,15 +23,23 @@ SHOWN = 6  # members of a cycle that an error names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTensor:
-    """A tensor of the file: its shape, and its values where they are few enough to be of use for shapes."""
+    """A tensor of the file: its shape, and its values where they are few enough to be of use for shapes.
+
+    bits: of a value; 0 for indices and truth values, which nobody learns
+    """
 
     shape: tuple[int, ...]
     value: Array | None = None
+    bits: int = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelNode:
-    """One node: operator with its domain ("" for ONNX's own), tensors ("" for one that is left out), attributes."""
+    """One node: operator, tensors ("" for one that is left out), attributes.
+
+    kind: the operator by which rules know it, with its domain where that means another one: "Conv", "my.Conv"
+    domain: "" for ONNX's own
+    """
 
     kind: str
     name: str
@@ -49,7 +57,8 @@ class ModelNode:
     @property
     def operator(self) -> str:
         """The operator with its domain, where that is not ONNX's own."""
-        return f"{self.domain}.{self.kind}" if self.domain else self.kind
+        there = not self.domain or self.kind.startswith(f"{self.domain}.")
+        return self.kind if there else f"{self.domain}.{self.kind}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,5 +180,6 @@ def _recurrent(call: Call) -> list[Shape]:
 WINDOWS: dict[str, Callable[[Call], list[Shape]]] = {
     "Conv": _conv(1), "ConvInteger": _conv(1), "QLinearConv": _conv(3), "FusedConv": _conv(1), "ConvTranspose": _conv_transpose,
     "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool, "GlobalAveragePool": _global_pool, "GlobalMaxPool": _global_pool,
-    "GlobalLpPool": _global_pool, "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
+    "GlobalLpPool": _global_pool, "QLinearGlobalAveragePool": _global_pool, "QLinearAveragePool": _pool,
+    "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
 }  # fmt: skip

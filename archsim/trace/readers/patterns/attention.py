@@ -49,13 +49,18 @@ def attention(graph: NodeGraph) -> None:
             parts = _parts(graph, node)
             if parts is not None:
                 _fused(graph, parts)
-        elif node.kind == "Attention" and node.domain == "" and len(graph.shape(node.inputs[0])) == 4:
+        elif node.kind == "Attention" and node.domain == "" and _is_plain(graph, node):
             own = AttentionNodes(
                 softmax=node, scores=node, values=node, causal=bool(node.attributes.get("is_causal", 0)), nodes=[node]
             )
             if len(node.inputs) > 3 and node.inputs[3]:
                 own.causal = own.causal or hides_later(graph, node.inputs[3], _score_shape(graph, node))
             _fused(graph, own)
+
+
+def _is_plain(graph: NodeGraph, node: ModelNode) -> bool:
+    """Whether heads stand before tokens, and no keys of earlier tokens come in or go out."""
+    return len(graph.shape(node.inputs[0])) == 4 and not any(node.inputs[4:]) and not any(node.outputs[1:])
 
 
 def _score_shape(graph: NodeGraph, node: ModelNode) -> Shape:
