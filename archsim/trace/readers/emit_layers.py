@@ -14,6 +14,7 @@ from archsim.trace.kinds.general import Gather, Reduce
 from archsim.trace.kinds.pointwise import Rotary
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Gru, Lstm, Recurrent, Rnn
+from archsim.trace.kinds.shaping import Transpose
 from archsim.trace.readers.call import Refusal
 from archsim.trace.readers.einsum import parsed
 from archsim.trace.readers.emit_attention import attention
@@ -111,10 +112,6 @@ def _global_pool(e: Emitter) -> None:
     held = e.draft.view(e.tensor(), flat, f"{e.name}/image")
     kind: Kind = GlobalAvgPool() if "Average" in e.node.kind else Reduce(function="max", axes=(2, 3))
     e.end(e.draft.add(kind, [held], (*flat[:2], 1, 1), e.name))
-
-
-def _void(made: object) -> None:
-    """Nothing, whatever was made."""
 
 
 def _gemm(second: int, bias: int) -> Rule:
@@ -217,6 +214,8 @@ def _einsum(e: Emitter) -> None:
             held = e.draft.view(names[0], (rows, k), f"{e.name}/rows")
             return e.end(e.draft.add(Linear(bias=False), [held], (rows, columns), e.name))
         return e.end(e.draft.add(kind, [held], (rows, groups * columns, 1, 1), e.name))
+    if found.order:
+        return e.end(e.draft.add(Transpose(order=found.order), names, e.shape, e.name))
     e.bounded(*names, each=2 * found.inner)
 
 
@@ -242,9 +241,7 @@ def _recurrent(e: Emitter) -> None:
 
 def _rotary(e: Emitter) -> None:
     kind, shape = Rotary(width=e.call.integer("width", 2)), e.shape
-    if len(shape) == 3:
-        return _void(e.add(kind, e.tensor()))
-    flat = (shape[0], shape[-2], elements(shape) // (shape[0] * shape[-2]))
+    flat = shape if len(shape) == 3 else (shape[0], shape[-2], elements(shape) // (shape[0] * shape[-2]))
     e.end(e.draft.add(kind, [e.viewed(0, flat)], flat, e.name))
 
 

@@ -62,6 +62,16 @@ class ModelNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubGraph:
+    """A graph in an attribute of a node of control flow, which may read tensors of the graph around it."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[ModelNode, ...]
+    constants: Mapping[str, StoredTensor]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ModelFile:
     """A network before shapes are known.
 

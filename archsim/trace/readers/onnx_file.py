@@ -13,7 +13,7 @@ import numpy as np
 
 from archsim.base.errors import InputError, MissingExtra, Unsupported
 from archsim.trace.dims import short
-from archsim.trace.readers.model import Array, Dim, ModelFile, ModelNode, StoredTensor
+from archsim.trace.readers.model import Array, Dim, ModelFile, ModelNode, StoredTensor, SubGraph
 from archsim.trace.readers.operators import MICROSOFT
 from archsim.trace.readers.wire import KEPT, LIMIT, MOST_LEFT, slimmed
 
@@ -176,7 +176,7 @@ class _Decoder:
                          domain=node.domain)  # fmt: skip
 
     def attribute(self, node: ModelNode, proto: Any) -> Any:
-        """The value of an attribute; a graph is the word of its kind."""
+        """The value of an attribute."""
         kind = proto.type
         if kind == 1 or kind == 6:
             values = [proto.f] if kind == 1 else list(proto.floats)
@@ -190,7 +190,16 @@ class _Decoder:
             return found[0] if kind == 3 else found
         if kind == 4:
             return self.constant(proto.t)
-        return {5: "graph", 10: "graphs"}.get(kind, "")
+        return self.graph(proto.g) if kind == 5 else ""
+
+    def graph(self, proto: Any) -> SubGraph:
+        """A graph inside a node."""
+        constants = {_text(tensor.name): self.constant(tensor) for tensor in proto.initializer}
+        nodes = [self.node(node, constants) for node in proto.node]
+        return SubGraph(
+            inputs=tuple([_text(info.name) for info in proto.input]), outputs=tuple([_text(info.name) for info in proto.output]),
+            nodes=tuple([node for node in nodes if node is not None]), constants=constants,
+        )  # fmt: skip
 
     def constant(self, tensor: Any) -> StoredTensor:
         """A tensor, with its values where they were kept."""

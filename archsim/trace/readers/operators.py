@@ -35,12 +35,11 @@ MICROSOFT = frozenset({
     "GroupQueryAttention", "MatMulNBits", "MoE", "EmbedLayerNormalization", "QGemm", "QLinearGlobalAveragePool",
     "QLinearAveragePool", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax",
 })  # fmt: skip
-CONTROL = ("If", "Loop", "Scan", "SequenceMap")  # whose graphs run or not, by values
 # on lists of tensors, on texts, and what makes as many results as values say
 REFUSED = {
-    **dict.fromkeys(CONTROL, "control flow: which of its graphs run, and how often, depends on values"),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
-                     "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement"),
+                     "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional", "OptionalGetElement",
+                     "OptionalHasElement"),
                     "works on lists of tensors"),
     **dict.fromkeys(("StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch", "TfIdfVectorizer", "ImageDecoder"),
                     "works on texts or coded images"),

@@ -47,9 +47,11 @@ def trace_of(model: ModelFile, sizes: Mapping[str, int]) -> Trace:
         if others or batch is None or batch not in given:
             raise _unbound(model, others or free, f"{short(str(problem))} does not grow as a product of them") from None
         return _trace(model, {}, [_draft(model, fixed | {batch: given[batch]})], [{}])
-    except (InputError, Unsupported) as problem:
+    except Unsupported as problem:
+        raise InputError(model.path, str(problem)) from None
+    except InputError as problem:
         others = {name: own for name, own in free.items() if own != BATCH}
-        if others and isinstance(problem, InputError):
+        if others:
             raise _unbound(model, others, f"with numbers in their place {problem.problems[0]}") from None
         raise
 
