@@ -83,6 +83,27 @@ class Kind:
         return 2 * self.gradient_macs(phase, inputs, out) + own
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedKind(Kind):
+    """Base of kinds that multiply by learned weights: a gradient of the data, one of the weights, and in some a `bias`.
+
+    FLOP: 2 per MAC, and 1 per output element for the bias.
+    """
+
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the bias."""
+        return 2 * self.macs(inputs, out) + elements(out) * getattr(self, "bias", False)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
+        own = elements(out) if phase == BACKWARD_FILTER else 0
+        return 2 * self.gradient_macs(phase, inputs, out) + own * getattr(self, "bias", False)
+
+
 def only(inputs: Sequence[Shape], rank: int = 0, form: str = "") -> Shape:
     """The one input of an op; `rank` dimensions of the given form, if a rank is asked for."""
     if len(inputs) != 1:

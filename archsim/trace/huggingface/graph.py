@@ -13,7 +13,7 @@ from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.kinds.shaping import Concat, Slice, Transpose
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import TABLE, Builder
+from archsim.trace.zoo.builder import Builder
 
 USUAL_ENCODED, USUAL = 128, 512  # tokens of a sequence where nobody says, as the networks of the zoo have
 WHOLE = Layout()
@@ -43,8 +43,7 @@ def step_of(model: TransformerModel, layout: Layout) -> Trace:
         x = net.add(Slice(axis=1, stop=1), x, name="last")
         x = made.norm(x, "norm") if model.final_norm else x
         x = made.linear(x, model.projected, "narrow", bias=False) if model.projected else x
-        table = TABLE if model.tied and not first else ""  # the first layers' device has it
-        scores = made.linear(x, -(-model.vocabulary // layout.tensor), "head", "head", shares=table)
+        scores = made.linear(x, -(-model.vocabulary // layout.tensor), "head", "head", tied=model.tied)
         net.softmax(scores, name="sampled")  # the passes over scores in which a word is chosen, as the engine counts them
     return net.trace()
 
@@ -53,7 +52,7 @@ def _embedded(made: TransformerNet) -> str:
     """Words, and what is added to them."""
     model, net = made.model, made.net
     rows = -(-model.vocabulary // made.layout.tensor)
-    x = net.embedding("tokens", rows, model.projected or model.width, name=TABLE)
+    x = net.embedding("tokens", rows, model.projected or model.width, name="tokens.embedding")
     x = made.linear(x, model.width, "wide", bias=False) if model.projected else x
     x = net.add(ScaleBy(factor=min(1.0, model.width**-0.5)), x, name="tokens.scaled") if model.embedding_scaled else x
     tables = (("segments", model.segments), ("positions", model.positions))
@@ -80,7 +79,7 @@ def _decoder(model: TransformerModel) -> Trace:
         x = made.layer(x, number, f"block{number + 1}")
     x = made.norm(x, "norm") if model.final_norm else x
     x = made.linear(x, model.projected, "narrow", bias=False) if model.projected else x
-    made.net.softmax(made.linear(x, model.vocabulary, "head", "head", shares=TABLE if model.tied else ""))
+    made.net.softmax(made.linear(x, model.vocabulary, "head", "head", tied=model.tied))
     return made.net.trace()
 
 
@@ -152,7 +151,7 @@ def _speech(model: TransformerModel) -> Trace:
         x = net.sum(x, _crossed(made, made.norm(x, f"{at}.norm1"), "", f"{at}.self", model.heads, True), name=f"{at}.add1")
         x = net.sum(x, _crossed(made, made.norm(x, f"{at}.norm2"), memory, f"{at}.cross", model.heads, False), name=f"{at}.add2")
         x = net.sum(x, _mlp(made, made.norm(x, f"{at}.norm3"), model.hidden, at), name=f"{at}.add3")
-    net.softmax(made.linear(made.norm(x, "norm"), model.vocabulary, "head", bias=False, shares=TABLE))
+    net.softmax(made.linear(made.norm(x, "norm"), model.vocabulary, "head", bias=False, tied=True))
     return net.trace()
 
 

@@ -48,10 +48,10 @@ class TransformerNet:
         self.model, self.net, self.layout = model, net, layout
         self.heads = max(1, model.heads // layout.tensor)
 
-    def linear(self, x: str, features: int, name: str, part: str = "", *, bias: bool | None = None, shares: str = "") -> str:
+    def linear(self, x: str, features: int, name: str, part: str = "", *, bias: bool | None = None, tied: bool = False) -> str:
         """A projection, with a bias if the model's `part` has one."""
         kind = Linear(bias=part in self.model.bias if bias is None else bias)
-        return self.net.add(kind, x, name=name, recorded=(features,), shares=shares)
+        return self.net.add(kind, x, name=name, recorded=(features,), tied=tied)
 
     def norm(self, x: str, name: str) -> str:
         """The model's normalisation."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer, padding, pair
 from archsim.trace.dims import Shape, elements
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, chosen, image
+from archsim.trace.kind import WeightedKind, chosen, image
 
 
 def sides(pad: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -40,15 +40,8 @@ def windows(size: int, kernel: int, stride: int, before: int, after: int, dilati
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution(Kind):
-    """What a convolution and a transposed one share: `groups` of channels, each with filters [C / groups, kernel] of its own.
-
-    FLOP: 2 per MAC, and 1 per output element for the bias.
-    """
-
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+class Convolution(WeightedKind):
+    """What a convolution and a transposed one share: `groups` of channels, each with filters [C / groups, kernel] of its own."""
 
     kernel: tuple[int, int] = pair(least=1)
     stride: tuple[int, int] = pair(least=1, default=(1, 1))
@@ -74,18 +67,9 @@ class Convolution(Kind):
         """Output elements x taps of one filter."""
         return elements(out) * (inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1]
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
-
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[1] * ((inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1] + self.bias)
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

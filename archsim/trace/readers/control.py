@@ -62,7 +62,7 @@ def _renamed(node: ModelNode, names: Mapping[str, str], called: str) -> ModelNod
     """A node with other names of tensors, in its graphs too, but for those that these make themselves."""
     attributes = {key: _captured(each, names) if isinstance(each, SubGraph) else each for key, each in node.attributes.items()}
     inputs, outputs = (tuple([names.get(name, name) for name in side]) for side in (node.inputs, node.outputs))
-    return ModelNode(kind=node.kind, name=called, inputs=inputs, outputs=outputs, attributes=attributes, domain=node.domain)
+    return replace(node, name=called, inputs=inputs, outputs=outputs, attributes=attributes)
 
 
 def _captured(graph: SubGraph, names: Mapping[str, str]) -> SubGraph:

@@ -17,9 +17,7 @@ from archsim.trace.kinds.recurrent import Gru, Lstm, Recurrent, Rnn
 from archsim.trace.kinds.shaping import Transpose
 from archsim.trace.readers.call import Refusal
 from archsim.trace.readers.einsum import parsed
-from archsim.trace.readers.emit_attention import attention
 from archsim.trace.readers.emitter import Emitter, Rule
-from archsim.trace.readers.heads import HEADS
 from archsim.trace.readers.windows import SlidingWindow, conv_of, recurrent_of, transposed_of, window_of
 
 RECURRENT: dict[str, type[Recurrent]] = {"LSTM": Lstm, "GRU": Gru, "RNN": Rnn}
@@ -252,6 +250,6 @@ LAYERS: dict[str, Callable[[Emitter], None]] = {
     "QLinearGlobalAveragePool": _global_pool, "QLinearAveragePool": _pool,
     "Gemm": _gemm(1, 2), "QGemm": _gemm(3, 6), "FusedMatMul": _matmul(0, 1),
     "MatMul": _matmul(0, 1), "MatMulInteger": _matmul(0, 1), "QLinearMatMul": _matmul(0, 3), "Einsum": _einsum,
-    "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent, **dict.fromkeys(HEADS, attention),
+    "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
     "Rotary": _rotary,
 }  # fmt: skip

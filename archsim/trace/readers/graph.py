@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -166,8 +167,7 @@ class NodeGraph:
         """Let one node read other tensors in place of some."""
         place = self._place[reader]
         self.remove([reader])
-        changed = ModelNode(kind=reader.kind, name=reader.name, inputs=tuple([same.get(t, t) for t in reader.inputs]),
-                            outputs=reader.outputs, attributes=reader.attributes, domain=reader.domain)  # fmt: skip
+        changed = dataclasses.replace(reader, inputs=tuple([same.get(t, t) for t in reader.inputs]))
         self._place[changed] = place
         self.producer.update({output: changed for output in changed.outputs if output})
         self._enter(changed)

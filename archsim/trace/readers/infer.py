@@ -28,10 +28,6 @@ class Inferred:
     model: ModelFile
     known: Mapping[str, KnownTensor]
 
-    def call(self, node: ModelNode) -> Call:
-        """A node with its inputs."""
-        return Call(node=node, inputs=[self.known.get(name) if name else None for name in node.inputs], opset=self.model.opset)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenSizes:

@@ -172,8 +172,7 @@ class _Decoder:
                 self.problems.append(f"{node.said} makes {short(node.outputs[0])}, which is a constant already")
             constants[node.outputs[0]] = _constant_of(attributes)
             return None
-        return ModelNode(kind=node.kind, name=node.name, inputs=node.inputs, outputs=node.outputs, attributes=attributes,
-                         domain=node.domain)  # fmt: skip
+        return replace(node, attributes=attributes)
 
     def attribute(self, node: ModelNode, proto: Any) -> Any:
         """The value of an attribute."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from archsim.trace.dims import Shape, show
+from archsim.trace.kinds.convolution import windows
 from archsim.trace.readers.call import Call, Refusal
 
 MOST = 1 << 31  # of a stride, a window or a dilation
@@ -29,18 +30,11 @@ class SlidingWindow:
 
     def counted(self, sizes: Sequence[int]) -> Shape:
         """Positions of the window along each dimension."""
-        found = []
-        for i, size in enumerate(sizes):
-            extent = self.dilation[i] * (self.kernel[i] - 1) + 1
-            padded = size + self.before[i] + self.after[i]
-            room = padded - extent
-            if room < 0:
-                raise Refusal(f"has a window of {extent}, larger than its input of {padded} with padding")
-            count = -(-room // self.stride[i]) + 1 if self.ceil else room // self.stride[i] + 1
-            if self.ceil and (count - 1) * self.stride[i] >= size + self.before[i]:
-                count -= 1
-            found.append(count)
-        return tuple(found)
+        try:
+            return tuple([windows(size, k, s, before, after, d, self.ceil) for size, k, s, before, after, d in zip(
+                sizes, self.kernel, self.stride, self.before, self.after, self.dilation, strict=True)])  # fmt: skip
+        except ValueError as error:
+            raise Refusal(str(error)) from None
 
 
 def window_of(call: Call, kernel: Sequence[int] | None, sizes: Sequence[int]) -> SlidingWindow:

@@ -79,8 +79,8 @@ class Builder:
         """Size of axis 1."""
         return self._shapes[tensor][1]
 
-    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = (), shares: str = "") -> str:
-        """One op of any kind; `recorded` holds what the kind is free to choose, `shares` names the op whose weights it has."""
+    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = (), tied: bool = False) -> str:
+        """One op of any kind; `recorded` holds what the kind is free to choose. If `tied`, it has the table of words, if any."""
         if name in self._shapes:
             raise ValueError(f"network {self.name!r} already has a tensor {name!r}")
         try:
@@ -88,6 +88,7 @@ class Builder:
         except ValueError as error:
             raise ValueError(f"{self.name}: {name!r} ({kind.op}) {error}") from None
         self._shapes[name] = shape
+        shares = TABLE if tied and TABLE in self._shapes else ""
         self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape)), shares=shares))
         return name
 
@@ -117,10 +118,10 @@ class Builder:
         normal = self.conv_bn(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
         return self.relu(normal, name=f"{name}.relu")
 
-    def linear(self, x: str, features: int, *, bias: bool = True, shares: str = "", name: str) -> str:
-        """Fully connected layer; an image is flattened first."""
+    def linear(self, x: str, features: int, *, bias: bool = True, tied: bool = False, name: str) -> str:
+        """Fully connected layer, with the weights of an embedding if `tied`; an image is flattened first."""
         flat = self.flatten(x) if len(self._shapes[x]) == 4 else x
-        return self.add(Linear(bias=bias), flat, name=name, recorded=(features,), shares=shares)
+        return self.add(Linear(bias=bias), flat, name=name, recorded=(features,), tied=tied)
 
     def flatten(self, x: str) -> str:
         """[N, C, H, W] to [N, C H W]."""
@@ -196,9 +197,9 @@ class Builder:
         """Zero channels around those of an image."""
         return self.add(Pad(before=(0, before, 0, 0), after=(0, after, 0, 0)), x, name=name)
 
-    def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str, shares: str = "") -> str:
+    def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str) -> str:
         """Lookup in a learned table."""
-        return self.add(Embedding(vocabulary=vocabulary, features=features), tokens, name=name, shares=shares)
+        return self.add(Embedding(vocabulary=vocabulary, features=features), tokens, name=name)
 
     def lstm(self, x: str, hidden: int, layers: int, *, name: str) -> str:
         """LSTM layers over a sequence [T, N, features]."""

@@ -15,7 +15,7 @@ from archsim.trace.kinds.activation import Tanh
 from archsim.trace.kinds.pointwise import Add, Floor, Mask, Mul, Rotary, ScaleBy
 from archsim.trace.kinds.shaping import Slice
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import TABLE, Builder
+from archsim.trace.zoo.builder import Builder
 from archsim.trace.zoo.eager_experts import switch
 from archsim.trace.zoo.eager_net import ACTIVATIONS, Config, EagerNet
 
@@ -103,7 +103,7 @@ def _bert_head(made: EagerNet, x: str) -> Trace:
     words: tuple[str, ...] = ()
     if config.head == "pretraining":
         mixed = made.norm(made.activated(made.linear(x, config.width, "words.transform")), "words.norm")
-        words = (made.linear(mixed, config.vocabulary, "words", shares=TABLE if config.tied else ""),)
+        words = (made.linear(mixed, config.vocabulary, "words", tied=config.tied),)
     first = net.part(x, 0, 1, axis=1, name="first")
     first = net.reshape(first, ("N", config.width), name="first.flat")
     first = net.add(Tanh(), made.linear(first, config.width, "pooler"), name="pooler.tanh")
@@ -165,7 +165,7 @@ def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     made = EagerNet(name, config, tokens, notes, "llama")
     net, size = made.net, config.head_size
     net.input("mask", ("N", 1, "T", "T"))
-    x = net.embedding("tokens", config.vocabulary, config.width, name=TABLE)
+    x = net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding")
     counts = {"query": config.heads, "key": config.shared, "value": config.shared}
     for number in range(1, config.layers + 1):
         at = f"block{number}"
@@ -203,7 +203,7 @@ def _hidden(made: EagerNet, x: str) -> str:
 
 def _scores(made: EagerNet, x: str) -> Trace:
     """A score of every word for every token."""
-    made.linear(x, made.config.vocabulary, "head", bias=False, shares=TABLE if made.config.tied else "")
+    made.linear(x, made.config.vocabulary, "head", bias=False, tied=made.config.tied)
     return made.net.trace()
 
 

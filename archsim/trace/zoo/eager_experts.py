@@ -7,11 +7,11 @@ Positions enter as a bias of the scores. Each expert takes as many rows of a sam
 from __future__ import annotations
 
 from archsim.trace.dims import Extent
+from archsim.trace.kinds.dense import Embedding
 from archsim.trace.kinds.normalise import Softmax
 from archsim.trace.kinds.pointwise import Add, Mul, ScaleBy
 from archsim.trace.kinds.shaping import Concat
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import TABLE
 from archsim.trace.zoo.eager_net import Config, EagerNet
 
 
@@ -22,13 +22,14 @@ def switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     for kind in ("encoder", "decoder", "cross"):
         net.input(f"{kind}.bias", ("N", config.heads, "T", "T"))
     net.input("answer", ("N", "T"))
-    x = made.dropped(net.embedding("tokens", config.vocabulary, config.width, name=TABLE))
+    x = made.dropped(net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding"))
     for number in range(1, config.layers + 1):
         at = f"encoder{number}"
         x = _attended(made, x, "", f"{at}.self", "encoder.bias")
         x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
     memory = made.dropped(made.norm(x, "encoder.norm"))
-    x = made.dropped(net.embedding("answer", config.vocabulary, config.width, name="answer.embedding", shares=TABLE))
+    table = Embedding(vocabulary=config.vocabulary, features=config.width)
+    x = made.dropped(net.add(table, "answer", name="answer.embedding", tied=True))
     for number in range(1, config.layers + 1):
         at = f"decoder{number}"
         x = _attended(made, x, "", f"{at}.self", "decoder.bias")
@@ -36,7 +37,7 @@ def switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
         x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
     x = made.dropped(made.norm(x, "decoder.norm"))
     x = net.add(ScaleBy(factor=config.width**-0.5), x, name="decoder.scaled")
-    made.linear(x, config.vocabulary, "head", bias=False, shares=TABLE)
+    made.linear(x, config.vocabulary, "head", bias=False, tied=True)
     return net.trace()
 
 

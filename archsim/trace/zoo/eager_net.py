@@ -69,11 +69,11 @@ class EagerNet:
         self.config = config
 
     def linear(
-        self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, shares: str = ""
+        self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, tied: bool = False
     ) -> str:
         """Fully connected layer."""
         kind = Linear(bias=bias, inner_first=inner_first)
-        return self.net.add(kind, x, name=name, recorded=(features,), shares=shares)
+        return self.net.add(kind, x, name=name, recorded=(features,), tied=tied)
 
     def norm(self, x: str, name: str) -> str:
         """The family's normalisation of each token."""

@@ -15,7 +15,7 @@ from archsim.trace.kinds.normalise import LayerNorm, RmsNorm
 from archsim.trace.kinds.pointwise import Mul, Rotary
 from archsim.trace.kinds.shaping import Concat, Slice, Transpose
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import TABLE, Builder
+from archsim.trace.zoo.builder import Builder
 
 VIT = "A. Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv:2010.11929, table 1; torchvision vision_transformer.py"
 BERT = "J. Devlin et al., BERT, arXiv:1810.04805, section 3; google-bert bert_config.json"
@@ -109,7 +109,7 @@ def _gpt(name: str, model: Model) -> Trace:
     x = net.dropout(_with_positions(net, model), DROPOUT, name="embeddings.dropout")
     for number in range(1, model.layers + 1):
         x = _pre_norm_block(net, x, model, f"block{number}", causal=True)
-    return _logits(net, net.add(LayerNorm(), x, name="norm"), model, TABLE)
+    return _logits(net, net.add(LayerNorm(), x, name="norm"), model, tied=True)
 
 
 def _opt(name: str, model: Model) -> Trace:
@@ -118,19 +118,19 @@ def _opt(name: str, model: Model) -> Trace:
     x = _with_positions(net, model)
     for number in range(1, model.layers + 1):
         x = _pre_norm_block(net, x, model, f"block{number}", causal=True, packed=False, relu=True)
-    return _logits(net, net.add(LayerNorm(), x, name="norm"), model, TABLE)
+    return _logits(net, net.add(LayerNorm(), x, name="norm"), model, tied=True)
 
 
 def _llama(name: str, model: Model) -> Trace:
     """Decoder with rotary positions, RMS norms, gated units and no biases."""
     net = _language_model(name, model, positions=False)
-    x = net.embedding("tokens", model.vocabulary, model.width, name=TABLE)
+    x = net.embedding("tokens", model.vocabulary, model.width, name="tokens.embedding")
     for number in range(1, model.layers + 1):
         at = f"block{number}"
         attended = _rotary_attention(net, net.add(RmsNorm(), x, name=f"{at}.norm1"), model, at)
         x = net.sum(x, attended, name=f"{at}.add1")
         x = net.sum(x, _gated_mlp(net, net.add(RmsNorm(), x, name=f"{at}.norm2"), model, at), name=f"{at}.add2")
-    return _logits(net, net.add(RmsNorm(), x, name="norm"), model)
+    return _logits(net, net.add(RmsNorm(), x, name="norm"), model, tied=False)
 
 
 def _language_model(name: str, model: Model, positions: bool = True) -> Builder:
@@ -141,16 +141,16 @@ def _language_model(name: str, model: Model, positions: bool = True) -> Builder:
 
 
 def _with_positions(net: Builder, model: Model) -> str:
-    tokens = net.embedding("tokens", model.vocabulary, model.width, name=TABLE)
+    tokens = net.embedding("tokens", model.vocabulary, model.width, name="tokens.embedding")
     rows = model.positions or model.context
     return net.sum(tokens, net.embedding("positions", rows, model.width, name="positions.embedding"), name="embeddings")
 
 
-def _logits(net: Builder, x: str, model: Model, shares: str = "") -> Trace:
-    """A score for every word, by weights that may be the table of the words. A body ends before it."""
+def _logits(net: Builder, x: str, model: Model, tied: bool) -> Trace:
+    """A score for every word; with `tied` the weights are the table of the words. A body ends before it."""
     if name_of_body(net.name):
         return net.trace(aliases=model.aliases)
-    net.softmax(net.linear(x, model.vocabulary, bias=False, shares=shares, name="head"))
+    net.softmax(net.linear(x, model.vocabulary, bias=False, tied=tied, name="head"))
     return net.trace(aliases=model.aliases)
 
 
