@@ -123,6 +123,11 @@ class Builder:
         flat = self.flatten(x) if len(self._shapes[x]) == 4 else x
         return self.add(Linear(bias=bias), flat, name=name, recorded=(features,), tied=tied)
 
+    def classified(self, x: str, classes: int = 1000, *, name: str = "fc", aliases: Sequence[str] = ()) -> Trace:
+        """The network, which ends in scores of classes and a softmax over them."""
+        self.softmax(self.linear(x, classes, name=name))
+        return self.trace(aliases=aliases)
+
     def flatten(self, x: str) -> str:
         """[N, C, H, W] to [N, C H W]."""
         n, c, h, w = self._shapes[x]
@@ -208,6 +213,11 @@ class Builder:
     def reshape(self, x: str, shape: Sequence[Dim], *, name: str) -> str:
         """The same values under another shape."""
         return self.add(Reshape(), x, name=name, recorded=bind_dims(shape, STANDING))
+
+
+def images(name: str, source: str, side: int = 224, notes: str = "") -> Builder:
+    """A network of colour images, `side` pixels wide and high."""
+    return Builder(name, source, {"data": ("N", 3, side, side)}, notes)
 
 
 def _symbolic(size: int) -> Dim:

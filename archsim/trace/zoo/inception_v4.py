@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.builder import Builder, images
 from archsim.trace.zoo.inception_v3 import Step, chain, projected_pool
 
 SOURCE = "C. Szegedy et al., Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning, arXiv:1602.07261"
@@ -31,7 +31,7 @@ HALVE_17: Branches = (((256, 1), (384, 3)), ((256, 1), (288, 3)), ((256, 1), (28
 
 def inception_v4() -> Trace:
     """Stem, 4 modules A, 7 modules B, 3 modules C."""
-    net = Builder("inception_v4", f"{SOURCE}, figure 9", {"data": ("N", 3, 299, 299)})
+    net = images("inception_v4", f"{SOURCE}, figure 9", 299)
     x = _stem(net)
     for number in range(1, 5):
         x = _module(net, x, A, 96, f"a{number}")
@@ -42,8 +42,7 @@ def inception_v4() -> Trace:
     for number in range(1, 4):
         x = _wide(net, x, f"c{number}")
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)
 
 
 def _stem(net: Builder) -> str:
@@ -80,7 +79,7 @@ def _wide(net: Builder, x: str, name: str) -> str:
 def inception_resnet_v2() -> Trace:
     """10, 20 and 10 residual modules, each scaled down before it is added; the very last one is not."""
     source = f"{SOURCE}, figure 15; tensorflow/models inception_resnet_v2.py"
-    net = Builder("inception_resnet_v2", source, {"data": ("N", 3, 299, 299)}, notes="without auxiliary classifier")
+    net = images("inception_resnet_v2", source, 299, notes="without auxiliary classifier")
     x = net.conv_bn_relu("data", 32, 3, 2, name="conv1")
     x = net.conv_bn_relu(net.conv_bn_relu(x, 32, 3, name="conv2"), 64, 3, pad=1, name="conv3")
     x = net.conv_bn_relu(net.max_pool(x, 3, 2, name="pool3"), 80, 1, name="conv4")
@@ -92,8 +91,7 @@ def inception_resnet_v2() -> Trace:
     x = _residual(net, x, BLOCK_8, 1.0, "block8.10")
     x = net.conv_bn_relu(x, 1536, 1, name="conv6")
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)
 
 
 def _residuals(net: Builder, x: str, branches: Branches, count: int, factor: float, name: str) -> str:
