@@ -44,11 +44,15 @@ class Kind:
     """The phase that gives the gradient of the learned values."""
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """Shape of the output. `recorded` is used only for what an op is free to choose: output channels or features.
+        """Shape of the output: that of the one input, which has the `axis` of a kind that acts along one.
 
-        Raises ValueError, with a sentence that says what is wrong, when the inputs do not fit.
+        `recorded` is used only for what an op is free to choose: output channels or features. Raises ValueError, with a sentence
+        that says what is wrong, when the inputs do not fit.
         """
-        raise NotImplementedError
+        data, axis = only(inputs), getattr(self, "axis", None)
+        if axis is not None:
+            axis_of(axis, data)
+        return data
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Multiply-accumulates of the forward op."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, WeightedKind, axis_of, chosen, only
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, WeightedKind, chosen, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,12 +122,6 @@ class BiasAdd(Kind):
     backward_flop_per_element: ClassVar[int] = 1
 
     axis: int = integer(least=-8, most=7, default=1)
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """One for each index along the axis."""

@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import InputError, Unsupported
 from archsim.base.limits import LIMITS
+from archsim.trace.dims import short
 from archsim.trace.readers.call import KnownTensor, Refusal, constant
 from archsim.trace.readers.model import ModelNode, StoredTensor, SubGraph
 
 MOST = LIMITS["onnx"].entries  # nodes, written out
 
 
-class Inlining(Protocol):
-    """The nodes of a model in the order in which they run, each with what is known of its results."""
+@dataclass(slots=True, kw_only=True)
+class Inlining:
+    """The nodes of a model in the order in which they run, those of control flow as what runs of them.
 
+    step: what a plain node makes known of its results
+    """
+
+    path: str
     known: dict[str, KnownTensor]
     constants: dict[str, StoredTensor]
-    nodes: list[ModelNode]
+    step: Callable[[ModelNode], None]
+    nodes: list[ModelNode] = field(default_factory=list)
 
-    def all(self, nodes: Sequence[ModelNode]) -> None:
-        """Go through more nodes."""
+    def all(self, nodes: Iterable[ModelNode]) -> None:
+        """Go through more nodes. Raises InputError for the first that cannot be, Unsupported."""
+        for node in nodes:
+            try:
+                if node.kind in CONTROL:
+                    CONTROL[node.kind](self, node)
+                    continue
+                self.step(node)
+            except Refusal as problem:
+                raise InputError(self.path, f"{node.said} {problem}") from None
+            except (LookupError, TypeError) as error:
+                raise InputError(self.path, f"{node.said} has graphs or tensors that do not fit ({short(error)})") from None
+            self.nodes.append(node)
 
 
 def _number(flow: Inlining, node: ModelNode, tensor: str, what: str) -> int:
@@ -96,39 +113,20 @@ def _loop(flow: Inlining, node: ModelNode) -> None:
         going, states, kept = made[0], made[1 : len(states) + 1], made[len(states) + 1 :]
         parts.append(kept)
     _same(flow, states, node.outputs)
-    _collected(flow, parts, node.outputs[len(states) :], [0] * len(node.outputs))
+    _collected(flow, parts, node.outputs[len(states) :])
 
 
-def _scan(flow: Inlining, node: ModelNode) -> None:
-    """A graph of states and parts of tensors, once for each part."""
-    body, count = _graph(node, "body"), int(node.attributes.get("num_scan_inputs", 1))
-    states, scanned = list(node.inputs[:-count]), node.inputs[-count:]
-    axes = node.attributes.get("scan_input_axes") or [0] * count
-    parts: list[list[str]] = []
-    for i in range(flow.known[scanned[0]].shape[axes[0]]):
-        at = f"{node.outputs[0]}.{i}"
-        flow.known[f"{at}/at"] = KnownTensor(shape=(), value=np.array(i, np.int64), fixed=True)
-        given = [f"{at}/part{k}" for k in range(count)]
-        flow.all([ModelNode(kind="Gather", name=name, inputs=(tensor, f"{at}/at"), outputs=(name,), attributes={"axis": axis})
-                  for name, tensor, axis in zip(given, scanned, axes, strict=True)])  # fmt: skip
-        made = _placed(flow, body, (*states, *given), at, i)
-        states, kept = made[: len(states)], made[len(states) :]
-        parts.append(kept)
-    _same(flow, states, node.outputs)
-    outputs = node.outputs[len(states) :]
-    _collected(flow, parts, outputs, node.attributes.get("scan_output_axes") or [0] * len(outputs))
-
-
-def _collected(flow: Inlining, parts: Sequence[Sequence[str]], outputs: Sequence[str], axes: Sequence[int]) -> None:
-    """One result of every pass beside the next."""
-    for place, (output, axis) in enumerate(zip(outputs, axes, strict=False)):
+def _collected(flow: Inlining, parts: Sequence[Sequence[str]], outputs: Sequence[str]) -> None:
+    """One result of every pass below the next."""
+    for place, output in enumerate(outputs):
         if output and not parts:
             raise Refusal("collects the results of no pass")
-        names = [f"{one[place]}.row" for one in parts] if output else []
-        flow.all([ModelNode(kind="Unsqueeze", name=name, inputs=(one[place],), outputs=(name,), attributes={"axes": [axis]})
-                  for name, one in zip(names, parts, strict=False)])  # fmt: skip
         if output:
-            flow.all([ModelNode(kind="Concat", name=output, inputs=tuple(names), outputs=(output,), attributes={"axis": axis})])
+            rows = [ModelNode(kind="Unsqueeze", name=f"{one[place]}.row", inputs=(one[place],), outputs=(f"{one[place]}.row",),
+                              attributes={"axes": [0]}) for one in parts]  # fmt: skip
+            joined = ModelNode(kind="Concat", name=output, inputs=tuple([row.name for row in rows]), outputs=(output,),
+                               attributes={"axis": 0})  # fmt: skip
+            flow.all([*rows, joined])
 
 
-CONTROL: dict[str, Callable[[Inlining, ModelNode], None]] = {"If": _if, "Loop": _loop, "Scan": _scan}
+CONTROL: dict[str, Callable[[Inlining, ModelNode], None]] = {"If": _if, "Loop": _loop}

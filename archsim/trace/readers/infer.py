@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -11,8 +11,8 @@ import numpy as np
 from archsim.base.errors import InputError, Unsupported
 from archsim.trace.dims import LARGEST, Shape, short, show
 from archsim.trace.readers.call import Call, KnownTensor, Refusal, Unknown, constant
-from archsim.trace.readers.control import CONTROL
-from archsim.trace.readers.model import Dim, Dims, ModelFile, ModelNode, StoredTensor
+from archsim.trace.readers.control import Inlining
+from archsim.trace.readers.model import Dim, Dims, ModelFile, ModelNode
 from archsim.trace.readers.operators import REFUSED
 from archsim.trace.readers.shapes import possible, shapes_of
 from archsim.trace.readers.values import values_of
@@ -115,34 +115,10 @@ def infer(model: ModelFile, sizes: Mapping[str, int]) -> Inferred:
     written = WrittenSizes(path=model.path, sizes=sizes)
     known = {name: constant(value) for name, value in model.constants.items()}
     known |= {name: KnownTensor(shape=_at(name, dims, written)) for name, dims in model.inputs.items()}
-    flow = _Inlining(model=model, known=known, written=written, constants=dict(model.constants))
+    flow = Inlining(path=model.path, known=known, constants=dict(model.constants),
+                    step=lambda node: _node(model, node, known, written))  # fmt: skip
     flow.all(model.nodes)
     return Inferred(model=replace(model, nodes=tuple(flow.nodes), constants=flow.constants), known=known)
-
-
-@dataclass(slots=True, kw_only=True)
-class _Inlining:
-    """The nodes of a model one by one, those of control flow as what runs of them."""
-
-    model: ModelFile
-    known: dict[str, KnownTensor]
-    written: WrittenSizes
-    constants: dict[str, StoredTensor]
-    nodes: list[ModelNode] = field(default_factory=list)
-
-    def all(self, nodes: Iterable[ModelNode]) -> None:
-        """Go through more nodes."""
-        for node in nodes:
-            try:
-                if node.kind in CONTROL:
-                    CONTROL[node.kind](self, node)
-                    continue
-                _node(self.model, node, self.known, self.written)
-            except Refusal as problem:
-                raise InputError(self.model.path, f"{node.said} {problem}") from None
-            except (LookupError, TypeError) as error:
-                raise InputError(self.model.path, f"{node.said} has graphs or tensors that do not fit ({short(error)})") from None
-            self.nodes.append(node)
 
 
 def _at(name: str, dims: Dims, written: WrittenSizes) -> Shape:

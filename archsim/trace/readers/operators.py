@@ -37,6 +37,7 @@ MICROSOFT = frozenset({
 })  # fmt: skip
 # on lists of tensors, on texts, and what makes as many results as values say
 REFUSED = {
+    "Scan": "runs a graph for each part of a tensor, which is not written out here",
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
                      "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional", "OptionalGetElement",
                      "OptionalHasElement"),

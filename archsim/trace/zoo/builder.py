@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from archsim.trace.dims import Dim, Extent, Shape, bind_dims
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import Relu, Relu6, Sigmoid
+from archsim.trace.kinds.activation import Relu, Relu6
 from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.kinds.dense import Embedding, Linear
 from archsim.trace.kinds.normalise import BatchNorm, Lrn, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Mul
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Lstm
-from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
+from archsim.trace.kinds.shaping import Concat, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
 BATCH, TOKENS, CACHED = 1_000_003, 1_000_033, 1_000_037  # of N, T and S while shapes are computed: primes that divide no size
@@ -103,20 +104,15 @@ class Builder:
         return self.add(kind, x, name=name, recorded=(0, channels))
 
     def conv_bn(
-        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *,
-        dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
-    ) -> str:  # fmt: skip
+        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *, bias: bool = False, name: str, **more: int
+    ) -> str:
         """Convolution and batch normalisation."""
-        made = self.conv(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
+        made = self.conv(x, channels, kernel, stride, pad, bias=bias, name=name, **more)
         return self.batch_norm(made, name=f"{name}.bn")
 
-    def conv_bn_relu(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
-        dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
-    ) -> str:  # fmt: skip
+    def conv_bn_relu(self, x: str, channels: int, kernel: Size, *place: Any, name: str, **more: Any) -> str:
         """Convolution, batch normalisation and rectifier."""
-        normal = self.conv_bn(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
-        return self.relu(normal, name=f"{name}.relu")
+        return self.relu(self.conv_bn(x, channels, kernel, *place, name=name, **more), name=f"{name}.relu")
 
     def linear(self, x: str, features: int, *, bias: bool = True, tied: bool = False, name: str) -> str:
         """Fully connected layer, with the weights of an embedding if `tied`; an image is flattened first."""
@@ -162,10 +158,6 @@ class Builder:
         """Rectifier that stops at 6."""
         return self.add(Relu6(), x, name=name or f"{x}.relu6")
 
-    def sigmoid(self, x: str, *, name: str = "") -> str:
-        """Logistic function."""
-        return self.add(Sigmoid(), x, name=name or f"{x}.sigmoid")
-
     def lrn(self, x: str, size: int = 5, *, name: str) -> str:
         """Local response normalisation across channels."""
         return self.add(Lrn(size=size), x, name=name)
@@ -197,10 +189,6 @@ class Builder:
     def transpose(self, x: str, *order: int, name: str) -> str:
         """Dimensions in another order."""
         return self.add(Transpose(order=order), x, name=name)
-
-    def pad_channels(self, x: str, before: int, after: int, *, name: str) -> str:
-        """Zero channels around those of an image."""
-        return self.add(Pad(before=(0, before, 0, 0), after=(0, after, 0, 0)), x, name=name)
 
     def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str) -> str:
         """Lookup in a learned table."""

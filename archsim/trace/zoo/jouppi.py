@@ -12,6 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from math import isqrt
 
+from archsim.trace.kinds.activation import Sigmoid
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
 from archsim.trace.zoo.inception import INCEPTION_BN, halving_module
@@ -50,7 +51,7 @@ def _recurrent(name: str, layers: int, vectors: int, size: int, products: int) -
         results = [net.linear(x, size, bias=False, name=f"fc{i + 1}.{gate + 1}") for gate in range(gates)]
         x = results[0] if gates == 1 else net.sum(*results, name=f"fc{i + 1}")
         if i < vectors:
-            x = net.sigmoid(x, name=f"vector{i + 1}")
+            x = net.add(Sigmoid(), x, name=f"vector{i + 1}")
         if i < vectors - layers:
             x = net.product(x, x, name=f"vector{layers + i + 1}")
     return net.trace()

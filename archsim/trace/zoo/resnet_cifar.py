@@ -6,7 +6,7 @@ from archsim.trace.op import Pad
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.builder import Builder, images
-from archsim.trace.zoo.resnet import SOURCE, Block
+from archsim.trace.zoo.resnet import SOURCE, Block, stages
 
 DEPTHS = (20, 32, 44, 110)  # 6 n + 2 layers; the paper's 56 is left out, as that name is a benchmark's variant
 
@@ -32,7 +32,7 @@ def resnet_56_cntk() -> Trace:
 
 
 def _three_stages(net: Builder, block: Block, count: int, aliases: tuple[str, ...] = ()) -> Trace:
-    x = _stages(net, net.conv_bn_relu("data", 16, 3, pad=1, name="conv1"), block, count)
+    x = stages(net, net.conv_bn_relu("data", 16, 3, pad=1, name="conv1"), block, [count] * 3, 8)
     return net.classified(net.avg_pool(x, 8, 1, name="pool"), 10, aliases=aliases)
 
 
@@ -42,16 +42,8 @@ def resnet_56_tensorflow() -> Trace:
         notes="a border of zeros before each convolution and a bias in it; normalised before the addition, a ReLU after it",
     )  # fmt: skip
     x = net.conv_bn_relu(_bordered(net, "data", "conv1.pad"), 16, 3, bias=True, name="conv1")
-    x = net.global_avg_pool(_stages(net, x, _bordered_block, 9), name="pool")
+    x = net.global_avg_pool(stages(net, x, _bordered_block, [9] * 3, 8), name="pool")
     return net.classified(x, 10)
-
-
-def _stages(net: Builder, x: str, block: Block, count: int) -> str:
-    """Three stages of `count` blocks; each after the first begins with a stride of 2 and doubles the width."""
-    for stage, width in enumerate((16, 32, 64), 1):
-        for number in range(count):
-            x = block(net, x, width, 2 if stage > 1 and number == 0 else 1, f"layer{stage}.{number}")
-    return x
 
 
 def _padded_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
@@ -66,7 +58,7 @@ def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     if stride > 1:
         x = net.avg_pool(x, 1, stride, name=f"{name}.downsample")
     if net.channels(x) < width:
-        x = net.pad_channels(x, 0, width - net.channels(x), name=f"{name}.zeros")
+        x = net.add(Pad(before=(0,) * 4, after=(0, width - net.channels(x), 0, 0)), x, name=f"{name}.zeros")
     return x
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.blocks import HU, squeeze_excite
 from archsim.trace.zoo.builder import Builder, images
-from archsim.trace.zoo.resnet import bottleneck, residual
+from archsim.trace.zoo.resnet import bottleneck, residual, stages
 
 ZAGORUYKO = "S. Zagoruyko, N. Komodakis, Wide Residual Networks, arXiv:1605.07146, table 8; torchvision resnet.py"
 XIE = "S. Xie et al., Aggregated Residual Transformations for Deep Neural Networks, arXiv:1611.05431, table 1"
@@ -45,10 +45,7 @@ def senet_154() -> Trace:
     x = net.conv_bn_relu("data", 64, 3, 2, 1, name="conv1")
     x = net.conv_bn_relu(net.conv_bn_relu(x, 64, 3, pad=1, name="conv2"), 128, 3, pad=1, name="conv3")
     x = net.max_pool(x, 3, 2, ceil=True, name="pool1")
-    for stage, count in enumerate(SENET, 1):
-        for number in range(count):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _senet_block(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
+    x = stages(net, x, _senet_block, SENET)
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
     return net.classified(x)
 
