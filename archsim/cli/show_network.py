@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import InputError
 from archsim.cli.options import sizes_given
 from archsim.trace.trace import BoundTrace, Trace
 
@@ -23,10 +23,10 @@ class ShownNetwork:
     operators: list[Any]
 
     def raise_refused(self) -> None:
-        """Raise Unsupported where there is no network."""
+        """Raise InputError where there is no network."""
         if self.trace is None:
             refused = [row for row in self.operators if row.status == "refused"]
-            raise Unsupported(f"{self.name}: has operators that are not read: {', '.join(row.operator for row in refused)}")
+            raise InputError(self.name, f"has operators that are not read: {', '.join(row.operator for row in refused)}")
 
 
 def network_of(name: str, bind: tuple[str, ...]) -> ShownNetwork:

@@ -55,7 +55,7 @@ def footprint(
 ) -> Footprint:  # fmt: skip
     """Device memory that running `trace`, of any task, takes [B].
 
-    parameters  = learned values x element
+    parameters  = learned values x element, or their own bits
     activations = inference: the most values alive at once x element; training: inputs and all forward outputs x element
     gradients   = training: (learned values + twice the widest gradient) x element
     optimiser   = state values of each parameter x 4 B
@@ -73,13 +73,14 @@ def footprint(
     (553, 26)
     """
     in_place = {*in_place, *VIEWS}
-    learned = sum(op.parameters for op in trace.ops) or _learned(trace)
+    owners = [op for op in trace.ops if op.parameters] or [op for op in trace.ops if op.phase in ("backward_filter", "backward")]
+    learned, stored = sum(op.learned for op in owners), sum(op.stored(element) for op in owners)
     training = any(op.phase != "forward" for op in trace.ops)
     inputs = sum(prod(shape) for shape in trace.inputs.values())
     written = sum(prod(op.shape) for op in trace.ops if op.phase == "forward" and op.kind.op not in in_place)
     if not training:
         live = inputs + written if keeps else _peak(trace, in_place)
-        return Footprint(parameters=float(learned * element), activations=float(live * element), gradients=0.0, optimiser=0.0,
+        return Footprint(parameters=float(stored), activations=float(live * element), gradients=0.0, optimiser=0.0,
                          workspace=workspace, reserved=reserved)  # fmt: skip
     kept = inputs + written
     widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
@@ -87,7 +88,7 @@ def footprint(
     updates = [op for op in trace.ops if op.phase == "update"]
     state = sum(OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state * prod(op.shape) for op in updates)
     return Footprint(
-        parameters=float(learned * element), activations=float(kept * element), gradients=float((learned + flowing) * element),
+        parameters=float(stored), activations=float(kept * element), gradients=float((learned + flowing) * element),
         optimiser=float(state * MASTER), workspace=workspace, reserved=reserved,
     )  # fmt: skip
 
@@ -201,12 +202,6 @@ def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:
     """Values in the gradients of all layers' outputs; the network's inputs have none."""
     gradients = [op for op in trace.ops if op.phase.startswith("backward") and op.kind.op not in in_place]
     return sum({op.parent: prod(op.shape) for op in gradients}.values())
-
-
-def _learned(trace: BoundTrace) -> int:
-    """Parameters of a trace of gradients only: those that its filter gradients belong to."""
-    ops = [op for op in trace.ops if op.phase in ("backward_filter", "backward")]
-    return sum(op.kind.parameters(op.input_shapes, op.shape) for op in ops)
 
 
 def _peak(trace: BoundTrace, in_place: Collection[str]) -> int:

@@ -164,7 +164,7 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
         backward_filter    reads that gradient and the inputs       writes those of the parameters
     """
     inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
-    weights = float(op.kind.weights(op.input_shapes, op.shape) * context.element)
+    weights = float(op.kind.parameters(op.input_shapes, op.shape) * context.element)
     reads, writes = {
         "backward_data": (out + weights, inputs),
         "backward_filter": (out + inputs, weights),

@@ -106,7 +106,8 @@ def untransposed(op: BoundOp) -> BoundOp:
     kind = op.kind
     if not isinstance(kind, ConvTranspose2d):
         return op
-    plain = Conv2d(kernel=kind.kernel, stride=kind.stride, pad=kind.pad, bias=False)
+    plain = Conv2d(kernel=kind.kernel, stride=kind.stride, pad=kind.pad, dilation=kind.dilation, groups=kind.groups,
+                   bias=False)  # fmt: skip
     phase = TRANSPOSED.get(op.phase, op.phase)
     return replace(op, kind=plain, input_shapes=(op.shape,), shape=op.input_shapes[0], phase=phase)
 

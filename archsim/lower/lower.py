@@ -114,7 +114,7 @@ def again(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) 
         return Again(cold=True)
     kept = stack.activations == "kept"
     sizes = [prod(op.shape) for op in ops]
-    touched = (sum(op.parameters for op in ops) + (sum(sizes) if kept else 2 * max(sizes))) * element
+    touched = sum(op.stored(element) for op in ops if op.phase == "forward") + (sum(sizes) if kept else 2 * max(sizes)) * element
     return Again(cold=True, run_bytes=touched if touched < UNCACHED else inf, short_lived=not kept)
 
 
@@ -255,6 +255,9 @@ def beside(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tupl
 def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, sole: bool) -> Plan | None:
     """The plan of an op that has its kernels for itself. A library that may narrow products need not."""
     own = replace(context, sole=sole) if sole else context
+    narrow = getattr(op.kind, "weight_bytes", 0.0)
+    if 0 < narrow < own.element and own.stored is AS_MULTIPLIED:
+        own = replace(own, stored=Stored(weight_bytes=narrow))
     if own.element == 1 and own.wide_values and op.kind.op != "conv2d":
         own = replace(own, element=own.wide_values)
     if narrowed is None:

@@ -42,7 +42,8 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None
-    inputs, out = context.bytes(*op.input_shapes), context.bytes(op.shape)
+    inputs = context.bytes(*op.input_shapes, (getattr(op.kind, "learned", 0),))
+    out = context.bytes(op.shape)
     reads, writes = (inputs, out) if phase == "forward" or meets else (out, inputs)
     moved = rows.inputs * inputs + rows.outputs * out
     written = min(writes, moved)

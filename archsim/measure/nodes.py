@@ -20,21 +20,16 @@ LEAK = 0.1  # slope of Darknet's leaky ReLU; the time does not depend on it
 
 
 def _conv(g: Graph, op: BoundOp) -> None:
+    """A convolution, or a transposed one, whose filters lie the other way round."""
     k: Any = op.kind
-    channels = op.input_shapes[0][1] // k.groups
-    inputs = [op.inputs[0], g.weight(op, "w", (op.shape[1], channels, *k.kernel), channels * math.prod(k.kernel))]
+    turned, (read, made) = k.op == "conv_transpose2d", (op.input_shapes[0][1], op.shape[1])
+    filters = (read, made // k.groups, *k.kernel) if turned else (made, read // k.groups, *k.kernel)
+    inputs = [op.inputs[0], g.weight(op, "w", filters, read if turned else math.prod(filters[1:]))]
     if k.bias:
-        inputs.append(g.weight(op, "b", (op.shape[1],)))
-    g.node(op, "Conv", inputs, kernel_shape=k.kernel, strides=k.stride, pads=sides(k.pad), dilations=k.dilation, group=k.groups)
-
-
-def _conv_transpose(g: Graph, op: BoundOp) -> None:
-    k: Any = op.kind
-    channels = op.input_shapes[0][1]
-    inputs = [op.inputs[0], g.weight(op, "w", (channels, op.shape[1], *k.kernel), channels)]
-    if k.bias:
-        inputs.append(g.weight(op, "b", (op.shape[1],)))
-    g.node(op, "ConvTranspose", inputs, kernel_shape=k.kernel, strides=k.stride, pads=sides(k.pad))
+        inputs.append(g.weight(op, "b", (made,)))
+    more = {"output_padding": k.output_pad} if turned else {}
+    g.node(op, "ConvTranspose" if turned else "Conv", inputs, kernel_shape=k.kernel, strides=k.stride, pads=sides(k.pad),
+           dilations=k.dilation, group=k.groups, **more)  # fmt: skip
 
 
 def _linear(g: Graph, op: BoundOp) -> None:
@@ -326,7 +321,7 @@ def _heads(g: Graph, op: BoundOp, step: int, name: str, shape: Sequence[int], or
 
 
 BUILDERS: dict[str, Callable[[Graph, BoundOp], None]] = {
-    "conv2d": _conv, "conv_transpose2d": _conv_transpose, "linear": _linear, "matmul": _matmul, "embedding": _embedding,
+    "conv2d": _conv, "conv_transpose2d": _conv, "linear": _linear, "matmul": _matmul, "embedding": _embedding,
     "bias_add": _bias_add,
     "max_pool": _pool("MaxPool"), "avg_pool": _pool("AveragePool"), "global_avg_pool": _plain("GlobalAveragePool"),
     "lrn": _lrn, "batch_norm": _batch_norm, "layer_norm": _layer_norm, "softmax": _softmax, "argmax": _argmax,

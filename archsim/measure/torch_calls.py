@@ -22,7 +22,8 @@ def shapes_of(op: BoundOp) -> list[tuple[int, ...]]:
 
     shapes: dict[str, Callable[[], list[tuple[int, ...]]]] = {
         "conv2d": lambda: [(channels, op.input_shapes[0][1] // k.groups, *k.kernel), *([(channels,)] if k.bias else [])],
-        "conv_transpose2d": lambda: [(op.input_shapes[0][1], channels, *k.kernel), *([(channels,)] if k.bias else [])],
+        "conv_transpose2d": lambda: [(op.input_shapes[0][1], channels // k.groups, *k.kernel),
+                                     *([(channels,)] if k.bias else [])],
         "linear": lambda: [(op.shape[-1], op.input_shapes[0][-1]), *([(op.shape[-1],)] if k.bias else [])],
         "embedding": lambda: [(k.vocabulary, k.features)],
         "bias_add": lambda: [tuple(along(op, k.axis))],
@@ -157,7 +158,8 @@ def _rnn(name: str) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
 def _conv_transpose(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     k: Any = op.kind
     top, left, bottom, right = sides(k.pad)
-    whole = torch.nn.functional.conv_transpose2d(x[0], w[0], w[1] if k.bias else None, k.stride)
+    whole = torch.nn.functional.conv_transpose2d(x[0], w[0], w[1] if k.bias else None, k.stride, 0, k.output_pad, k.groups,
+                                                 k.dilation)  # fmt: skip
     return whole[:, :, top : whole.shape[2] - bottom, left : whole.shape[3] - right]
 
 

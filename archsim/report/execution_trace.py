@@ -79,7 +79,8 @@ def _attributes(op: BoundOp, found: OpEstimate, duration_ns: int, result: Estima
 
 def _op(op: BoundOp) -> Op:
     of = op.input_shapes if op.phase != FORWARD else ()
-    return Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=op.shape, phase=op.phase, parent=op.parent, of=of)
+    return Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=op.shape, phase=op.phase, parent=op.parent, of=of,
+              shares=op.shares)  # fmt: skip
 
 
 def _texts(shapes: tuple[tuple[int, ...], ...], precision: str) -> TensorTexts:

@@ -7,6 +7,7 @@ with the shape rules of the ops at two values of each symbol, so that agreement 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from archsim.base.errors import nearest
@@ -15,6 +16,7 @@ from archsim.trace.attributes import read
 from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, factors, short, show, symbols_in
 from archsim.trace.jsonlines import JsonLine
 from archsim.trace.kind import FORWARD
+from archsim.trace.kinds.dense import Embedding
 from archsim.trace.op import KINDS
 from archsim.trace.order import cycle, execution_order, in_order
 from archsim.trace.trace import Op, Trace
@@ -28,8 +30,10 @@ OPTIONAL = ("outputs", "sizes", "symbols", "aliases", "notes")
 OP = {
     "name": ("name", values.name), "in": ("inputs", values.names), "out": ("shape", values.dims),
     "phase": ("phase", values.phase), "parent": ("parent", values.name), "of": ("of", values.shapes),
+    "shares": ("shares", values.name),
 }  # fmt: skip
 OP_KEYS = ("op", *OP)
+TIED = "tied"  # flag of a linear layer, as files had it before `shares`: its weights are the table of an embedding
 ENOUGH = 50  # problems, after which checking stops
 FEW = 2000  # names at most for the search of a nearest one
 FEW_MEMBERS = 10  # of a cycle that an error names
@@ -57,6 +61,7 @@ def trace_of(lines: Sequence[JsonLine]) -> tuple[Trace | None, list[str]]:
         problems.append("has a header but no ops")
     if header is None or len(placed) < len(lines) - 1:  # later checks would report consequences of these problems
         return None, problems
+    placed = _with_tables(placed)
     problems += _names(placed, header, lines[0].number)
     misshapen = _shapes(placed, header["inputs"], lines[0].number) + _sizes(placed, header, lines[0].number)
     if problems:  # the order needs valid names
@@ -109,9 +114,11 @@ def _op(line: JsonLine) -> tuple[Op | None, list[str]]:
     if kind_class is None:
         hint = _nearest(raw["op"], KINDS) or f"; known: {', '.join(KINDS)}"
         return None, [f"{where} unknown op {short(raw['op'])}{hint}"]
-    kind, found = read(kind_class, {key: raw[key] for key in raw if key not in OP_KEYS}, OP_KEYS)
+    flagged = kind_class.op == "linear" and isinstance(raw.get(TIED), bool)
+    own = {key: raw[key] for key in raw if key not in OP_KEYS and not (flagged and key == TIED)}
+    kind, found = read(kind_class, own, OP_KEYS)
     problems = [f"{where} {kind_class.op} {text}" for text in found]
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"shares": TIED} if flagged and raw[TIED] else {}
     for key, (field, reader) in OP.items():
         if key in raw:
             try:
@@ -124,6 +131,13 @@ def _op(line: JsonLine) -> tuple[Op | None, list[str]]:
     if problems or kind is None:
         return None, problems
     return Op(kind=kind, **fields), []
+
+
+def _with_tables(placed: Sequence[Placed]) -> list[Placed]:
+    """The ops, those with the old flag sharing the table that has a row for each of their results."""
+    tables: dict[Dim, str] = {op.kind.vocabulary: op.name for _, op in reversed(placed) if isinstance(op.kind, Embedding)}
+    return [Placed(line, replace(op, shares=tables.get(op.shape[-1], ""))) if op.shares == TIED else Placed(line, op)
+            for line, op in placed]  # fmt: skip
 
 
 def _names(placed: Sequence[Placed], header: Mapping[str, Any], header_line: int) -> list[str]:
@@ -144,7 +158,11 @@ def _names(placed: Sequence[Placed], header: Mapping[str, Any], header_line: int
         if name not in exists:
             hint = _nearest(name, known) if len(problems) < ENOUGH and len(known) < FEW else ""
             problems.append(f"{place} {name!r}, which nothing produces{hint}")
-    return problems
+    owners = {op.name for _, op in placed if not op.shares}
+    return problems + [
+        f"line {line}: {op.name!r} shares the learned values of {op.shares!r}, which is no op with values of its own"
+        for line, op in placed if op.shares and op.phase == FORWARD and op.shares not in owners
+    ]  # fmt: skip
 
 
 def _sizes(placed: Sequence[Placed], header: Mapping[str, Any], header_line: int) -> list[str]:

@@ -144,6 +144,8 @@ def record_of(op: Op) -> dict[str, object]:
         record["parent"] = op.parent
     if op.of:
         record["of"] = [list(dims) for dims in op.of]
+    if op.shares:
+        record["shares"] = op.shares
     return record | written(op.kind)
 
 

@@ -44,11 +44,15 @@ class Kind:
     """The phase that gives the gradient of the learned values."""
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """Shape of the output. `recorded` is used only for what an op is free to choose: output channels or features.
+        """Shape of the output: that of the one input, which has the `axis` of a kind that acts along one.
 
-        Raises ValueError, with a sentence that says what is wrong, when the inputs do not fit.
+        `recorded` is used only for what an op is free to choose: output channels or features. Raises ValueError, with a sentence
+        that says what is wrong, when the inputs do not fit.
         """
-        raise NotImplementedError
+        data, axis = only(inputs), getattr(self, "axis", None)
+        if axis is not None:
+            axis_of(axis, data)
+        return data
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Multiply-accumulates of the forward op."""
@@ -59,17 +63,13 @@ class Kind:
         return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out)
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Number of learned values."""
+        """Number of learned values that the op reads; another op may count them too (`shares`)."""
         return 0
-
-    def weights(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Number of learned values that the op reads, those included that belong to another op."""
-        return self.parameters(inputs, out)
 
     def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
         """Phases of the gradient ops, in execution order; `needed[i]`: input i depends on learned values."""
         wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need and self.input_gradient}
-        if self.weights(inputs, out):
+        if self.parameters(inputs, out):
             wanted.add(self.parameter_gradient)
         return tuple([phase for phase in PHASES if phase in wanted])
 
@@ -85,6 +85,27 @@ class Kind:
         """All arithmetic of one gradient op [FLOP]."""
         own = self.backward_flop_per_element * elements(out) if phase == BACKWARD else 0
         return 2 * self.gradient_macs(phase, inputs, out) + own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedKind(Kind):
+    """Base of kinds that multiply by learned weights: a gradient of the data, one of the weights, and in some a `bias`.
+
+    FLOP: 2 per MAC, and 1 per output element for the bias.
+    """
+
+    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
+    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
+    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and the bias."""
+        return 2 * self.macs(inputs, out) + elements(out) * getattr(self, "bias", False)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
+        own = elements(out) if phase == BACKWARD_FILTER else 0
+        return 2 * self.gradient_macs(phase, inputs, out) + own * getattr(self, "bias", False)
 
 
 def only(inputs: Sequence[Shape], rank: int = 0, form: str = "") -> Shape:

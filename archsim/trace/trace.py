@@ -35,11 +35,16 @@ class Op:
     """The forward op that a gradient or an update belongs to."""
     of: tuple[tuple[Dim, ...], ...] = ()
     """Input shapes to work on, where they are not those of the tensors in `inputs`."""
+    shares: str = ""
+    """The op whose learned values this one reads too, as a layer that is applied again, or scores of words by their table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundOp:
-    """One op with all sizes known; `input_shapes` and `shape` are those of the forward op in every phase."""
+    """One op with all sizes known; `input_shapes` and `shape` are those of the forward op in every phase.
+
+    shared: learned values of the op in `shares`, which counts them
+    """
 
     name: str
     kind: Kind
@@ -48,6 +53,8 @@ class BoundOp:
     shape: Shape
     phase: str = FORWARD
     parent: str = ""
+    shares: str = ""
+    shared: int = 0
 
     @property
     def macs(self) -> int:
@@ -64,9 +71,18 @@ class BoundOp:
         return self.kind.gradient_flop(self.phase, self.input_shapes, self.shape)
 
     @property
+    def learned(self) -> int:
+        """Learned values of the forward op that no other one counts."""
+        return max(0, self.kind.parameters(self.input_shapes, self.shape) - self.shared)
+
+    @property
     def parameters(self) -> int:
         """Learned values that belong to the op; its gradients and update have none of their own."""
-        return self.kind.parameters(self.input_shapes, self.shape) if self.phase == FORWARD else 0
+        return self.learned if self.phase == FORWARD else 0
+
+    def stored(self, element: float) -> float:
+        """Memory of its learned values, of `element` bytes each where their kind does not say fewer [B]."""
+        return self.learned * min(element, getattr(self.kind, "weight_bytes", 0.0) or element)
 
     @property
     def signature(self) -> tuple[Kind, str, tuple[Shape, ...], Shape]:
@@ -185,10 +201,10 @@ class Trace:
             shape = shapes[op.name] = bind_dims(op.shape, symbols)
             _check_size(op.name, shape)
             seen = [bind_dims(dims, symbols) for dims in op.of] if op.of else [shapes[name] for name in op.inputs]
-            ops.append(_bound(op, tuple(seen), shape))
-        return BoundTrace(
-            name=self.name, inputs=inputs, ops=tuple(ops), symbols=dict(symbols), dtype=self.dtype, outputs=self.ends
-        )
+            ops.append(BoundOp(name=op.name, kind=op.kind, inputs=op.inputs, input_shapes=tuple(seen), shape=shape,
+                               phase=op.phase, parent=op.parent, shares=op.shares))  # fmt: skip
+        return BoundTrace(name=self.name, inputs=inputs, ops=_sharing(ops), symbols=dict(symbols), dtype=self.dtype,
+                          outputs=self.ends)  # fmt: skip
 
     def _check_symbols(self, symbols: Mapping[str, object]) -> None:
         needed = self.free_symbols
@@ -238,11 +254,12 @@ class Trace:
         return graph
 
 
-def _bound(op: Op, input_shapes: tuple[Shape, ...], shape: Shape) -> BoundOp:
-    return BoundOp(
-        name=op.name, kind=op.kind, inputs=op.inputs, input_shapes=input_shapes, shape=shape,
-        phase=op.phase, parent=op.parent,
-    )  # fmt: skip
+def _sharing(ops: Iterable[BoundOp]) -> tuple[BoundOp, ...]:
+    """Ops with the number of learned values that another one counts; where there are gradients only, theirs stand for it."""
+    listed = tuple(ops)
+    owners = {op.shares for op in listed}
+    count = {op.parent or op.name: op.learned for op in listed if (op.parent or op.name) in owners and op.learned}
+    return tuple([replace(op, shared=count.get(op.shares, 0)) if op.shares else op for op in listed])
 
 
 def _check_size(name: str, shape: Shape) -> None:

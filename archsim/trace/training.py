@@ -12,7 +12,7 @@ from dataclasses import fields, replace
 
 from archsim.trace.dims import Dim
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, FORWARD, UPDATE
-from archsim.trace.op import Add, CrossEntropy, Embedding, Slice, Softmax, Update
+from archsim.trace.op import Add, CrossEntropy, Slice, Softmax, Update
 from archsim.trace.trace import BoundOp, Op, Trace
 
 TASKS = ("inference", "forward", "backward", "backward_update", "forward_backward", "training_step")
@@ -140,7 +140,7 @@ def _needing_gradients(forward: Trace, bound: Iterable[BoundOp], of_inputs: bool
     """Which tensors depend on learned values, or on the inputs where these get a gradient; indices do not."""
     needs = dict.fromkeys(forward.inputs, of_inputs)
     for op in bound:
-        needs[op.name] = bool(op.kind.input_gradient) and (op.parameters > 0 or any(needs[name] for name in op.inputs))
+        needs[op.name] = bool(op.kind.input_gradient) and (op.learned + op.shared > 0 or any(needs[name] for name in op.inputs))
     return needs
 
 
@@ -150,7 +150,8 @@ def _gradient(op: Op, phase: str, incoming: tuple[str, ...], of: tuple[tuple[Dim
     tensors = {"inputs": op.inputs, "output": (op.name,), "data_gradient": (f"{op.name}.{BACKWARD_DATA}",)}
     waits = incoming + tuple([name for what in reads for name in tensors[what]])
     name = f"{op.name}.{phase}"
-    return Op(name=name, kind=op.kind, inputs=waits, shape=op.shape, phase=phase, parent=op.name, of=of)
+    return Op(name=name, kind=op.kind, inputs=waits, shape=op.shape, phase=phase, parent=op.name, of=of,
+              shares=op.shares)  # fmt: skip
 
 
 def _accumulate(op: Op, gradients: list[str]) -> list[Op]:
@@ -169,26 +170,16 @@ def _add(name: str, gradients: tuple[str, str], op: Op) -> Op:
 
 
 def _updates(forward: Trace, gradients: Iterable[Op], optimiser: str) -> list[Op]:
-    """One update for each op with learned values that a gradient reached; that of a table waits for the layers tied to it."""
+    """One update for each op with learned values that a gradient reached; it waits for the gradients of all who share them."""
     made = {op.name for op in gradients}
-    bound, updates = _bound(forward), []
+    sent, bound = dict[str, list[str]](), _bound(forward)
     for op in bound:
         gradient = f"{op.name}.{op.kind.parameter_gradient}"
-        if op.parameters and gradient in made:
-            updates.append(_update(op.name, (gradient, *_tied_to(op, bound)), Update(count=op.parameters, optimiser=optimiser)))
-    return updates
-
-
-def _tied_to(table: BoundOp, ops: Iterable[BoundOp]) -> list[str]:
-    """The gradients that layers add to that of a table whose values are their weights too."""
-    if not isinstance(table.kind, Embedding):
-        return []
-    return [f"{op.name}.{op.kind.parameter_gradient}" for op in ops
-            if getattr(op.kind, "tied", False) and (op.shape[-1], op.input_shapes[0][-1]) == _rows(table.kind)]  # fmt: skip
-
-
-def _rows(table: Embedding) -> tuple[int, int]:
-    return table.vocabulary, table.features
+        if gradient in made:
+            for owner in filter(None, (op.name, op.shares)):
+                sent.setdefault(owner, []).append(gradient)
+    return [_update(op.name, tuple(sent[op.name]), Update(count=op.parameters, optimiser=optimiser))
+            for op in bound if op.parameters and op.name in sent]  # fmt: skip
 
 
 def _update(name: str, gradients: tuple[str, ...], kind: Update) -> Op:

@@ -64,7 +64,8 @@ class _Rewriter:
         size = features // (kind.heads + 2 * shared)
         for part, heads in zip(PARTS, (kind.heads, shared, shared), strict=True):
             shape = (*projection.shape[:-1], heads * size)
-            self._add(f"{projection.name}.{part}", projection.kind, projection.inputs, shape)
+            shares = f"{projection.shares}.{part}" if projection.shares else ""
+            self._add(f"{projection.name}.{part}", projection.kind, projection.inputs, shape, shares)
 
     def attention(self, op: Op, kind: Attention) -> None:
         """The chain of one attention. Heads that share keys are rows of one product."""
@@ -105,7 +106,7 @@ class _Rewriter:
             name += "'"
         return name
 
-    def _add(self, name: str, kind: Kind, inputs: tuple[str, ...], shape: Dims) -> str:
-        self.ops.append(Op(name=name, kind=kind, inputs=inputs, shape=shape))
+    def _add(self, name: str, kind: Kind, inputs: tuple[str, ...], shape: Dims, shares: str = "") -> str:
+        self.ops.append(Op(name=name, kind=kind, inputs=inputs, shape=shape, shares=shares))
         self._shapes[name] = shape
         return name

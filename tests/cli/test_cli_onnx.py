@@ -89,12 +89,12 @@ def test_show_lists_what_became_of_each_operator(cli: Cli, odd: str):
 
 
 def test_show_lists_the_operators_of_a_model_that_is_refused(cli: Cli, tmp_path: Path):
-    nodes = [("Relu", "x", "a"), ("If", "a", "y", {"then_branch": small_cnn().graph, "else_branch": small_cnn().graph})]
+    nodes = [("Relu", "x", "a"), ("SplitToSequence", "a", "y")]
     path = written(onnx_model(nodes, {"x": [1]}, ["y"]), tmp_path)
     result = cli("show", "net", path)
-    assert result.code == EXIT["usage"]
-    assert "refused  control flow" in result.out
-    assert "has operators that are not read: If" in result.err
+    assert result.code == EXIT["bad input"]
+    assert "refused  works on lists of tensors" in result.out
+    assert "has operators that are not read: SplitToSequence" in result.err
     found = json.loads(cli("show", "net", path, "--json").out)
     assert (found["macs"], [row["status"] for row in found["operators"]]) == (None, ["mapped", "refused"])
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 import archsim
-from archsim.base.errors import ArgumentError, InputError, Unsupported
+from archsim.base.errors import ArgumentError, InputError
 from archsim.measure.onnx_model import build, model_of
 from archsim.trace import Trace, load, names
 
@@ -218,12 +218,6 @@ def test_operators_of_before_opset_10_are_read(tmp_path: Path):
     assert kinds(trace) == ["slice", "upsample", "global_avg_pool", "reshape"]
     with pytest.raises(InputError, match="uses version 6 of ONNX's operators; 7 to"):
         read(onnx_model(nodes, {"x": ["N", 4, 6, 6]}, ["y"], opset=6), tmp_path)
-
-
-def test_control_flow_is_refused_by_name(tmp_path: Path):
-    nodes = [("If", "x", "y", {"then_branch": small_cnn().graph, "else_branch": small_cnn().graph})]
-    with pytest.raises(Unsupported, match=r"If \(1 node\) control flow"):
-        read(onnx_model(nodes, {"x": [1]}, ["y"]), tmp_path)
 
 
 QUICK = (

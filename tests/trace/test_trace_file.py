@@ -144,6 +144,7 @@ BROKEN = [
     (2, {"phase": "sideways"}, "line 2: conv2d 'phase' must be one of forward, backward_data"),
     (2, {"phase": "backward"}, "line 2: conv2d: gradients and updates, and only they, have both 'parent' and 'of'"),
     (2, {"parent": "fc"}, "line 2: conv2d: gradients and updates, and only they, have both"),
+    (2, {"shares": "fcc"}, "line 2: 'conv1' shares the learned values of 'fcc', which is no op with values of its own"),
     (4, {"name": "relu1"}, "line 4: 'relu1' was already named on line 3"),
     (1, {"schema": "archsim-trace/2"}, "line 1: header has schema 'archsim-trace/2'; this reads 'archsim-trace/1'"),
     (1, {"schema": None}, "line 1: header has schema None"),

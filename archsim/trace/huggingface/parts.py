@@ -50,8 +50,8 @@ class TransformerNet:
 
     def linear(self, x: str, features: int, name: str, part: str = "", *, bias: bool | None = None, tied: bool = False) -> str:
         """A projection, with a bias if the model's `part` has one."""
-        kind = Linear(bias=part in self.model.bias if bias is None else bias, tied=tied)
-        return self.net.add(kind, x, name=name, recorded=(features,))
+        kind = Linear(bias=part in self.model.bias if bias is None else bias)
+        return self.net.add(kind, x, name=name, recorded=(features,), tied=tied)
 
     def norm(self, x: str, name: str) -> str:
         """The model's normalisation."""

@@ -21,7 +21,8 @@ class Attention(Kind):
     Queries [N, T, heads * d], keys and values [N, S, kv_heads * d], output as the queries; fewer `kv_heads` are
     shared by groups of heads (0 means as many as heads). One input holds all three side by side, as one projection leaves
     them: [N, T, (heads + 2 kv_heads) * d]. With `causal` query t sees the first S - T + t + 1 keys, of which a `window` leaves
-    the last so many (Beltagy et al. 2020, section 3.1; 0: all), and only these pairs are counted.
+    the last so many (Beltagy et al. 2020, section 3.1; 0: all), and only these pairs are counted. Two more inputs are keys and
+    values of P earlier tokens, [N, P, kv_heads * d], to which the new ones are appended in place: S counts both.
     """
 
     op: ClassVar[str] = "attention"
@@ -35,7 +36,7 @@ class Attention(Kind):
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the queries."""
-        if len(inputs) not in (1, 3) or any(len(shape) != 3 for shape in inputs):
+        if len(inputs) not in (1, 3, 5) or any(len(shape) != 3 for shape in inputs):
             raise ValueError(f"takes queries, keys and values [N, T, features], got {', '.join(map(show, inputs))}")
         shared = self.kv_heads or self.heads
         if self.cached and len(inputs) != 3:
@@ -46,7 +47,7 @@ class Attention(Kind):
         if self.heads % shared or queries[2] % self.heads:
             raise ValueError(f"has {self.heads} heads and {shared} key heads, which do not divide {show(queries)}")
         wanted = (queries[0], keys[1], queries[2] // self.heads * shared)
-        if tuple(keys) != wanted or tuple(values) != wanted:
+        if tuple(keys) != wanted or tuple(values) != wanted or any((*s[:1], *s[2:]) != wanted[::2] for s in inputs[3:]):
             raise ValueError(f"needs keys and values {show(wanted)}, got {show(keys)} and {show(values)}")
         if self.window and not self.causal:
             raise ValueError(f"has a window of {self.window} keys before each query, which needs it to be causal")
@@ -55,7 +56,10 @@ class Attention(Kind):
         return tuple(queries)
 
     def parts(self, inputs: Sequence[Shape]) -> tuple[Shape, Shape, Shape]:
-        """Queries, keys and values, also where one input holds them all."""
+        """Queries, keys and values, also where one input holds them all, or earlier ones are apart."""
+        if len(inputs) == 5:
+            keys, values = ((new[0], past[1] + new[1], new[2]) for new, past in zip(inputs[1:3], inputs[3:], strict=True))
+            return inputs[0], keys, values
         if len(inputs) == 3 and not self.cached:
             return inputs[0], inputs[1], inputs[2]
         n, t, features = inputs[0]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer, padding, pair
 from archsim.trace.dims import Shape, elements
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, chosen, image
+from archsim.trace.kind import WeightedKind, chosen, image
 
 
 def sides(pad: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -40,16 +40,8 @@ def windows(size: int, kernel: int, stride: int, before: int, after: int, dilati
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conv2d(Kind):
-    """Convolution of [N, C, H, W] with K filters of [C / groups, kernel] to [N, K, H', W'].
-
-    FLOP: 2 per MAC, and 1 per output element for the bias.
-    """
-
-    op: ClassVar[str] = "conv2d"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
+class Convolution(WeightedKind):
+    """What a convolution and a transposed one share: `groups` of channels, each with filters [C / groups, kernel] of its own."""
 
     kernel: tuple[int, int] = pair(least=1)
     stride: tuple[int, int] = pair(least=1, default=(1, 1))
@@ -65,72 +57,48 @@ class Conv2d(Kind):
         if c % self.groups or k % self.groups:
             raise ValueError(f"has {self.groups} groups, which do not divide {c} input and {k} output channels")
         top, left, bottom, right = sides(self.pad)
-        return (
-            n,
-            k,
-            windows(h, self.kernel[0], self.stride[0], top, bottom, self.dilation[0]),
-            windows(w, self.kernel[1], self.stride[1], left, right, self.dilation[1]),
-        )
+        return (n, k, self.along(0, h, top, bottom), self.along(1, w, left, right))
+
+    def along(self, axis: int, size: int, before: int, after: int) -> int:
+        """Size of the output along an axis, from that of the input and its padding."""
+        return windows(size, self.kernel[axis], self.stride[axis], before, after, self.dilation[axis])
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Output elements x taps of one filter."""
         return elements(out) * (inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1]
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
-
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[1] * ((inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1] + self.bias)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conv2d(Convolution):
+    """Convolution of [N, C, H, W] with K filters to [N, K, H', W']."""
+
+    op: ClassVar[str] = "conv2d"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConvTranspose2d(Kind):
+class ConvTranspose2d(Convolution):
     """Transposed convolution of [N, C, H, W] to K channels: each pixel adds a window of values to a larger image.
 
     It is the data gradient of the convolution that leads from its output to its input, and so is what libraries run.
-    FLOP: 2 per MAC, and 1 per output element for the bias.
+    `output_pad`: rows and columns more at the far edges, on which that convolution has no whole window.
     """
 
     op: ClassVar[str] = "conv_transpose2d"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
-    kernel: tuple[int, int] = pair(least=1)
-    stride: tuple[int, int] = pair(least=1, default=(1, 1))
-    pad: tuple[int, ...] = padding()
-    bias: bool = flag(default=True)
+    output_pad: tuple[int, int] = pair(least=0, default=(0, 0))
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """[N, K, H', W'], with K as recorded."""
-        n, _, h, w = image(inputs)
-        top, left, bottom, right = sides(self.pad)
-        height = (h - 1) * self.stride[0] + self.kernel[0] - top - bottom
-        width = (w - 1) * self.stride[1] + self.kernel[1] - left - right
-        if min(height, width) < 1:
+    def along(self, axis: int, size: int, before: int, after: int) -> int:
+        """Windows one stride apart, without the padding."""
+        extent = self.dilation[axis] * (self.kernel[axis] - 1) + 1
+        made = (size - 1) * self.stride[axis] + extent - before - after + self.output_pad[axis]
+        if made < 1:
             raise ValueError(f"has padding {list(self.pad)} that leaves nothing of its output")
-        return (n, chosen(recorded, 1, "output channels"), height, width)
+        return made
 
     def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Input elements x taps of one window in every output channel."""
-        return elements(inputs[0]) * out[1] * self.kernel[0] * self.kernel[1]
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
-
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Weights and biases."""
-        return out[1] * (inputs[0][1] * self.kernel[0] * self.kernel[1] + self.bias)
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
+        """Input elements x taps of one window in every output channel of its group."""
+        return elements(inputs[0]) * (out[1] // self.groups) * self.kernel[0] * self.kernel[1]

@@ -8,28 +8,30 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, axis_of, chosen, only
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, WeightedKind, chosen, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Linear(Kind):
+class Linear(WeightedKind):
     """Fully connected layer, [..., K] to [..., F].
 
-    FLOP: 2 per MAC, and 1 per output element for the bias. With `tied` the weights are the table of an embedding, which counts
-    them as its own (Press and Wolf 2017); their gradient is added to the one that the table gets. With `inner_first` the weights
-    lie in memory as [K, F], as those of GPT-2 do, else as [F, K]. `subnormal` is the share of its result's gradient that is too
-    small for a normal number, as a script draws weights and data: multipliers of many CPUs leave such a value to microcode.
+    With `inner_first` the weights lie in memory as [K, F], as those of
+    GPT-2 do, else as [F, K]. `subnormal` is the share of its result's gradient that is too small for a normal number, as a script
+    draws weights and data: multipliers of many CPUs leave such a value to microcode. `weight_bits` are those of a weight in
+    memory, where they are fewer than those of a value that is multiplied; 0: as many.
     """
 
     op: ClassVar[str] = "linear"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     bias: bool = flag(default=True)
-    tied: bool = flag(default=False)
     inner_first: bool = flag(default=False)
     subnormal: float = fraction(default=0.0)
+    weight_bits: int = integer(most=16, default=0)
+
+    @property
+    def weight_bytes(self) -> float:
+        """Size of a weight in memory [B]; 0: that of a value."""
+        return self.weight_bits / 8
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[..., F], with F as recorded."""
@@ -42,22 +44,9 @@ class Linear(Kind):
         """Output elements x input features."""
         return elements(out) * inputs[0][-1]
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
-
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """Weights, where they are its own, and biases."""
-        return out[-1] * self.bias if self.tied else self.weights(inputs, out)
-
-    def weights(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[-1] * (inputs[0][-1] + self.bias)
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over rows that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,12 +122,6 @@ class BiasAdd(Kind):
     backward_flop_per_element: ClassVar[int] = 1
 
     axis: int = integer(least=-8, most=7, default=1)
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """One for each index along the axis."""

@@ -18,10 +18,10 @@ class Experts(Kind):
     """Each token through the `top` of `total` feed-forward parts that its scores choose, and their weighted sum (Shazeer et al.
     2017, equation 1): tokens [..., K] and scores [..., total] to [..., K].
 
-    A part has two projections, K to `hidden` and back; with `gated` a third that is multiplied in. `experts` of them are here (0:
-    all), and so is their share of the tokens. Tokens are taken to be spread evenly.
+    A part has two projections, K to `hidden` and back; with `gated` a third that is multiplied in; with `bias` each has one.
+    `experts` of them are here (0: all), and so is their share of the tokens. Tokens are taken to be spread evenly.
 
-    FLOP: 2 per MAC, and 2 per weighted result. The choice itself is part of the scores' op.
+    FLOP: 2 per MAC, 1 per bias, and 2 per weighted result. The choice itself is part of the scores' op.
     """
 
     op: ClassVar[str] = "experts"
@@ -34,6 +34,7 @@ class Experts(Kind):
     hidden: int = integer(least=1)
     experts: int = integer(default=0)
     gated: bool = flag(default=True)
+    bias: bool = flag(default=False)
 
     @property
     def here(self) -> int:
@@ -77,9 +78,13 @@ class Experts(Kind):
         return round(self.rows(inputs) * self.projections * inputs[0][-1] * self.hidden)
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the weighted sum."""
-        return 2 * self.macs(inputs, out) + round(WEIGHTED_FLOP * self.rows(inputs) * inputs[0][-1])
+        """2 per MAC, the biases, and the weighted sum."""
+        return 2 * self.macs(inputs, out) + round(self.rows(inputs) * (WEIGHTED_FLOP * inputs[0][-1] + self._biases(inputs)))
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """The projections of all experts that are here."""
-        return self.here * self.projections * inputs[0][-1] * self.hidden
+        return self.here * (self.projections * inputs[0][-1] * self.hidden + self._biases(inputs))
+
+    def _biases(self, inputs: Sequence[Shape]) -> int:
+        """Biases of an expert."""
+        return self.bias * ((self.projections - 1) * self.hidden + inputs[0][-1])

@@ -16,7 +16,33 @@ COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ElementWise(Kind):
+class _Free(Kind):
+    """An op of any form, to the recorded shape."""
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """The recorded one."""
+        if not inputs:
+            raise ValueError("takes at least 1 input, got 0")
+        return tuple(recorded)
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """Twice the forward work."""
+        return 2 * self.flop(inputs, out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Learning(_Free):
+    """An op of any form that reads `learned` values besides its inputs, once."""
+
+    learned: int = integer(most=LARGEST, default=0)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """As recorded."""
+        return self.learned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElementWise(_Learning):
     """Any `function` of the values at one position of its inputs, which stretch as those of a sum do.
 
     FLOP: `each` per element; backward as many for each input.
@@ -66,21 +92,20 @@ class Reduce(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(Kind):
+class Gather(_Learning):
     """Values of the first input copied to the places of the recorded shape: by index, repeated, moved or cut.
 
-    What else it reads are indices. FLOP: none; backward 1 add per value.
+    What else it reads are indices. FLOP: `each` per value, where it is made of several; backward 1 add per value.
     """
 
     op: ClassVar[str] = "gather"
 
     function: str = word(default="gather")
+    each: int = integer(most=1000, default=0)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """The recorded one."""
-        if not inputs:
-            raise ValueError("takes at least 1 input, got 0")
-        return tuple(recorded)
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """`each` per value."""
+        return self.each * elements(out)
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value."""
@@ -112,7 +137,7 @@ class GroupNorm(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic(Kind):
+class Traffic(_Learning):
     """An operator that nobody here knows, in a model of somebody else, to the recorded shape.
 
     A function of `archsim.register_op` says its work; without one, its time is bounded by its memory traffic, each tensor once,
@@ -125,12 +150,6 @@ class Traffic(Kind):
     each: int = integer(default=0)
     own: int = integer(default=0)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """The recorded one."""
-        if not inputs:
-            raise ValueError("takes at least 1 input, got 0")
-        return tuple(recorded)
-
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """What the registered function says, else `each` per element."""
         return int(self.work(inputs, out, 4)[0])
@@ -141,31 +160,11 @@ class Traffic(Kind):
 
         if self.own and registered(self.operator):
             return own_work(self.operator, inputs, out, element)
-        return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out)))
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """Twice the forward work."""
-        return 2 * self.flop(inputs, out)
-
-
-class _Moving(Kind):
-    """An op of an execution trace, of which a file states what it moves and not its form."""
-
-    __slots__ = ()
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """The recorded one."""
-        if not inputs:
-            raise ValueError("takes at least 1 input, got 0")
-        return tuple(recorded)
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """Twice the forward work."""
-        return 2 * self.flop(inputs, out)
+        return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out) + self.learned))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated(_Moving):
+class Stated(_Free):
     """An operator of which a file states its arithmetic, `flops` [FLOP], and the bytes that it `moves` [B], and not its form.
 
     The arithmetic counts as that of the vector lanes: an upper bound of its time where it is a product of matrices.
@@ -190,7 +189,7 @@ class Stated(_Moving):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collective(_Moving):
+class Collective(_Free):
     """Communication of several devices over `size` bytes of each [B], or a message to another one.
 
     On one device it is its memory traffic, the buffer read and written once; the links of a node are not part of it.

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import Kind, axis_of, image, only
+from archsim.trace.kind import Kind, image, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,6 @@ class LayerNorm(Kind):
     backward_flop_per_element: ClassVar[int] = 10
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        return only(inputs)
-
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Scale and shift."""
         return 2 * out[-1]
@@ -104,12 +100,6 @@ class RmsNorm(Kind):
 
     axis: int = integer(least=-8, most=7, default=-1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
-
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """The scale."""
         return out[self.axis]
@@ -129,12 +119,6 @@ class Softmax(Kind):
 
     axis: int = integer(least=-8, most=7, default=-1)
     apart: bool = flag(default=False)
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,4 @@
-"""Element-wise ops, whose output element depends on the input elements at the same position; activations have their own module.
-"""
+"""Element-wise ops, whose output element depends on the input elements at the same position; activations are apart."""
 
 from __future__ import annotations
 
@@ -9,16 +8,12 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import Kind, axis_of, only
+from archsim.trace.kind import Kind, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pointwise(Kind):
     """One input, an output of the same shape."""
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        return only(inputs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,12 +104,6 @@ class Scale(Pointwise):
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
-
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """One for each index along the axis."""
         return out[self.axis]
@@ -150,8 +139,21 @@ def _broadcast(inputs: Sequence[Shape]) -> Shape:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Add(Kind):
-    """Sum of tensors; dimensions of size 1 stretch. FLOP: 1 per element and input after the first.
+class _Joining(Kind):
+    """Tensors joined element by element; dimensions of size 1 stretch."""
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the inputs."""
+        return _broadcast(inputs)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per element and input after the first."""
+        return (len(inputs) - 1) * elements(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Add(_Joining):
+    """Sum of tensors. FLOP: 1 per element and input after the first.
 
     Its gradient does no arithmetic: what arrives passes on to every input. With `accumulate` the op itself is part of a
     backward pass: it sums two gradients of one tensor, in the phase "backward", and does the work of a forward add.
@@ -161,33 +163,17 @@ class Add(Kind):
 
     accumulate: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the inputs."""
-        return _broadcast(inputs)
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per element and input after the first."""
-        return (len(inputs) - 1) * elements(out)
-
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """That of a forward add for an accumulation, else none."""
         return self.flop(inputs, out) if self.accumulate else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mul(Kind):
+class Mul(_Joining):
     """Product of tensors, element by element. FLOP: 1 per element and input after the first; backward 1 per input."""
 
     op: ClassVar[str] = "mul"
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the inputs."""
-        return _broadcast(inputs)
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per element and input after the first."""
-        return (len(inputs) - 1) * elements(out)
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 per element and input."""

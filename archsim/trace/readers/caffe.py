@@ -15,7 +15,7 @@ from archsim.trace.readers.caffe_layer import CaffeLayer, CaffeTensors, first
 from archsim.trace.readers.caffe_rules import LAYERS, unknown
 from archsim.trace.readers.draft import Draft, NoProduct, merged
 from archsim.trace.readers.prototxt import LIMIT, Message, parsed
-from archsim.trace.trace import Op, Trace
+from archsim.trace.trace import Trace
 
 PROBES = (1009, 1013)  # samples at which the layers are read, to see what grows with them
 INPUTS = ("Input", "Data", "ImageData", "MemoryData", "HDF5Data", "WindowData", "DummyData")
@@ -69,10 +69,12 @@ class CaffeNet(CaffeTensors):
             elif layer.kind == "Python":
                 raise Unsupported(f"{self.path}: layer {short(layer.name)} runs a script of its author; it is not read")
             return None
-        rule = LAYERS.get(layer.kind)
-        if rule is None:
-            return unknown(layer)
-        return rule(layer)
+        made = len(self.draft.ops)
+        LAYERS.get(layer.kind, unknown)(layer)
+        named = [first(each, "name", "") if isinstance(each, dict) else each for each in layer.message.get("param", [])]
+        if named and named[0]:
+            self.draft.share(made, str(named[0]))
+        return None
 
     def _data(self, layer: CaffeLayer) -> None:
         given = layer.parameters("input_param").get("shape", []) + layer.parameters("dummy_data_param").get("shape", [])
@@ -107,6 +109,5 @@ def read(path: Path, sizes: Mapping[str, int]) -> Trace:
     name = str(first(message, "name", path.stem))
     return Trace(
         name="".join(c if c.isprintable() else "?" for c in name)[:200] or path.stem, source="Caffe prototxt", inputs=inputs,
-        ops=tuple([Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=dims) for op, dims in ops]),
-        outputs=drafts[0].outputs, symbols={BATCH: "batch"} if len(drafts) > 1 else {},
+        ops=ops, outputs=drafts[0].outputs, symbols={BATCH: "batch"} if len(drafts) > 1 else {},
     )  # fmt: skip

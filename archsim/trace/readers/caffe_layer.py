@@ -10,14 +10,14 @@ from archsim.trace.kind import Kind
 from archsim.trace.readers.draft import Draft
 from archsim.trace.readers.prototxt import Message
 
-# layers of files from before 2014, by their numbers or old names
+# layers of files from before 2014, by their old names, and the names of forks
 OLD = {
     "CONVOLUTION": "Convolution", "POOLING": "Pooling", "INNER_PRODUCT": "InnerProduct", "RELU": "ReLU", "LRN": "LRN",
     "DROPOUT": "Dropout", "CONCAT": "Concat", "SOFTMAX": "Softmax", "SPLIT": "Split", "DATA": "Data", "FLATTEN": "Flatten",
     "ELTWISE": "Eltwise", "SIGMOID": "Sigmoid", "TANH": "TanH", "SLICE": "Slice", "DECONVOLUTION": "Deconvolution",
     "POWER": "Power", "ABSVAL": "AbsVal", "SOFTMAX_LOSS": "SoftmaxWithLoss", "ACCURACY": "Accuracy", "MVN": "MVN",
     "EUCLIDEAN_LOSS": "EuclideanLoss", "BNLL": "BNLL", "EXP": "Exp", "IMAGE_DATA": "ImageData", "MEMORY_DATA": "MemoryData",
-    "HDF5_DATA": "HDF5Data", "DUMMY_DATA": "DummyData",
+    "HDF5_DATA": "HDF5Data", "DUMMY_DATA": "DummyData", "ConvolutionDepthwise": "DepthwiseConvolution",
 }  # fmt: skip
 
 

@@ -32,15 +32,11 @@ def _conv(layer: CaffeLayer) -> None:
     groups = c if layer.kind == "DepthwiseConvolution" else layer.whole(p, "group", 1, 1)
     bias = bool(first(p, "bias_term", True))
     if layer.kind == "Deconvolution":
-        turned = ConvTranspose2d(kernel=kernel, stride=stride, pad=pad, bias=bias)
-        made = tuple([(size - 1) * s + k - 2 * q for size, s, k, q in zip((h, w), stride, kernel, pad, strict=True)])
-        if groups == 1 and dilation == (1, 1):
-            layer.add(turned, shape=(n, channels, *made))
-        else:
-            work = 2 * c * h * w * kernel[0] * kernel[1] * channels // groups
-            layer.add(Traffic(operator="Deconvolution", each=max(1, work // max(1, channels * math.prod(made)))),
-                      shape=(n, channels, *made))  # fmt: skip
-        return
+        turned = ConvTranspose2d(kernel=kernel, stride=stride, pad=pad, dilation=dilation, groups=groups, bias=bias)
+        try:
+            return _void(layer.add(turned, shape=turned.shape([layer.shape()], (n, channels))))
+        except ValueError as error:
+            raise layer.refused(str(error)) from None
     kind = Conv2d(kernel=kernel, stride=stride, pad=pad, dilation=dilation, groups=groups, bias=bias)
     layer.add(kind, shape=(n, channels, *_windows(layer, (h, w), kernel, stride, pad, dilation)))
 

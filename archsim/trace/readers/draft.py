@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 from archsim.base.errors import InputError
@@ -11,19 +11,10 @@ from archsim.trace.attributes import read, written
 from archsim.trace.dims import MOST_DIMS, Dim, Shape, show
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.shaping import Reshape
+from archsim.trace.trace import Op
 from archsim.trace.values import LONGEST_NAME
 
 POWER = 2  # of a symbol in one dimension, at most
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DraftOp:
-    """An op with sizes for its symbols."""
-
-    name: str
-    kind: Kind
-    inputs: tuple[str, ...]
-    shape: Shape
 
 
 class Draft:
@@ -31,11 +22,12 @@ class Draft:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.ops: list[DraftOp] = []
+        self.ops: list[Op] = []
         self.inputs: dict[str, Shape] = {}
         self.shapes: dict[str, Shape] = {}
         self.names: dict[str, str] = {}
         self.outputs: tuple[str, ...] = ()
+        self._owners: dict[str, str] = {}  # learned tensors of the model -> the op that counts them
         self._taken: dict[str, int] = {}  # wanted names -> the number that was last put behind them
 
     def input(self, tensor: str, shape: Shape) -> None:
@@ -72,8 +64,16 @@ class Draft:
             raise InputError(self.path, [f"{name!r} ({kind.op}) {problem}" for problem in problems])
         free = self._free(name)
         self.shapes[free] = tuple(shape)
-        self.ops.append(DraftOp(name=free, kind=kind, inputs=tuple(inputs), shape=tuple(shape)))
+        self.ops.append(Op(name=free, kind=kind, inputs=tuple(inputs), shape=tuple(shape)))
         return free
+
+    def share(self, first: int, learned: str) -> None:
+        """Let the op with learned values among those from number `first` on share them with an earlier one of this tensor."""
+        for place, op in enumerate(self.ops[first:], first):
+            if op.kind.parameters([self.shapes[tensor] for tensor in op.inputs], self.shapes[op.name]):
+                owner = self._owners.setdefault(learned, op.name)
+                self.ops[place] = op if owner == op.name else replace(op, shares=owner)
+                return
 
     def view(self, tensor: str, shape: Shape, name: str) -> str:
         """A tensor of the trace under another shape; itself where that is its shape."""
@@ -96,7 +96,7 @@ class NoProduct(Exception):
 
 def merged(
     drafts: Sequence[Draft], probes: Sequence[Mapping[str, int]]
-) -> tuple[dict[str, tuple[Dim, ...]], list[tuple[DraftOp, tuple[Dim, ...]]]]:
+) -> tuple[dict[str, tuple[Dim, ...]], tuple[Op, ...]]:
     """Inputs and ops with symbols, from drafts at two values of each. Raises NoProduct."""
     first, second = drafts[0], drafts[-1]
     if len(first.ops) != len(second.ops):
@@ -108,10 +108,10 @@ def merged(
         if one != replace(other, shape=one.shape):
             raise NoProduct(one.name)
         try:
-            ops.append((one, symbols.dims(one.shape, other.shape)))
+            ops.append(replace(one, shape=symbols.dims(one.shape, other.shape)))  # type: ignore[arg-type]
         except NoProduct:
             raise NoProduct(one.name) from None
-    return inputs, ops
+    return inputs, tuple(ops)
 
 
 class _Symbols:

@@ -20,12 +20,13 @@ from archsim.trace.kinds.activation import (
     Tanh,
 )
 from archsim.trace.kinds.dense import BiasAdd, Embedding
-from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce, Traffic
+from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce
 from archsim.trace.kinds.normalise import ArgMax, BatchNorm, LayerNorm, Lrn, RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Quantise, Scale, ScaleBy
 from archsim.trace.kinds.shaping import Concat, Pad, Slice, Transpose, Upsample
 from archsim.trace.readers.call import Refusal
 from archsim.trace.readers.draft import Draft
+from archsim.trace.readers.emit_fused import FUSED
 from archsim.trace.readers.emit_layers import LAYERS
 from archsim.trace.readers.emitter import Emitter, Rule
 from archsim.trace.readers.graph import NodeGraph
@@ -36,15 +37,17 @@ from archsim.trace.readers.shapes import pads_of, slice_ranges, split_sizes
 def emit(graph: NodeGraph, draft: Draft) -> None:
     """All nodes of a graph. Raises InputError."""
     for node in graph.nodes:
-        e = Emitter(graph, draft, node)
-        rule = RULES.get(node.kind) if node.domain in ("", "archsim", "com.microsoft") else None
+        e, made = Emitter(graph, draft, node), len(draft.ops)
         try:
-            (rule or traffic)(e)
+            RULES.get(node.kind, traffic)(e)
         except Refusal as problem:
             raise InputError(draft.path, f"{node.said} {problem}") from None
         for output in filter(None, node.outputs):
             if output not in draft.names:
                 _extra(e, output)
+        learned = [name for name in node.inputs if name and graph.fixed(name)]
+        if learned:
+            draft.share(made, graph.stored(max(learned, key=lambda name: elements(graph.shape(name)))))
 
 
 def _extra(e: Emitter, output: str) -> None:
@@ -61,8 +64,7 @@ def traffic(e: Emitter) -> None:
 
     operator = "".join(c if c.isprintable() else "?" for c in e.node.operator)[:200] or "?"
     own = registered(e.node.operator)
-    kind = Traffic(operator=operator, own=0 if own is None else own.number)
-    e.add(kind, *e.moving())
+    e.bounded(*e.moving(), operator=operator, own=0 if own is None else own.number)
 
 
 def _alone(kind: Kind) -> Rule:
@@ -94,9 +96,10 @@ def joined(e: Emitter) -> None:
                 return void(e.add(ScaleBy(factor=_factor(e, kind)), found[0]))
             return void(e.add(ElementWise(function=kind.lower()), found[0]))
     if len(found) == 1 and whole:
-        return void(e.add(ElementWise(function=kind.lower(), each=max(1, len(e.node.inputs) - 1)), found[0]))
+        each = max(1, len(e.node.inputs) - 1)
+        return void(e.add(ElementWise(function=kind.lower(), each=each, learned=e.learned()), found[0]))
     if len(found) == 1:  # stretched by what the file holds
-        return void(e.add(Gather(function=kind.lower()), found[0]))
+        return void(e.add(Gather(function=kind.lower(), learned=e.learned()), found[0]))
     if len(found) == len([name for name in e.node.inputs if name]) and kind in ("Add", "Sum", "Sub", "Mul"):
         kinds: dict[str, Kind] = {"Mul": Mul()}
         return void(e.add(kinds.get(kind, Add()), *found) if _fits(e, found) else e.add(Gather(function=kind.lower()), *found))
@@ -209,7 +212,7 @@ def _concat(e: Emitter) -> None:
         return e.end(found[0])
     if len(found) == len(e.node.inputs):
         return void(e.add(Concat(axis=e.call.axis("axis", 1)), *found))
-    e.add(Gather(function="concat"), *found)  # beside what the file holds
+    e.add(Gather(function="concat", learned=e.learned()), *found)  # beside what the file holds
 
 
 def _split(e: Emitter) -> None:
@@ -261,6 +264,12 @@ def _gather(e: Emitter) -> None:
             Slice(axis=at, start=start, stop=start + 1), [e.tensor()], one, f"{e.name}/part")  # fmt: skip
         return e.end(held)
     e.add(Gather(function="gather"), *e.moving())
+
+
+def _sampled(e: Emitter) -> None:
+    """Values between those of an image, each from its neighbours along every dimension."""
+    near = {"nearest": 0, "cubic": 4, "bicubic": 4}.get(e.call.text("mode", "linear"), 2)
+    e.add(Gather(function="grid sample", each=2 * near ** (len(e.shape) - 2) if near else 0), *e.moving())
 
 
 def copied(e: Emitter) -> None:
@@ -331,8 +340,9 @@ COPIES = (
     "OneHot", "ReverseSequence", "EyeLike", "Trilu",
 )  # fmt: skip
 RULES: dict[str, Rule] = {
-    **LAYERS, **dict.fromkeys(UNARY, _function), **dict.fromkeys(BROADCAST, joined), **dict.fromkeys(REDUCTIONS, _reduced),
-    **dict.fromkeys(NOTHING, same), **dict.fromkeys(VIEWS, _reshaped), **dict.fromkeys(COPIES, copied),
+    **LAYERS, **FUSED, **dict.fromkeys(UNARY, _function), **dict.fromkeys(BROADCAST, joined),
+    **dict.fromkeys(REDUCTIONS, _reduced), **dict.fromkeys(NOTHING, same), **dict.fromkeys(VIEWS, _reshaped),
+    **dict.fromkeys(COPIES, copied),
     "Relu": _alone(Relu()), "LeakyRelu": _alone(LeakyRelu()), "PRelu": _prelu, "Sigmoid": _alone(Sigmoid()),
     "Tanh": _alone(Tanh()), "HardSigmoid": _alone(HardSigmoid()), "HardSwish": _alone(HardSwish()), "Silu": _alone(Silu()),
     "Swish": _alone(Silu()), "QuickGelu": _alone(Silu()), "Gelu": _gelu, "FastGelu": _gelu, "BiasGelu": _gelu, "Clip": _clip,
@@ -342,6 +352,6 @@ RULES: dict[str, Rule] = {
     "LayerNormalization": _layer_norm, "RMSNormalization": _layer_norm, "SimplifiedLayerNormalization": _layer_norm,
     "ChannelNorm": _channel_norm, "SkipLayerNormalization": _skip_norm, "SkipSimplifiedLayerNormalization": _skip_norm,
     "Transpose": _transpose, "Concat": _concat, "Split": _split, "Slice": _slice, "Part": _part, "Gather": _gather, "Pad": _pad,
-    "Copied": copied, "Resize": _resize, "Upsample": _resize, "ArgMax": _arg_max, "ArgMin": _arg_max,
-    "QuantizeLinear": _quantised, "DynamicQuantizeLinear": _quantised,
+    "Copied": copied, "Resize": _resize, "Upsample": _resize, "ArgMax": _arg_max, "ArgMin": _arg_max, "GridSample": _sampled,
+    "QLinearAdd": joined, "QLinearMul": joined, "QuantizeLinear": _quantised, "DynamicQuantizeLinear": _quantised,
 }  # fmt: skip

@@ -8,13 +8,13 @@ from collections.abc import Callable
 from archsim.trace.dims import Shape, elements
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.activation import Relu, Sigmoid, Tanh
-from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d
-from archsim.trace.kinds.dense import Linear, Matmul
-from archsim.trace.kinds.general import Gather, Reduce, Traffic
+from archsim.trace.kinds.dense import BiasAdd, Linear, Matmul
+from archsim.trace.kinds.general import Gather, Reduce
 from archsim.trace.kinds.pointwise import Rotary
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Gru, Lstm, Recurrent, Rnn
+from archsim.trace.kinds.shaping import Transpose
 from archsim.trace.readers.call import Refusal
 from archsim.trace.readers.einsum import parsed
 from archsim.trace.readers.emitter import Emitter, Rule
@@ -47,14 +47,7 @@ def _conv(weights: int, bias: int) -> Rule:
         if len(data) == 5:  # a sum over depth of convolutions: as many more channels, from a copy of the planes under each window
             deep = (data[0] * made[2], data[1] * window.kernel[0], *data[3:])
             held = e.draft.add(Gather(function="planes"), [held], deep, f"{e.name}/planes")
-            data, made = deep, (deep[0], channels, *made[3:])
-            window = SlidingWindow(
-                kernel=window.kernel[1:],
-                stride=window.stride[1:],
-                before=window.before[1:],
-                after=window.after[1:],
-                dilation=window.dilation[1:],
-            )
+            data, made, window = deep, (deep[0], channels, *made[3:]), window.last(2)
         elif len(data) > 5:
             raise Refusal(f"is a convolution over {len(data) - 2} dimensions; up to 3 are read")
         kind = Conv2d(
@@ -76,28 +69,34 @@ def _conv(weights: int, bias: int) -> Rule:
 
 
 def _conv_transpose(e: Emitter) -> None:
+    """Over three dimensions each plane makes a window's depth of them, as so many more channels, which are summed in place."""
     window, groups, channels, _ = transposed_of(e.call)
-    data, made = e.call.shape(), e.shape
+    data, made, deep, biased = e.call.shape(), e.shape, len(e.call.shape()) == 5, e.call.has(2)
+    if len(data) > 5:
+        raise Refusal(f"is a transposed convolution over {len(data) - 2} dimensions; up to 3 are read")
     image, result = _flat(data), _flat(made)
-    plain = groups == 1 and set(window.dilation) == {1} and len(image) == 4
-    if plain:
-        stride, kernel, (top, left) = _two(window.stride), _two(window.kernel), _two(window.before, 0)
-        whole = [(size - 1) * s + k for size, s, k in zip(image[2:], stride, kernel, strict=True)]
-        bottom, right = whole[0] - top - result[2], whole[1] - left - result[3]
-        if bottom >= 0 and right >= 0:
-            pad = (top, left, bottom, right) if (top, left) != (bottom, right) else (top, left)
-            kind = ConvTranspose2d(kernel=kernel, stride=stride, pad=pad, bias=e.call.has(2))
-            held = e.draft.view(e.tensor(), image, f"{e.name}/image")
-            return e.end(e.draft.add(kind, [held], result, e.name))
-    macs = elements(data) * math.prod(window.kernel) * channels // groups
-    e.add(Traffic(operator="ConvTranspose", each=max(1, 2 * macs // elements(made))), e.tensor())
+    if deep:
+        window, planes = window.last(2), window.kernel[0]
+        image, result = (data[0] * data[2], data[1], *data[3:]), (data[0] * data[2], channels * planes, *made[3:])
+    (top, left), stride, kernel, dilation = _two(window.before, 0), *map(_two, (window.stride, window.kernel, window.dilation))
+    whole = [(size - 1) * s + d * (k - 1) + 1
+             for size, s, k, d in zip(image[2:], stride, kernel, dilation, strict=True)]  # fmt: skip
+    bottom, right = whole[0] - top - result[2], whole[1] - left - result[3]
+    kind = ConvTranspose2d(kernel=kernel, stride=stride, pad=(top, left, max(0, bottom), max(0, right)), dilation=dilation,
+                           groups=groups, bias=biased and not deep, output_pad=(max(0, -bottom), max(0, -right)))  # fmt: skip
+    held = e.draft.view(e.tensor(), image, f"{e.name}/image")
+    held = e.draft.add(kind, [held], result, e.name)
+    if deep:
+        held = e.draft.add(Gather(function="planes"), [held], made, f"{e.name}/planes")
+        held = e.draft.add(BiasAdd(), [held], made, f"{e.name}/bias") if biased else held
+    e.end(held)
 
 
 def _pool(e: Emitter) -> None:
     data, made = e.call.shape(), e.shape
     window = window_of(e.call, None, data[2:])
     if len(data) > 4 or set(window.dilation) != {1}:
-        return _void(e.add(Traffic(operator=e.node.kind, each=math.prod(window.kernel)), e.tensor()))
+        return e.bounded(e.tensor(), each=math.prod(window.kernel))
     words = {"kernel": _two(window.kernel), "stride": _two(window.stride), "pad": _sides(window), "ceil_mode": window.ceil}
     counted = bool(e.call.integer("count_include_pad", 0))
     kind: Kind = MaxPool(**words) if e.node.kind == "MaxPool" else AvgPool(**words, count_include_pad=counted)  # type: ignore[arg-type]
@@ -109,27 +108,24 @@ def _global_pool(e: Emitter) -> None:
     data = e.call.shape()
     flat = (*data[:2], 1, math.prod(data[2:])) if len(data) != 4 else data
     held = e.draft.view(e.tensor(), flat, f"{e.name}/image")
-    kind: Kind = GlobalAvgPool() if e.node.kind == "GlobalAveragePool" else Reduce(function="max", axes=(2, 3))
+    kind: Kind = GlobalAvgPool() if "Average" in e.node.kind else Reduce(function="max", axes=(2, 3))
     e.end(e.draft.add(kind, [held], (*flat[:2], 1, 1), e.name))
 
 
-def _void(made: object) -> None:
-    """Nothing, whatever was made."""
+def _gemm(second: int, bias: int) -> Rule:
+    def rule(e: Emitter) -> None:
+        (m, n), a, biased = e.shape, e.call.shape(0), e.call.has(bias)
+        turned = bool(e.call.integer("transA", 0)), bool(e.call.integer("transB", 0))
+        if e.fixed(second) and not e.fixed(0):
+            held = e.draft.view(e.tensor(), (m, a[0] if turned[0] else a[1]), f"{e.name}/rows")
+            return e.end(e.draft.add(Linear(bias=biased, weight_bits=e.narrow(second)), [held], (m, n), e.name))
+        if e.fixed(0):
+            held = e.draft.view(e.tensor(second), (n, a[0] if turned[0] else a[1]), f"{e.name}/rows")
+            return e.end(e.draft.add(Linear(bias=biased), [held], (n, m), e.name))
+        kind = Matmul(transpose_a=turned[0], transpose_b=turned[1])
+        e.end(e.draft.add(kind, [e.tensor(0), e.tensor(second)], (m, n), e.name))
 
-
-def _gemm(e: Emitter) -> None:
-    (m, n), a, b = e.shape, e.call.shape(0), e.call.shape(1)
-    turned = bool(e.call.integer("transA", 0)), bool(e.call.integer("transB", 0))
-    k = a[0] if turned[0] else a[1]
-    if e.fixed(1) and not e.fixed(0):
-        held = e.draft.view(e.tensor(), (m, k), f"{e.name}/rows") if turned[0] else e.tensor()
-        return e.end(e.draft.add(Linear(bias=e.call.has(2)), [held], (m, n), e.name))
-    if e.fixed(0):
-        held = e.draft.view(e.tensor(1), (n, k), f"{e.name}/rows")
-        return e.end(e.draft.add(Linear(bias=e.call.has(2)), [held], (n, m), e.name))
-    kind = Matmul(transpose_a=turned[0], transpose_b=turned[1])
-    e.end(e.draft.add(kind, [e.tensor(0), e.tensor(1)], (m, n), e.name))
-    _ = b
+    return rule
 
 
 def _matmul(first: int, second: int) -> Rule:
@@ -140,11 +136,11 @@ def _matmul(first: int, second: int) -> Rule:
         inner = a[-2] if turned[0] else a[-1]
         m, n = a[-1] if turned[0] else a[-2], b[-2] if turned[1] else b[-1]
         if e.fixed(second) and not e.fixed(first):
-            return _weighted(e, e.tensor(first), a, b, (m, inner, n), bias, second)
+            return _weighted(e, e.tensor(first), (a, b), (m, inner, n), Linear(bias=bias, weight_bits=e.narrow(second)))
         if e.fixed(first):  # weights from the left: the same product turned round
             rows = elements(b) // inner
             if elements(a) != m * inner:
-                return _void(e.add(Traffic(operator="MatMul", each=2 * inner), e.tensor(second)))
+                return e.bounded(e.tensor(second), each=2 * inner)
             held = e.draft.view(e.tensor(second), (rows, inner), f"{e.name}/rows")
             return e.end(e.draft.add(Linear(bias=bias), [held], (rows, m), e.name))
         _two_tensors(e, (first, second), (a, b), (m, inner, n), turned)
@@ -152,23 +148,22 @@ def _matmul(first: int, second: int) -> Rule:
     return rule
 
 
-def _weighted(e: Emitter, held: str, a: Shape, b: Shape, mkn: tuple[int, int, int], bias: bool, second: int) -> None:
+def _weighted(e: Emitter, held: str, shapes: tuple[Shape, Shape], mkn: tuple[int, int, int], kind: Linear) -> None:
     """A product with weights: a linear layer, or as many beside each other as the weights have leading dimensions."""
-    m, k, n = mkn
+    (a, b), (m, k, n) = shapes, mkn
     if math.prod(b[:-2]) == 1:
         made = e.shape if len(e.shape) > 1 and e.shape[-1] == n else (elements(a) // k, n)
         held = e.draft.view(held, (*made[:-1], k), f"{e.name}/rows")
-        tied = e.graph.stored(e.node.inputs[second]) in e.graph.tables
-        return e.end(e.draft.add(Linear(bias=bias, tied=tied), [held], made, e.name))
+        return e.end(e.draft.add(kind, [held], made, e.name))
     groups = math.prod(b[:-2])
     if a[:-2] != b[:-2] and math.prod(a[:-2]) not in (groups, 1) and elements(a) % (groups * k):
-        return _void(e.add(Traffic(operator="MatMul", each=2 * k), held))
+        return e.bounded(held, each=2 * k)
     if elements(a) < groups * m * k:  # the same rows for all of them
         held = e.draft.view(held, (m, k), f"{e.name}/rows")
-        return e.end(e.draft.add(Linear(bias=bias), [held], (m, groups * n), e.name))
+        return e.end(e.draft.add(kind, [held], (m, groups * n), e.name))
     rows = elements(a) // (groups * k)
     held = e.draft.view(held, (rows, groups * k, 1, 1), f"{e.name}/groups")
-    e.end(e.draft.add(Conv2d(kernel=(1, 1), groups=groups, bias=bias), [held], (rows, groups * n, 1, 1), e.name))
+    e.end(e.draft.add(Conv2d(kernel=(1, 1), groups=groups, bias=kind.bias), [held], (rows, groups * n, 1, 1), e.name))
 
 
 def _two_tensors(
@@ -217,7 +212,9 @@ def _einsum(e: Emitter) -> None:
             held = e.draft.view(names[0], (rows, k), f"{e.name}/rows")
             return e.end(e.draft.add(Linear(bias=False), [held], (rows, columns), e.name))
         return e.end(e.draft.add(kind, [held], (rows, groups * columns, 1, 1), e.name))
-    e.add(Traffic(operator="Einsum", each=2 * found.inner), *names)
+    if found.order:
+        return e.end(e.draft.add(Transpose(order=found.order), names, e.shape, e.name))
+    e.bounded(*names, each=2 * found.inner)
 
 
 def _recurrent(e: Emitter) -> None:
@@ -240,59 +237,9 @@ def _recurrent(e: Emitter) -> None:
             e.end(last, output)
 
 
-def _attention(e: Emitter) -> None:
-    """The products and the softmax of attention as one op, its heads side by side."""
-    packed, shapes = e.call.integer("packed", 0), list[Shape]()
-    if packed:
-        n, t, features = e.call.shape()
-        counts = [e.call.integer(name, 0) for name in ("q_num_heads", "kv_num_heads")]
-        size = features // (counts[0] + 2 * counts[1])
-        shapes = [(n, t, count * size) for count in (counts[0], *counts[1:] * 2)]
-    else:
-        shapes = [e.call.shape(i) for i in range(3)]
-    heads, shared = (e.call.integer(name, e.call.integer("num_heads", 0)) for name in ("q_num_heads", "kv_num_heads"))
-    if len(shapes[0]) == 4:
-        heads, shared = shapes[0][1], shapes[1][1]
-        shapes = [(n, t, h * d) for n, h, t, d in shapes]
-    size, value = shapes[0][2] // max(1, heads), shapes[2][2] // max(1, shared)
-    if heads < 1 or shared < 1 or heads % shared or value != size or shapes[1][2] != shared * size:
-        return _unlike(e, shapes, heads, shared)
-    causal = bool(e.call.integer("is_causal", 0)) and shapes[0][1] <= shapes[1][1] and shapes[0][1] > 1
-    window = e.call.integer("window", 0) if causal else 0
-    kind = Attention(heads=heads, kv_heads=0 if shared == heads else shared, causal=causal, window=window)
-    if packed:
-        return _void(e.add(kind, e.tensor()))
-    parts = [
-        e.draft.view(e.tensor(i), shape, f"{e.name}/{name}") for i, (shape, name) in enumerate(zip(shapes, "qkv", strict=True))
-    ]
-    e.end(e.draft.add(kind, parts, shapes[0], e.name))
-
-
-def _unlike(e: Emitter, shapes: list[Shape], heads: int, shared: int) -> None:
-    """Attention whose values are of another size than its keys: its two products bound it with their work."""
-    if heads < 1 or shared < 1:
-        raise Refusal(f"has {heads} heads, and {shared} of keys")
-    work = 2 * heads * shapes[0][0] * shapes[0][1] * shapes[1][1] * (shapes[0][2] // heads + shapes[2][2] // shared)
-    e.add(Traffic(operator="Attention", each=max(1, work // elements(e.shape))), *e.moving()[:3])
-
-
-def _packed_attention(e: Emitter) -> None:
-    """com.microsoft's Attention: a projection to queries, keys and values, and their attention."""
-    data, width = e.call.shape(), e.call.shape(1)[1]
-    held = e.draft.add(Linear(bias=e.call.has(2)), [e.tensor()], (*data[:-1], width), f"{e.name}/qkv")
-    kind = Attention(heads=e.call.integer("num_heads", 1), causal=bool(e.call.integer("unidirectional", 0)))
-    e.end(e.draft.add(kind, [held], (*data[:-1], width // 3), e.name))
-
-
-def _any_attention(e: Emitter) -> None:
-    (_packed_attention if e.node.domain == "com.microsoft" and e.node.kind == "Attention" else _attention)(e)
-
-
 def _rotary(e: Emitter) -> None:
     kind, shape = Rotary(width=e.call.integer("width", 2)), e.shape
-    if len(shape) == 3:
-        return _void(e.add(kind, e.tensor()))
-    flat = (shape[0], shape[-2], elements(shape) // (shape[0] * shape[-2]))
+    flat = shape if len(shape) == 3 else (shape[0], shape[-2], elements(shape) // (shape[0] * shape[-2]))
     e.end(e.draft.add(kind, [e.viewed(0, flat)], flat, e.name))
 
 
@@ -300,7 +247,9 @@ LAYERS: dict[str, Callable[[Emitter], None]] = {
     "Conv": _conv(1, 2), "FusedConv": _conv(1, 2), "ConvInteger": _conv(1, 4), "QLinearConv": _conv(3, 8),
     "ConvTranspose": _conv_transpose, "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool,
     "GlobalAveragePool": _global_pool, "GlobalMaxPool": _global_pool, "GlobalLpPool": _global_pool,
-    "Gemm": _gemm, "MatMul": _matmul(0, 1), "MatMulInteger": _matmul(0, 1), "QLinearMatMul": _matmul(0, 3), "Einsum": _einsum,
-    "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent, "Attention": _any_attention, "MultiHeadAttention": _any_attention,
+    "QLinearGlobalAveragePool": _global_pool, "QLinearAveragePool": _pool,
+    "Gemm": _gemm(1, 2), "QGemm": _gemm(3, 6), "FusedMatMul": _matmul(0, 1),
+    "MatMul": _matmul(0, 1), "MatMulInteger": _matmul(0, 1), "QLinearMatMul": _matmul(0, 3), "Einsum": _einsum,
+    "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
     "Rotary": _rotary,
 }  # fmt: skip

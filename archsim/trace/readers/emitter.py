@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from archsim.trace.dims import Shape
+from archsim.trace.dims import Shape, elements
 from archsim.trace.kind import Kind
+from archsim.trace.kinds.general import Traffic
 from archsim.trace.readers.call import Call
 from archsim.trace.readers.draft import Draft
 from archsim.trace.readers.graph import NodeGraph
 from archsim.trace.readers.model import ModelNode
+
+BYTE = 8  # bits
 
 
 class Emitter:
@@ -45,6 +48,21 @@ class Emitter:
         if not part:
             self.draft.alias(self.node.outputs[output], name)
         return name
+
+    def learned(self) -> int:
+        """Values that the file holds of the inputs, each tensor once; numbers alone, indices and truth values are not learned."""
+        held = {self.graph.stored(name): self.graph.held(name) for name in self.node.inputs if name}
+        return sum([size for one in held.values() if one is not None and (size := elements(one.shape)) > 1])
+
+    def narrow(self, i: int) -> int:
+        """Bits of the weights in input i, where a file that multiplies wider values holds them in a byte or less; else 0."""
+        held = self.graph.held(self.node.inputs[i])
+        return held.bits if held is not None and held.bits <= BYTE and self.graph.inferred.model.dtype != "int8" else 0
+
+    def bounded(self, *inputs: str, each: float = 0.0, operator: str = "", own: int = 0) -> None:
+        """An op of which only the arithmetic and the traffic of its tensors are known; `each` FLOP for each result."""
+        work = max(1, int(each)) if each else 0
+        self.add(Traffic(operator=operator or self.node.kind, each=work, own=own, learned=self.learned()), *inputs)
 
     def end(self, tensor: str, output: int = 0) -> None:
         """A tensor of the trace as a result, under the shape that the result has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 from archsim.trace.dims import Shape
 from archsim.trace.readers.call import Call, KnownTensor
 from archsim.trace.readers.infer import Inferred, single
-from archsim.trace.readers.model import ModelNode
+from archsim.trace.readers.model import ModelNode, StoredTensor
 
 TURNED = ".turned"  # ending of the name of weights that a reader turned
+SAME_VALUES = ("Transpose", "Cast", "Identity", "DequantizeLinear", "Reshape", "Unsqueeze", "Squeeze", "Expand")
 OWN = "archsim"  # domain of nodes that patterns make
 
 
@@ -33,7 +35,6 @@ class NodeGraph:
         self.producer: dict[str, ModelNode] = {name: node for node in runs for name in node.outputs if name}
         self.all_makers = {name: node for node in inferred.model.nodes for name in node.outputs}  # those of fixed tensors, too
         self._stored: dict[str, str] = {}
-        self.tables = {self.stored(node.inputs[0]) for node in runs if node.kind == "Gather" and self.known[node.inputs[0]].fixed}
         self._readers: dict[str, dict[ModelNode, None]] = {}
         for node in runs:
             self._enter(node)
@@ -70,17 +71,22 @@ class NodeGraph:
         return node if node is not None and (not kinds or node.kind in kinds) else None
 
     def stored(self, tensor: str) -> str:
-        """The tensor of the file from which a fixed one is turned or cast."""
+        """The tensor of the file whose values a fixed one has, in another order, shape or format."""
         way = []
         while tensor not in self._stored:
             maker = self.all_makers.get(tensor)
-            if maker is None or maker.kind not in ("Transpose", "Cast", "Identity"):
+            if maker is None or maker.kind not in SAME_VALUES:
                 self._stored[tensor] = tensor.removesuffix(TURNED)
                 break
             way.append(tensor)
             tensor = maker.inputs[0]
         self._stored.update(dict.fromkeys(way, self._stored[tensor]))
         return self._stored[tensor]
+
+    def held(self, tensor: str) -> StoredTensor | None:
+        """The tensor of the file whose values a fixed one has; None where they are worked out, and where nobody learns them."""
+        found = self.inferred.model.constants.get(self.stored(tensor)) if self.known[tensor].fixed else None
+        return found if found is not None and found.bits else None
 
     def shape(self, tensor: str) -> Shape:
         """The shape of a tensor."""
@@ -161,8 +167,7 @@ class NodeGraph:
         """Let one node read other tensors in place of some."""
         place = self._place[reader]
         self.remove([reader])
-        changed = ModelNode(kind=reader.kind, name=reader.name, inputs=tuple([same.get(t, t) for t in reader.inputs]),
-                            outputs=reader.outputs, attributes=reader.attributes, domain=reader.domain)  # fmt: skip
+        changed = dataclasses.replace(reader, inputs=tuple([same.get(t, t) for t in reader.inputs]))
         self._place[changed] = place
         self.producer.update({output: changed for output in changed.outputs if output})
         self._enter(changed)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.trace.dims import LARGEST, Shape, short, show
 from archsim.trace.readers.call import Call, KnownTensor, Refusal, Unknown, constant
+from archsim.trace.readers.control import Inlining
 from archsim.trace.readers.model import Dim, Dims, ModelFile, ModelNode
 from archsim.trace.readers.operators import REFUSED
 from archsim.trace.readers.shapes import possible, shapes_of
@@ -18,7 +19,6 @@ from archsim.trace.readers.values import values_of
 
 RANDOM = ("RandomNormalLike", "RandomUniformLike", "RandomNormal", "RandomUniform", "Bernoulli")
 MOST_WRITTEN = 1000  # different texts of sizes in a file
-MOST_REFUSED = 20  # problems that one run tells
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +27,6 @@ class Inferred:
 
     model: ModelFile
     known: Mapping[str, KnownTensor]
-
-    def call(self, node: ModelNode) -> Call:
-        """A node with its inputs."""
-        return Call(node=node, inputs=[self.known.get(name) if name else None for name in node.inputs], opset=self.model.opset)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,27 +107,18 @@ def refused(model: ModelFile) -> dict[str, list[ModelNode]]:
 
 
 def infer(model: ModelFile, sizes: Mapping[str, int]) -> Inferred:
-    """All tensors. Raises InputError with every node that cannot be, Unsupported for operators that are not read."""
+    """All tensors. Raises InputError for the first node that cannot be, Unsupported for operators that are not read."""
     nodes = refused(model)
     if nodes:
         said = [f"{kind} ({len(found)} {'nodes' if len(found) > 1 else 'node'}) {REFUSED[kind]}" for kind, found in nodes.items()]
-        raise Unsupported(f"{model.path}: has operators that are not read: {'; '.join(said)}")
-    known = {name: constant(value) for name, value in model.constants.items()}
+        raise Unsupported(f"has operators that are not read: {'; '.join(said)}")
     written = WrittenSizes(path=model.path, sizes=sizes)
-    for name, dims in model.inputs.items():
-        known[name] = KnownTensor(shape=_at(name, dims, written))
-    problems: list[str] = []
-    for node in model.nodes:
-        try:
-            _node(model, node, known, written)
-        except Refusal as problem:
-            problems.append(f"{node.said} {problem}")
-            if isinstance(problem, Unknown) or len(problems) > MOST_REFUSED:
-                break
-            break  # what follows would only repeat it
-    if problems:
-        raise InputError(model.path, problems)
-    return Inferred(model=model, known=known)
+    known = {name: constant(value) for name, value in model.constants.items()}
+    known |= {name: KnownTensor(shape=_at(name, dims, written)) for name, dims in model.inputs.items()}
+    flow = Inlining(path=model.path, known=known, constants=dict(model.constants),
+                    step=lambda node: _node(model, node, known, written))  # fmt: skip
+    flow.all(model.nodes)
+    return Inferred(model=replace(model, nodes=tuple(flow.nodes), constants=flow.constants), known=known)
 
 
 def _at(name: str, dims: Dims, written: WrittenSizes) -> Shape:

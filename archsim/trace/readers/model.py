@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from archsim.base.errors import InputError, nearest
 from archsim.trace.dims import LARGEST, short
+from archsim.trace.order import cycle, execution_order, in_order
 
 Array = NDArray[Any]
 Dim = int | str  # a size, or the file's name of one
@@ -23,15 +24,23 @@ SHOWN = 6  # members of a cycle that an error names
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTensor:
-    """A tensor of the file: its shape, and its values where they are few enough to be of use for shapes."""
+    """A tensor of the file: its shape, and its values where they are few enough to be of use for shapes.
+
+    bits: of a value; 0 for indices and truth values, which nobody learns
+    """
 
     shape: tuple[int, ...]
     value: Array | None = None
+    bits: int = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ModelNode:
-    """One node: operator with its domain ("" for ONNX's own), tensors ("" for one that is left out), attributes."""
+    """One node: operator, tensors ("" for one that is left out), attributes.
+
+    kind: the operator by which rules know it, with its domain where that means another one: "Conv", "my.Conv"
+    domain: "" for ONNX's own
+    """
 
     kind: str
     name: str
@@ -49,7 +58,18 @@ class ModelNode:
     @property
     def operator(self) -> str:
         """The operator with its domain, where that is not ONNX's own."""
-        return f"{self.domain}.{self.kind}" if self.domain else self.kind
+        there = not self.domain or self.kind.startswith(f"{self.domain}.")
+        return self.kind if there else f"{self.domain}.{self.kind}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubGraph:
+    """A graph in an attribute of a node of control flow, which may read tensors of the graph around it."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    nodes: tuple[ModelNode, ...]
+    constants: Mapping[str, StoredTensor]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,45 +152,13 @@ def _name_problems(model: ModelFile) -> list[str]:
 
 def _ordered(model: ModelFile) -> Sequence[ModelNode]:
     """The nodes as they stand, where that order can run, else in one that can. Raises InputError for a cycle."""
-    known = {*model.inputs, *model.constants, ""}
-    if _runs(model.nodes, known):
+    maker = {name: str(place) for place, node in enumerate(model.nodes) for name in node.outputs if name}
+    needs = [(str(place), [maker[name] for name in node.inputs if name in maker]) for place, node in enumerate(model.nodes)]
+    if in_order(needs, {}):
         return model.nodes
-    producer = {name: i for i, node in enumerate(model.nodes) for name in node.outputs if name}
-    needs = [{producer[name] for name in node.inputs if name in producer} for node in model.nodes]
-    readers: dict[int, list[int]] = {}
-    for i, wanted in enumerate(needs):
-        for j in wanted:
-            readers.setdefault(j, []).append(i)
-    left = [len(wanted) for wanted in needs]
-    ready = [i for i, count in enumerate(left) if not count]
-    order = []
-    while ready:
-        i = ready.pop()
-        order.append(i)
-        for j in readers.get(i, ()):
-            left[j] -= 1
-            if not left[j]:
-                ready.append(j)
-    if len(order) < len(model.nodes):
-        raise InputError(model.path, _cycle(model, needs, {i for i, count in enumerate(left) if count}))
-    return [model.nodes[i] for i in order]
-
-
-def _runs(nodes: Iterable[ModelNode], known: set[str]) -> bool:
-    for node in nodes:
-        if not known.issuperset(node.inputs):
-            return False
-        known.update(node.outputs)
-    return True
-
-
-def _cycle(model: ModelFile, needs: Sequence[set[int]], stuck: set[int]) -> str:
-    """A cycle among nodes that all wait for each other."""
-    at, place = min(stuck), dict[int, int]()
-    while at not in place:
-        place[at] = len(place)
-        at = min(needs[at] & stuck)
-    ring = [*place][place[at] :][::-1]
-    shown = [short(model.nodes[i].name or model.nodes[i].outputs[0]) for i in ring[:SHOWN]]
-    more = f" -> ... ({len(ring)} nodes)" if len(ring) > SHOWN else ""
-    return f"has a cycle: {' -> '.join([*shown, *([] if more else shown[:1])])}{more}"
+    ring = cycle(needs)
+    if ring:
+        shown = [short(node.name or node.outputs[0]) for node in (model.nodes[int(place)] for place in ring[:SHOWN])]
+        more = f" -> ... ({len(ring)} nodes)" if len(ring) > SHOWN else f" -> {shown[0]}"
+        raise InputError(model.path, f"has a cycle: {' -> '.join(shown)}{more}")
+    return [model.nodes[place] for place in execution_order(needs)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
@@ -12,16 +13,18 @@ import numpy as np
 
 from archsim.base.errors import InputError, MissingExtra, Unsupported
 from archsim.trace.dims import short
-from archsim.trace.readers.model import Array, Dim, ModelFile, ModelNode, StoredTensor
+from archsim.trace.readers.model import Array, Dim, ModelFile, ModelNode, StoredTensor, SubGraph
+from archsim.trace.readers.operators import MICROSOFT
 from archsim.trace.readers.wire import KEPT, LIMIT, MOST_LEFT, slimmed
 
 LOWEST, HIGHEST = 7, 40  # versions of ONNX's operators; no released one is beyond
 OWN_DOMAINS = ("", "ai.onnx")
 # element type of a tensor -> the precision that it stands for
 PRECISIONS = {1: "fp32", 10: "fp16", 16: "bf16", 17: "fp8", 18: "fp8", 19: "fp8", 20: "fp8"}
+BITS = {1: 32, 10: 16, 11: 64, 16: 16, 2: 8, 3: 8, 17: 8, 18: 8, 19: 8, 20: 8, 21: 4, 22: 4, 23: 4}  # of values that are learned
 WHOLE = frozenset({2, 3, 4, 5, 6, 7, 9, 12, 13, 21, 22})  # integers and truth values
 PRODUCTS = ("Conv", "Gemm", "MatMul", "ConvTranspose")
-WHOLE_PRODUCTS = ("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
+WHOLE_PRODUCTS = ("QGemm", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger")
 INFINITE = ("value", "min", "max", "value_float")  # attributes that may be so
 
 
@@ -157,10 +160,10 @@ class _Decoder:
 
     def node(self, proto: Any, constants: dict[str, StoredTensor]) -> ModelNode | None:
         """A node; None for a constant, which joins the others."""
-        node = ModelNode(
-            kind=_text(proto.op_type), name=_text(proto.name), inputs=tuple(map(_text, proto.input)),
-            outputs=tuple(map(_text, proto.output)), domain="" if proto.domain in OWN_DOMAINS else _text(proto.domain),
-        )  # fmt: skip
+        kind, domain = _text(proto.op_type), "" if proto.domain in OWN_DOMAINS else _text(proto.domain)
+        kind = kind if not domain or (domain == "com.microsoft" and kind in MICROSOFT) else f"{domain}.{kind}"
+        node = ModelNode(kind=kind, name=_text(proto.name), inputs=tuple(map(_text, proto.input)),
+                         outputs=tuple(map(_text, proto.output)), domain=domain)  # fmt: skip
         attributes = {_text(each.name): self.attribute(node, each) for each in proto.attribute}
         if len(attributes) < len(proto.attribute):
             self.problems.append(f"{node.said} has an attribute twice")
@@ -169,11 +172,10 @@ class _Decoder:
                 self.problems.append(f"{node.said} makes {short(node.outputs[0])}, which is a constant already")
             constants[node.outputs[0]] = _constant_of(attributes)
             return None
-        return ModelNode(kind=node.kind, name=node.name, inputs=node.inputs, outputs=node.outputs, attributes=attributes,
-                         domain=node.domain)  # fmt: skip
+        return replace(node, attributes=attributes)
 
     def attribute(self, node: ModelNode, proto: Any) -> Any:
-        """The value of an attribute; a graph is the word of its kind."""
+        """The value of an attribute."""
         kind = proto.type
         if kind == 1 or kind == 6:
             values = [proto.f] if kind == 1 else list(proto.floats)
@@ -187,20 +189,29 @@ class _Decoder:
             return found[0] if kind == 3 else found
         if kind == 4:
             return self.constant(proto.t)
-        return {5: "graph", 10: "graphs"}.get(kind, "")
+        return self.graph(proto.g) if kind == 5 else ""
+
+    def graph(self, proto: Any) -> SubGraph:
+        """A graph inside a node."""
+        constants = {_text(tensor.name): self.constant(tensor) for tensor in proto.initializer}
+        nodes = [self.node(node, constants) for node in proto.node]
+        return SubGraph(
+            inputs=tuple([_text(info.name) for info in proto.input]), outputs=tuple([_text(info.name) for info in proto.output]),
+            nodes=tuple([node for node in nodes if node is not None]), constants=constants,
+        )  # fmt: skip
 
     def constant(self, tensor: Any) -> StoredTensor:
         """A tensor, with its values where they were kept."""
-        shape = tuple(int(dim) for dim in tensor.dims)
-        if any(dim < 0 for dim in shape) or tensor.data_location or not 0 <= math.prod(shape) <= KEPT:
-            return StoredTensor(shape=shape)
+        found = StoredTensor(shape=tuple(int(dim) for dim in tensor.dims), bits=BITS.get(tensor.data_type, 0))
+        if any(dim < 0 for dim in found.shape) or tensor.data_location or not 0 <= math.prod(found.shape) <= KEPT:
+            return found
         from onnx import numpy_helper
 
         try:
             value = np.asarray(numpy_helper.to_array(tensor))
         except Exception:  # of a type or a length that it refuses, each in its own way
-            return StoredTensor(shape=shape)
-        return StoredTensor(shape=shape, value=value if value.dtype.kind in "biuf" and value.shape == shape else None)
+            return found
+        return replace(found, value=value) if value.dtype.kind in "biuf" and value.shape == found.shape else found
 
 
 def _text(value: str | bytes) -> str:

@@ -10,7 +10,7 @@ UNARY = {
     "Shrink": 2, "Hardmax": 2, "IsNaN": 1, "IsInf": 1, "BitwiseNot": 1, "CumSum": 1, "Trilu": 0, "LpNormalization": 4,
     "MeanVarianceNormalization": 5, "Clip": 2, "BitShift": 1, "QuickGelu": 6, "ReverseSequence": 0, "LogSoftmax": 6,
     "RotaryEmbedding": 3, "RandomNormalLike": 4, "RandomUniformLike": 4, "Bernoulli": 2, "EyeLike": 0, "Det": 1, "Swish": 5,
-    "TensorScatter": 0,
+    "TensorScatter": 0, "QLinearSigmoid": 4, "QLinearLeakyRelu": 2, "QLinearSoftmax": 5,
 }  # fmt: skip
 # one input, a result of its shape, with a form of its own in a trace
 SAME = (
@@ -28,12 +28,19 @@ REDUCTIONS = (
     "ReduceMean", "ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp",
     "ReduceSumSquare",
 )  # fmt: skip
-CONTROL = ("If", "Loop", "Scan", "SequenceMap")  # whose graphs run or not, by values
+# operators of com.microsoft that have a rule of their own name, or mean what ONNX's of that name do
+MICROSOFT = frozenset({
+    "Gelu", "FastGelu", "BiasGelu", "QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "FusedConv",
+    "FusedMatMul", "QuantizeLinear", "DequantizeLinear", "QLinearAdd", "QLinearMul", "RotaryEmbedding", "MultiHeadAttention",
+    "GroupQueryAttention", "MatMulNBits", "MoE", "EmbedLayerNormalization", "QGemm", "QLinearGlobalAveragePool",
+    "QLinearAveragePool", "QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax",
+})  # fmt: skip
 # on lists of tensors, on texts, and what makes as many results as values say
 REFUSED = {
-    **dict.fromkeys(CONTROL, "control flow: which of its graphs run, and how often, depends on values"),
+    "Scan": "runs a graph for each part of a tensor, which is not written out here",
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SequenceLength",
-                     "SplitToSequence", "ConcatFromSequence", "Optional", "OptionalGetElement", "OptionalHasElement"),
+                     "SplitToSequence", "ConcatFromSequence", "SequenceMap", "Optional", "OptionalGetElement",
+                     "OptionalHasElement"),
                     "works on lists of tensors"),
     **dict.fromkeys(("StringNormalizer", "StringConcat", "StringSplit", "RegexFullMatch", "TfIdfVectorizer", "ImageDecoder"),
                     "works on texts or coded images"),

@@ -14,7 +14,7 @@ from archsim.trace.readers.graph import NodeGraph
 from archsim.trace.readers.infer import MOST_WRITTEN, infer, names_in, too_many_written
 from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.patterns.apply import apply_patterns
-from archsim.trace.trace import Op, Trace
+from archsim.trace.trace import Trace
 from archsim.trace.values import LONGEST_NAME
 
 BATCH_PROBES = (1009, 1013)  # primes that no layer has as a size
@@ -47,9 +47,11 @@ def trace_of(model: ModelFile, sizes: Mapping[str, int]) -> Trace:
         if others or batch is None or batch not in given:
             raise _unbound(model, others or free, f"{short(str(problem))} does not grow as a product of them") from None
         return _trace(model, {}, [_draft(model, fixed | {batch: given[batch]})], [{}])
-    except (InputError, Unsupported) as problem:
+    except Unsupported as problem:
+        raise InputError(model.path, str(problem)) from None
+    except InputError as problem:
         others = {name: own for name, own in free.items() if own != BATCH}
-        if others and isinstance(problem, InputError):
+        if others:
             raise _unbound(model, others, f"with numbers in their place {problem.problems[0]}") from None
         raise
 
@@ -134,12 +136,11 @@ def _draft(model: ModelFile, sizes: Mapping[str, int]) -> Draft:
 
 def _trace(model: ModelFile, free: Mapping[str, str], drafts: list[Draft], probes: list[dict[str, int]]) -> Trace:
     inputs, ops = merged(drafts, probes)
-    read = {name for op, _ in ops for name in op.inputs}
+    read = {name for op in ops for name in op.inputs}
     return Trace(
         name="".join(c if c.isprintable() else "?" for c in model.name)[:LONGEST_NAME] or "model", source=model.source,
         inputs={name: dims for name, dims in inputs.items() if name in read} or inputs, dtype=model.dtype,
-        ops=tuple([Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=dims) for op, dims in ops]),
-        outputs=drafts[0].outputs, symbols={own: name for name, own in free.items()},
+        ops=ops, outputs=drafts[0].outputs, symbols={own: name for name, own in free.items()},
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from archsim.trace.dims import LARGEST, Shape, show
 from archsim.trace.readers.call import Call, Refusal, Unknown, axis_in, broadcast
+from archsim.trace.readers.heads import ATTENDED
 from archsim.trace.readers.operators import BROADCAST, REDUCTIONS, SAME
 from archsim.trace.readers.windows import WINDOWS
 
@@ -17,13 +18,8 @@ ShapeRule = Callable[[Call], Sequence[Shape]]
 
 def shapes_of(call: Call) -> Sequence[Shape] | None:
     """The shapes of all results; None for an operator that has no rule. Raises Refusal, or Unknown."""
-    node = call.node
-    if node.domain and node.domain not in ("com.microsoft", "archsim"):
-        return None
-    rule = RULES.get(node.kind)
-    if rule is None:
-        return None
-    return rule(call)
+    rule = RULES.get(call.node.kind)
+    return None if rule is None else rule(call)
 
 
 def _same(call: Call) -> list[Shape]:
@@ -36,22 +32,17 @@ def _broadcast(call: Call) -> list[Shape]:
     return [broadcast(*(call.shape(i) for i in range(len(call))))]
 
 
-def _gemm(call: Call) -> list[Shape]:
-    a, b = call.shape(0), call.shape(1)
-    if len(a) != 2 or len(b) != 2:
-        raise Refusal(f"multiplies {show(a)} by {show(b)}; both must have 2 dimensions")
-    m, k = a[::-1] if call.integer("transA", 0) else a
-    rows, n = b[::-1] if call.integer("transB", 0) else b
-    if k != rows:
-        raise Refusal(f"multiplies {show(a)} by {show(b)}: the inner dimensions are {k} and {rows}")
-    if call.has(2):
-        _added(call.shape(2), (m, n))
-    return [(m, n)]
+def _gemm(second: int, bias: int) -> ShapeRule:
+    def rule(call: Call) -> list[Shape]:
+        a, b = call.shape(0), call.shape(second)
+        if len(a) != 2 or len(b) != 2:
+            raise Refusal(f"multiplies {show(a)} by {show(b)}; both must have 2 dimensions")
+        (made,) = _matmul(0, second)(call)
+        if call.has(bias) and broadcast(call.shape(bias), made) != made:
+            raise Refusal(f"adds {show(call.shape(bias))} to {show(made)}")
+        return [made]
 
-
-def _added(shape: Shape, to: Shape) -> None:
-    if broadcast(shape, to) != to:
-        raise Refusal(f"adds {show(shape)} to {show(to)}")
+    return rule
 
 
 def _matmul(first: int, second: int) -> ShapeRule:
@@ -60,6 +51,8 @@ def _matmul(first: int, second: int) -> ShapeRule:
         if not a or not b:
             raise Refusal(f"multiplies {show(a)} by {show(b)}")
         wide_a, wide_b = (1, *a) if len(a) == 1 else a, (*b, 1) if len(b) == 1 else b
+        wide_a, wide_b = ((*wide[:-2], *wide[:-3:-1]) if call.integer(flag, 0) else wide
+                          for wide, flag in ((wide_a, "transA"), (wide_b, "transB")))  # fmt: skip
         if wide_a[-1] != wide_b[-2]:
             raise Refusal(f"multiplies {show(a)} by {show(b)}: the inner dimensions are {wide_a[-1]} and {wide_b[-2]}")
         lead = broadcast(wide_a[:-2], wide_b[:-2])
@@ -318,23 +311,33 @@ def _norm(call: Call) -> list[Shape]:
     return [data] + [call.shape(1) if call.has(1) else data] * (len(call.node.outputs) - 1)
 
 
+def _narrow_product(call: Call) -> list[Shape]:
+    data, k, n = call.shape(), call.integer("K", 0), call.integer("N", 0)
+    if not data or data[-1] != k or n < 1:
+        raise Refusal(f"multiplies {show(data)} by weights of {n} rows of {k}")
+    return [(*data[:-1], n)]
+
+
+def _embedded(call: Call) -> list[Shape]:
+    ids, table = call.shape(), call.shape(2)
+    return [(*ids, table[1]), ids[:1], (*ids, table[1])]
+
+
+def _sampled(call: Call) -> list[Shape]:
+    data, grid = call.shape(), call.shape(1)
+    if len(data) < 3 or len(grid) != len(data) or grid[0] != data[0] or grid[-1] != len(data) - 2:
+        raise Refusal(f"samples {show(data)} at {show(grid)}, which holds no places in it")
+    return [(*data[:2], *grid[1:-1])]
+
+
 def _scattered(call: Call) -> list[Shape]:
     return [call.shape()]
 
 
-def _attention(call: Call) -> list[Shape]:
-    q, v = call.shape(0), call.shape(2)
-    if len(q) == 4 and len(v) == 4:
-        return [(*q[:3], v[3])]
-    heads, shared = call.integer("q_num_heads", 0), call.integer("kv_num_heads", 0)
-    if len(q) != 3 or len(v) != 3 or heads < 1 or shared < 1 or v[2] % shared:
-        raise Refusal(f"has {heads} heads for queries {show(q)} and values {show(v)}")
-    return [(q[0], q[1], v[2] // shared * heads)]
-
-
 RULES: dict[str, ShapeRule] = {
     **dict.fromkeys(SAME, _same), **dict.fromkeys(BROADCAST, _broadcast), **dict.fromkeys(REDUCTIONS, _reduce), **WINDOWS,
-    "Gemm": _gemm, "MatMul": _matmul(0, 1), "MatMulInteger": _matmul(0, 1), "QLinearMatMul": _matmul(0, 3),
+    "Gemm": _gemm(1, 2), "QGemm": _gemm(3, 6), "FusedMatMul": _matmul(0, 1), "MatMulNBits": _narrow_product,
+    "MatMul": _matmul(0, 1), "MatMulInteger": _matmul(0, 1), "QLinearMatMul": _matmul(0, 3),
     "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Transpose": _transpose,
     "Concat": _concat, "Split": _split, "Slice": _slice, "Gather": _gather, "GatherElements": lambda call: [call.shape(1)],
     "GatherND": _gather_nd, "ScatterND": _scattered, "ScatterElements": _scattered, "Scatter": _scattered, "Pad": _pad,
@@ -343,7 +346,8 @@ RULES: dict[str, ShapeRule] = {
     "Size": lambda call: [()], "ArgMax": _arg, "ArgMin": _arg, "TopK": _top_k, "OneHot": _one_hot,
     "Resize": _resize, "Upsample": _resize, "DepthToSpace": _blocks, "SpaceToDepth": _blocks, "Einsum": _einsum,
     "BatchNormalization": _norm, "InstanceNormalization": _norm, "LayerNormalization": _norm, "GroupNormalization": _norm,
-    "RMSNormalization": _norm, "SimplifiedLayerNormalization": _norm, "Attention": _attention,
+    "RMSNormalization": _norm, "SimplifiedLayerNormalization": _norm, **ATTENDED, "MoE": _scattered,
+    "EmbedLayerNormalization": _embedded, "GridSample": _sampled,
     "DynamicQuantizeLinear": lambda call: [call.shape(), (), ()],
     **dict.fromkeys(("QLinearAdd", "QLinearMul"), lambda call: [broadcast(call.shape(0), call.shape(3))]),
 }  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archsim.trace.dims import Shape, show
+from archsim.trace.kinds.convolution import windows
 from archsim.trace.readers.call import Call, Refusal
 
 MOST = 1 << 31  # of a stride, a window or a dilation
@@ -22,20 +23,18 @@ class SlidingWindow:
     dilation: tuple[int, ...]
     ceil: bool = False
 
+    def last(self, dimensions: int) -> SlidingWindow:
+        """The window over the last dimensions alone."""
+        parts = ("kernel", "stride", "before", "after", "dilation")
+        return replace(self, **{part: getattr(self, part)[-dimensions:] for part in parts})
+
     def counted(self, sizes: Sequence[int]) -> Shape:
         """Positions of the window along each dimension."""
-        found = []
-        for i, size in enumerate(sizes):
-            extent = self.dilation[i] * (self.kernel[i] - 1) + 1
-            padded = size + self.before[i] + self.after[i]
-            room = padded - extent
-            if room < 0:
-                raise Refusal(f"has a window of {extent}, larger than its input of {padded} with padding")
-            count = -(-room // self.stride[i]) + 1 if self.ceil else room // self.stride[i] + 1
-            if self.ceil and (count - 1) * self.stride[i] >= size + self.before[i]:
-                count -= 1
-            found.append(count)
-        return tuple(found)
+        try:
+            return tuple([windows(size, k, s, before, after, d, self.ceil) for size, k, s, before, after, d in zip(
+                sizes, self.kernel, self.stride, self.before, self.after, self.dilation, strict=True)])  # fmt: skip
+        except ValueError as error:
+            raise Refusal(str(error)) from None
 
 
 def window_of(call: Call, kernel: Sequence[int] | None, sizes: Sequence[int]) -> SlidingWindow:
@@ -175,5 +174,6 @@ def _recurrent(call: Call) -> list[Shape]:
 WINDOWS: dict[str, Callable[[Call], list[Shape]]] = {
     "Conv": _conv(1), "ConvInteger": _conv(1), "QLinearConv": _conv(3), "FusedConv": _conv(1), "ConvTranspose": _conv_transpose,
     "MaxPool": _pool, "AveragePool": _pool, "LpPool": _pool, "GlobalAveragePool": _global_pool, "GlobalMaxPool": _global_pool,
-    "GlobalLpPool": _global_pool, "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
+    "GlobalLpPool": _global_pool, "QLinearGlobalAveragePool": _global_pool, "QLinearAveragePool": _pool,
+    "LSTM": _recurrent, "GRU": _recurrent, "RNN": _recurrent,
 }  # fmt: skip

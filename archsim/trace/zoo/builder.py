@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from archsim.trace.dims import Dim, Extent, Shape, bind_dims
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import Relu, Relu6, Sigmoid
+from archsim.trace.kinds.activation import Relu, Relu6
 from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.kinds.dense import Embedding, Linear
 from archsim.trace.kinds.normalise import BatchNorm, Lrn, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Mul
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.recurrent import Lstm
-from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose
+from archsim.trace.kinds.shaping import Concat, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
 BATCH, TOKENS, CACHED = 1_000_003, 1_000_033, 1_000_037  # of N, T and S while shapes are computed: primes that divide no size
+TABLE = "tokens.embedding"  # the op that looks up words, whose table may score them too (Press and Wolf 2017)
 STANDING = {"N": BATCH, "T": TOKENS, "S": CACHED}
 
 Size = int | tuple[int, int]
@@ -78,8 +80,8 @@ class Builder:
         """Size of axis 1."""
         return self._shapes[tensor][1]
 
-    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = ()) -> str:
-        """One op of any kind; `recorded` holds what the kind is free to choose."""
+    def add(self, kind: Kind, *inputs: str, name: str, recorded: Shape = (), tied: bool = False) -> str:
+        """One op of any kind; `recorded` holds what the kind is free to choose. If `tied`, it has the table of words, if any."""
         if name in self._shapes:
             raise ValueError(f"network {self.name!r} already has a tensor {name!r}")
         try:
@@ -87,7 +89,8 @@ class Builder:
         except ValueError as error:
             raise ValueError(f"{self.name}: {name!r} ({kind.op}) {error}") from None
         self._shapes[name] = shape
-        self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape))))
+        shares = TABLE if tied and TABLE in self._shapes else ""
+        self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape)), shares=shares))
         return name
 
     def conv(
@@ -101,25 +104,25 @@ class Builder:
         return self.add(kind, x, name=name, recorded=(0, channels))
 
     def conv_bn(
-        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *,
-        dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
-    ) -> str:  # fmt: skip
+        self, x: str, channels: int, kernel: Size, stride: Size = 1, pad: Edges = 0, *, bias: bool = False, name: str, **more: int
+    ) -> str:
         """Convolution and batch normalisation."""
-        made = self.conv(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
+        made = self.conv(x, channels, kernel, stride, pad, bias=bias, name=name, **more)
         return self.batch_norm(made, name=f"{name}.bn")
 
-    def conv_bn_relu(
-        self, x: str, channels: int, kernel: Size, stride: int = 1, pad: Edges = 0, *,
-        dilation: int = 1, groups: int = 1, bias: bool = False, name: str,
-    ) -> str:  # fmt: skip
+    def conv_bn_relu(self, x: str, channels: int, kernel: Size, *place: Any, name: str, **more: Any) -> str:
         """Convolution, batch normalisation and rectifier."""
-        normal = self.conv_bn(x, channels, kernel, stride, pad, dilation=dilation, groups=groups, bias=bias, name=name)
-        return self.relu(normal, name=f"{name}.relu")
+        return self.relu(self.conv_bn(x, channels, kernel, *place, name=name, **more), name=f"{name}.relu")
 
     def linear(self, x: str, features: int, *, bias: bool = True, tied: bool = False, name: str) -> str:
         """Fully connected layer, with the weights of an embedding if `tied`; an image is flattened first."""
         flat = self.flatten(x) if len(self._shapes[x]) == 4 else x
-        return self.add(Linear(bias=bias, tied=tied), flat, name=name, recorded=(features,))
+        return self.add(Linear(bias=bias), flat, name=name, recorded=(features,), tied=tied)
+
+    def classified(self, x: str, classes: int = 1000, *, name: str = "fc", aliases: Sequence[str] = ()) -> Trace:
+        """The network, which ends in scores of classes and a softmax over them."""
+        self.softmax(self.linear(x, classes, name=name))
+        return self.trace(aliases=aliases)
 
     def flatten(self, x: str) -> str:
         """[N, C, H, W] to [N, C H W]."""
@@ -155,10 +158,6 @@ class Builder:
         """Rectifier that stops at 6."""
         return self.add(Relu6(), x, name=name or f"{x}.relu6")
 
-    def sigmoid(self, x: str, *, name: str = "") -> str:
-        """Logistic function."""
-        return self.add(Sigmoid(), x, name=name or f"{x}.sigmoid")
-
     def lrn(self, x: str, size: int = 5, *, name: str) -> str:
         """Local response normalisation across channels."""
         return self.add(Lrn(size=size), x, name=name)
@@ -191,10 +190,6 @@ class Builder:
         """Dimensions in another order."""
         return self.add(Transpose(order=order), x, name=name)
 
-    def pad_channels(self, x: str, before: int, after: int, *, name: str) -> str:
-        """Zero channels around those of an image."""
-        return self.add(Pad(before=(0, before, 0, 0), after=(0, after, 0, 0)), x, name=name)
-
     def embedding(self, tokens: str, vocabulary: int, features: int, *, name: str) -> str:
         """Lookup in a learned table."""
         return self.add(Embedding(vocabulary=vocabulary, features=features), tokens, name=name)
@@ -206,6 +201,11 @@ class Builder:
     def reshape(self, x: str, shape: Sequence[Dim], *, name: str) -> str:
         """The same values under another shape."""
         return self.add(Reshape(), x, name=name, recorded=bind_dims(shape, STANDING))
+
+
+def images(name: str, source: str, side: int = 224, notes: str = "") -> Builder:
+    """A network of colour images, `side` pixels wide and high."""
+    return Builder(name, source, {"data": ("N", 3, side, side)}, notes)
 
 
 def _symbolic(size: int) -> Dim:

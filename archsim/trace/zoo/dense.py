@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from archsim.trace.kinds.activation import Sigmoid
 from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.normalise import ArgMax, Softmax
 from archsim.trace.kinds.pointwise import ScaleBy
@@ -70,5 +71,5 @@ def _hidden(net: Builder, features: Sequence[int], x: str = "data", subnormal: f
     for number, size in enumerate(features, 1):
         kind = Linear(subnormal=subnormal if number == 1 else 0.0)
         x = net.add(kind, x, name=f"fc{number}", recorded=(size,))
-        x = net.sigmoid(x, name=f"sigmoid{number}") if number < len(features) else x
+        x = net.add(Sigmoid(), x, name=f"sigmoid{number}") if number < len(features) else x
     return x

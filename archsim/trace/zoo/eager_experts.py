@@ -7,6 +7,7 @@ Positions enter as a bias of the scores. Each expert takes as many rows of a sam
 from __future__ import annotations
 
 from archsim.trace.dims import Extent
+from archsim.trace.kinds.dense import Embedding
 from archsim.trace.kinds.normalise import Softmax
 from archsim.trace.kinds.pointwise import Add, Mul, ScaleBy
 from archsim.trace.kinds.shaping import Concat
@@ -27,7 +28,8 @@ def switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
         x = _attended(made, x, "", f"{at}.self", "encoder.bias")
         x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
     memory = made.dropped(made.norm(x, "encoder.norm"))
-    x = made.dropped(net.embedding("answer", config.vocabulary, config.width, name="answer.embedding"))
+    table = Embedding(vocabulary=config.vocabulary, features=config.width)
+    x = made.dropped(net.add(table, "answer", name="answer.embedding", tied=True))
     for number in range(1, config.layers + 1):
         at = f"decoder{number}"
         x = _attended(made, x, "", f"{at}.self", "decoder.bias")

@@ -72,8 +72,8 @@ class EagerNet:
         self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, tied: bool = False
     ) -> str:
         """Fully connected layer."""
-        kind = Linear(bias=bias, inner_first=inner_first, tied=tied)
-        return self.net.add(kind, x, name=name, recorded=(features,))
+        kind = Linear(bias=bias, inner_first=inner_first)
+        return self.net.add(kind, x, name=name, recorded=(features,), tied=tied)
 
     def norm(self, x: str, name: str) -> str:
         """The family's normalisation of each token."""

@@ -9,7 +9,7 @@ from archsim.trace.kind import Kind
 from archsim.trace.kinds.activation import Relu, Relu6, Silu
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.blocks import Inverted, divisible, inverted_residual
-from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.builder import Builder, images
 
 SOURCE = "M. Tan, Q. Le, EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks, arXiv:1905.11946, table 1"
 MNASNET = "M. Tan et al., MnasNet: Platform-Aware Neural Architecture Search for Mobile, arXiv:1807.11626; torchvision (B1)"
@@ -55,8 +55,8 @@ LAST = 1280  # channels before the classifier of the lite networks
 def efficientnet_lite(name: str) -> Trace:
     """The network of one row of `LITE`: no gates, ReLU6; stem, head, first and last stage are not scaled in width and depth."""
     width, depth, side, dropout = LITE[name]
-    net = Builder(name, "tensorflow/tpu, efficientnet/lite: README and efficientnet_lite_builder.py",
-                  {"data": ("N", 3, side, side)}, notes="padded evenly; no layer is skipped at random in training")  # fmt: skip
+    net = images(name, "tensorflow/tpu, efficientnet/lite: README and efficientnet_lite_builder.py", side,
+                 notes="padded evenly; no layer is skipped at random in training")  # fmt: skip
     stages = [stage._replace(channels=divisible(stage.channels * width),
                              blocks=stage.blocks if at in (0, len(B0) - 1) else ceil(stage.blocks * depth))
               for at, stage in enumerate(B0)]  # fmt: skip
@@ -67,8 +67,8 @@ def efficientnet_lite(name: str) -> Trace:
 def efficientnet(name: str) -> Trace:
     """The network of one row of `SCALES`, without the random depth of its training."""
     width, depth, side, dropout = SCALES[name]
-    net = Builder(name, f"{SOURCE}; scaled as in tensorflow/tpu efficientnet_builder.py", {"data": ("N", 3, side, side)},
-                  notes="padded evenly, as in torchvision; no layer is skipped at random in training")  # fmt: skip
+    net = images(name, f"{SOURCE}; scaled as in tensorflow/tpu efficientnet_builder.py", side,
+                 notes="padded evenly, as in torchvision; no layer is skipped at random in training")  # fmt: skip
     stages = [stage._replace(channels=divisible(stage.channels * width), blocks=ceil(stage.blocks * depth)) for stage in B0]
     x = net.activate(net.conv_bn("data", divisible(32 * width), 3, 2, 1, name="conv1"), Silu(), name="conv1")
     return _body(net, x, stages, Silu(), squeeze=SQUEEZE, last=4 * stages[-1].channels, dropout=dropout)
@@ -76,7 +76,7 @@ def efficientnet(name: str) -> Trace:
 
 def mnasnet_1_0() -> Trace:
     """Depth multiplier 1.0, without gates; the first block expands nothing."""
-    net = Builder("mnasnet_1_0", MNASNET, {"data": ("N", 3, 224, 224)})
+    net = images("mnasnet_1_0", MNASNET)
     x = net.conv_bn_relu("data", 32, 3, 2, 1, name="conv1")
     return _body(net, x, A1, Relu(), squeeze=0, last=1280, dropout=0.2)
 
@@ -95,5 +95,4 @@ def _body(
             x = inverted_residual(net, x, block, f"stage{stage}.{number}")
     x = net.activate(net.conv_bn(x, last, 1, name="conv2"), active, name="conv2")
     x = net.dropout(net.global_avg_pool(x, name="pool"), dropout, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)

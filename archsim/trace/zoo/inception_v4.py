@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.builder import Builder, images
 from archsim.trace.zoo.inception_v3 import Step, chain, projected_pool
 
 SOURCE = "C. Szegedy et al., Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning, arXiv:1602.07261"
@@ -31,19 +31,17 @@ HALVE_17: Branches = (((256, 1), (384, 3)), ((256, 1), (288, 3)), ((256, 1), (28
 
 def inception_v4() -> Trace:
     """Stem, 4 modules A, 7 modules B, 3 modules C."""
-    net = Builder("inception_v4", f"{SOURCE}, figure 9", {"data": ("N", 3, 299, 299)})
+    net = images("inception_v4", f"{SOURCE}, figure 9", 299)
     x = _stem(net)
     for number in range(1, 5):
         x = _module(net, x, A, 96, f"a{number}")
-    x = _halve(net, x, HALVE_A, "halve_a")
+    x = _module(net, x, HALVE_A, 0, "halve_a")
     for number in range(1, 8):
         x = _module(net, x, B, 128, f"b{number}")
-    x = _halve(net, x, HALVE_B, "halve_b")
+    x = _module(net, x, HALVE_B, 0, "halve_b")
     for number in range(1, 4):
         x = _wide(net, x, f"c{number}")
-    x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return _classified(net, x)
 
 
 def _stem(net: Builder) -> str:
@@ -57,14 +55,16 @@ def _stem(net: Builder) -> str:
     return net.concat(net.conv_bn_relu(x, 192, 3, 2, name="conv5"), net.max_pool(x, 3, 2, name="pool5"), name="stem3")
 
 
+def _classified(net: Builder, x: str) -> Trace:
+    return net.classified(net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop"))
+
+
 def _module(net: Builder, x: str, branches: Branches, projection: int, name: str) -> str:
-    made = [chain(net, x, steps, f"{name}.{number}") for number, steps in enumerate(branches, 1)]
-    return net.concat(*made, projected_pool(net, x, projection, name), name=f"{name}.concat")
-
-
-def _halve(net: Builder, x: str, branches: Branches, name: str) -> str:
-    made = [chain(net, x, steps, f"{name}.{number}", last_stride=2) for number, steps in enumerate(branches, 1)]
-    return net.concat(*made, net.max_pool(x, 3, 2, name=f"{name}.pool"), name=f"{name}.concat")
+    """Branches and a projected pooling side by side; without a projection all of them halve the image."""
+    stride = 1 if projection else 2
+    made = [chain(net, x, steps, f"{name}.{number}", last_stride=stride) for number, steps in enumerate(branches, 1)]
+    pooled = projected_pool(net, x, projection, name) if projection else net.max_pool(x, 3, 2, name=f"{name}.pool")
+    return net.concat(*made, pooled, name=f"{name}.concat")
 
 
 def _wide(net: Builder, x: str, name: str) -> str:
@@ -80,20 +80,17 @@ def _wide(net: Builder, x: str, name: str) -> str:
 def inception_resnet_v2() -> Trace:
     """10, 20 and 10 residual modules, each scaled down before it is added; the very last one is not."""
     source = f"{SOURCE}, figure 15; tensorflow/models inception_resnet_v2.py"
-    net = Builder("inception_resnet_v2", source, {"data": ("N", 3, 299, 299)}, notes="without auxiliary classifier")
+    net = images("inception_resnet_v2", source, 299, notes="without auxiliary classifier")
     x = net.conv_bn_relu("data", 32, 3, 2, name="conv1")
     x = net.conv_bn_relu(net.conv_bn_relu(x, 32, 3, name="conv2"), 64, 3, pad=1, name="conv3")
     x = net.conv_bn_relu(net.max_pool(x, 3, 2, name="pool3"), 80, 1, name="conv4")
     x = net.max_pool(net.conv_bn_relu(x, 192, 3, name="conv5"), 3, 2, name="pool5")
     x = _module(net, x, STEM_35, 64, "stem")
     x = _residuals(net, x, BLOCK_35, 10, 0.17, "block35")
-    x = _residuals(net, _halve(net, x, HALVE_35, "halve35"), BLOCK_17, 20, 0.1, "block17")
-    x = _residuals(net, _halve(net, x, HALVE_17, "halve17"), BLOCK_8, 9, 0.2, "block8")
+    x = _residuals(net, _module(net, x, HALVE_35, 0, "halve35"), BLOCK_17, 20, 0.1, "block17")
+    x = _residuals(net, _module(net, x, HALVE_17, 0, "halve17"), BLOCK_8, 9, 0.2, "block8")
     x = _residual(net, x, BLOCK_8, 1.0, "block8.10")
-    x = net.conv_bn_relu(x, 1536, 1, name="conv6")
-    x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return _classified(net, net.conv_bn_relu(x, 1536, 1, name="conv6"))
 
 
 def _residuals(net: Builder, x: str, branches: Branches, count: int, factor: float, name: str) -> str:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 from functools import partial
 from math import isqrt
 
+from archsim.trace.kinds.activation import Sigmoid
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
-from archsim.trace.zoo.inception import INCEPTION_BN
+from archsim.trace.zoo.inception import INCEPTION_BN, halving_module
 
 SOURCE = "made from Jouppi et al., In-Datacenter Performance Analysis of a TPU (ISCA 2017), table 1: weights, layers and batch"
 BATCHES = {"mlp0": 200, "mlp1": 168, "lstm0": 64, "lstm1": 96, "cnn0": 8, "cnn1": 32}  # of table 1
@@ -50,7 +51,7 @@ def _recurrent(name: str, layers: int, vectors: int, size: int, products: int) -
         results = [net.linear(x, size, bias=False, name=f"fc{i + 1}.{gate + 1}") for gate in range(gates)]
         x = results[0] if gates == 1 else net.sum(*results, name=f"fc{i + 1}")
         if i < vectors:
-            x = net.sigmoid(x, name=f"vector{i + 1}")
+            x = net.add(Sigmoid(), x, name=f"vector{i + 1}")
         if i < vectors - layers:
             x = net.product(x, x, name=f"vector{layers + i + 1}")
     return net.trace()
@@ -86,29 +87,18 @@ def _inception() -> Trace:
         if number in (3, 6):
             x = net.max_pool(x, 3, 2, name=f"pool{number // 3}")
     for name, widths in INCEPTION_BN.items():
-        x = _module(net, x, widths, f"inception_{name}")
+        x = halving_module(net, x, widths, f"inception_{name}", _conv)
     x = net.flatten(net.global_avg_pool(x, name="pool13"))
     for i in range(4):
         x = net.relu(net.linear(x, LAST, bias=False, name=f"fc{i + 1}"))
     return net.trace()
 
 
-def _conv(net: Builder, x: str, channels: int, kernel: int, stride: int = 1, pad: int = 0, *, name: str) -> str:
+def _conv(
+    net: Builder, x: str, channels: int, kernel: int, stride: int = 1, pad: int | None = None, *, name: str
+) -> str:
+    pad = kernel // 2 if pad is None else pad
     return net.relu(net.conv(x, channels, kernel, stride, pad, bias=False, name=name))
-
-
-def _module(net: Builder, x: str, widths: tuple[int, ...], name: str) -> str:
-    """1 x 1, 3 x 3, two 3 x 3 and pooling side by side; a module without 1 x 1 halves the image."""
-    one, reduce3, three, reduce_double, double, projection = widths
-    stride = 1 if one else 2
-    a = [_conv(net, x, one, 1, name=f"{name}.1x1")] if one else []
-    b = _conv(net, _conv(net, x, reduce3, 1, name=f"{name}.3x3_reduce"), three, 3, stride, 1, name=f"{name}.3x3")
-    c = _conv(net, _conv(net, x, reduce_double, 1, name=f"{name}.double_reduce"), double, 3, 1, 1, name=f"{name}.double_1")
-    c = _conv(net, c, double, 3, stride, 1, name=f"{name}.double_2")
-    d = net.max_pool(x, 3, stride, 1, name=f"{name}.pool")
-    if projection:
-        d = _conv(net, d, projection, 1, name=f"{name}.projection")
-    return net.concat(*a, b, c, d, name=f"{name}.concat")
 
 
 WORKLOADS: dict[str, Callable[[], Trace]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -10,7 +10,7 @@ from archsim.trace.kinds.normalise import BatchNorm
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.blocks import squeeze_excite
-from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.builder import Builder, images
 
 SOURCE = "K. He, X. Zhang, S. Ren, J. Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385, table 1"
 PREACTIVATION = "K. He, X. Zhang, S. Ren, J. Sun, Identity Mappings in Deep Residual Networks, arXiv:1603.05027"
@@ -40,24 +40,24 @@ def deep(depth: int) -> Trace:
 
 def deep_original(depth: int) -> Trace:
     """As the authors' Caffe models and TensorFlow's benchmarks have it: the stride on the first 1 x 1 convolution."""
-    net = Builder(f"resnet_{depth}@caffe", f"{SOURCE}; the authors' prototxt files", {"data": ("N", 3, 224, 224)},
+    net = images(f"resnet_{depth}@caffe", f"{SOURCE}; the authors' prototxt files",
                   notes="the stride of a block is on its first convolution")  # fmt: skip
-    return _head(net, _stages(net, _stem(net), _bottleneck_early, DEEP[depth]))
+    return _head(net, stages(net, _stem(net), _bottleneck_early, DEEP[depth]))
 
 
 def resnet_50_stored() -> Trace:
     """As a Caffe script has it: the authors' file, no border on the first convolution, and stored statistics in training."""
     source = f"{SOURCE}; {DLBENCH}, synthetic/experiments/caffe/cnn/resnet/resnet-b64.prototxt"
-    net = Builder("resnet_50@dlbench", source, {"data": ("N", 3, 224, 224)}, notes="use_global_stats in training")
+    net = images("resnet_50@dlbench", source, notes="use_global_stats in training")
     stem = net.max_pool(net.relu(net.conv_bn("data", 64, 7, 2, bias=True, name="conv1")), 3, 2, ceil=True, name="pool1")
-    trace = _head(net, _stages(net, stem, _bottleneck_early, DEEP[50]))
+    trace = _head(net, stages(net, stem, _bottleneck_early, DEEP[50]))
     norms = [replace(op, kind=BatchNorm(stored=True)) if isinstance(op.kind, BatchNorm) else op for op in trace.ops]
     return replace(trace, ops=tuple(norms))
 
 
 def deep_slim(depth: int) -> Trace:
     """As TensorFlow's slim has it: the last block of a stage halves the image, its shortcut takes every second pixel."""
-    net = Builder(f"resnet_{depth}@slim", f"{SOURCE}; {SLIM}", {"data": ("N", 3, 224, 224)},
+    net = images(f"resnet_{depth}@slim", f"{SOURCE}; {SLIM}",
                   notes="the last block of a stage has its stride")  # fmt: skip
     x = _stem(net)
     for stage, count in enumerate(DEEP[depth], 1):
@@ -69,16 +69,16 @@ def deep_slim(depth: int) -> Trace:
 
 def deep_mxnet(depth: int) -> Trace:
     """As MXNet's symbols have it: pre-activation blocks, and the image is normalised first."""
-    net = Builder(f"resnet_{depth}@mxnet", f"{PREACTIVATION}; {MXNET}", {"data": ("N", 3, 224, 224)})
+    net = images(f"resnet_{depth}@mxnet", f"{PREACTIVATION}; {MXNET}")
     x = net.conv_bn_relu(net.batch_norm("data", name="data.bn"), 64, 7, 2, 3, name="conv1")
-    x = _stages(net, net.max_pool(x, 3, 2, 1, name="pool1"), _preactivation_bottleneck, DEEP[depth])
+    x = stages(net, net.max_pool(x, 3, 2, 1, name="pool1"), _preactivation_bottleneck, DEEP[depth])
     return _head(net, net.relu(net.batch_norm(x, name="last.bn"), name="last.relu"))
 
 
 def resnet_200() -> Trace:
     """Pre-activation bottleneck blocks: normalise and rectify before each convolution, and once more at the end."""
-    net = Builder("resnet_200", f"{PREACTIVATION}; {TORCH} (preresnet)", {"data": ("N", 3, 224, 224)})
-    x = _stages(net, _stem(net), _preactivation_bottleneck_of_torch, (3, 24, 36, 3))
+    net = images("resnet_200", f"{PREACTIVATION}; {TORCH} (preresnet)")
+    x = stages(net, _stem(net), _preactivation_bottleneck_of_torch, (3, 24, 36, 3))
     x = net.relu(net.batch_norm(x, name="last.bn"), name="last.relu")
     return _head(net, x, aliases=("resnet200",))
 
@@ -89,8 +89,8 @@ def _resnet(depth: int, block: Block, counts: tuple[int, ...]) -> Trace:
 
 def residual(name: str, source: str, block: Block, counts: tuple[int, ...], aliases: tuple[str, ...] = ()) -> Trace:
     """Stem, four stages of blocks, classifier."""
-    net = Builder(name, source, {"data": ("N", 3, 224, 224)})
-    return _head(net, _stages(net, _stem(net), block, counts), aliases)
+    net = images(name, source)
+    return _head(net, stages(net, _stem(net), block, counts), aliases)
 
 
 def _stem(net: Builder) -> str:
@@ -98,18 +98,17 @@ def _stem(net: Builder) -> str:
     return net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, 1, name="pool1")
 
 
-def _stages(net: Builder, x: str, block: Block, counts: tuple[int, ...]) -> str:
-    """Four stages; each after the first begins with a stride of 2 and doubles the width."""
+def stages(net: Builder, x: str, block: Block, counts: Sequence[int], width: int = 32) -> str:
+    """Stages of blocks; each after the first begins with a stride of 2 and doubles the width, half of that of the first."""
     for stage, count in enumerate(counts, 1):
         for number in range(count):
             stride = 2 if stage > 1 and number == 0 else 1
-            x = block(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
+            x = block(net, x, width * 2**stage, stride, f"layer{stage}.{number}")
     return x
 
 
 def _head(net: Builder, x: str, aliases: tuple[str, ...] = ()) -> Trace:
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace(aliases=aliases)
+    return net.classified(net.global_avg_pool(x, name="pool"), aliases=aliases)
 
 
 def _basic(net: Builder, x: str, width: int, stride: int, name: str) -> str:

@@ -5,65 +5,45 @@ from __future__ import annotations
 from archsim.trace.op import Pad
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
-from archsim.trace.zoo.builder import Builder
-from archsim.trace.zoo.resnet import SOURCE, Block
+from archsim.trace.zoo.builder import Builder, images
+from archsim.trace.zoo.resnet import SOURCE, Block, stages
 
 DEPTHS = (20, 32, 44, 110)  # 6 n + 2 layers; the paper's 56 is left out, as that name is a benchmark's variant
 
 
 def resnet_cifar(depth: int) -> Trace:
     """The paper's network of 6 n + 2 layers: n blocks in each of three stages, shortcuts padded with zeros (type A)."""
-    net = Builder(f"resnet_{depth}", f"{SOURCE.rpartition(',')[0]}, section 4.2", {"data": ("N", 3, 32, 32)})
-    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    x = _stages(net, x, _padded_block, (depth - 2) // 6)
-    net.softmax(net.linear(net.avg_pool(x, 8, 1, name="pool"), 10, name="fc"))
-    return net.trace(aliases=(f"resnet{depth}",))
+    net = images(f"resnet_{depth}", f"{SOURCE.rpartition(',')[0]}, section 4.2", 32)
+    return _three_stages(net, _padded_block, (depth - 2) // 6, (f"resnet{depth}",))
 
 
 def resnet_56() -> Trace:
     """For CIFAR-10: 9 blocks in each of three stages, shortcuts padded with zeros, normalised after the addition."""
-    net = Builder(
-        "resnet_56", f"{SOURCE} and section 4.2; variant of {DLBENCH}", {"data": ("N", 3, 32, 32)},
-        notes="batch normalisation after the addition and no ReLU after it",
-    )  # fmt: skip
-    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    x = _stages(net, x, _cifar_block, 9)
-    x = net.avg_pool(x, 8, 1, name="pool")
-    net.softmax(net.linear(x, 10, name="fc"))
-    return net.trace()
+    net = images("resnet_56", f"{SOURCE} and section 4.2; variant of {DLBENCH}", 32,
+                 notes="batch normalisation after the addition and no ReLU after it")  # fmt: skip
+    return _three_stages(net, _cifar_block, 9)
 
 
 def resnet_56_cntk() -> Trace:
     """What the CNTK script calls ResNet-56: 18 blocks in each stage, normalised before the addition, a ReLU after it."""
-    net = Builder(
-        "resnet_56@cntk", f"{DLBENCH}, tools/cntk/cnn/resnet/ResNet_56.ndl", {"data": ("N", 3, 32, 32)},
-        notes="18 blocks in each stage, which makes 110 layers",
-    )  # fmt: skip
-    x = net.conv_bn_relu("data", 16, 3, pad=1, name="conv1")
-    x = _stages(net, x, _projected_block, 18)
-    x = net.avg_pool(x, 8, 1, name="pool")
-    net.softmax(net.linear(x, 10, name="fc"))
-    return net.trace()
+    net = images("resnet_56@cntk", f"{DLBENCH}, tools/cntk/cnn/resnet/ResNet_56.ndl", 32,
+                 notes="18 blocks in each stage, which makes 110 layers")  # fmt: skip
+    return _three_stages(net, _projected_block, 18)
+
+
+def _three_stages(net: Builder, block: Block, count: int, aliases: tuple[str, ...] = ()) -> Trace:
+    x = stages(net, net.conv_bn_relu("data", 16, 3, pad=1, name="conv1"), block, [count] * 3, 8)
+    return net.classified(net.avg_pool(x, 8, 1, name="pool"), 10, aliases=aliases)
 
 
 def resnet_56_tensorflow() -> Trace:
     """The TensorFlow script: images are padded by an op of their own before each convolution, which has a bias."""
-    net = Builder(
-        "resnet_56@tensorflow", f"{DLBENCH}, tools/tensorflow/cnn/resnet/resnet.py (inference_small)", {"data": ("N", 3, 32, 32)},
+    net = images("resnet_56@tensorflow", f"{DLBENCH}, tools/tensorflow/cnn/resnet/resnet.py (inference_small)", 32,
         notes="a border of zeros before each convolution and a bias in it; normalised before the addition, a ReLU after it",
     )  # fmt: skip
     x = net.conv_bn_relu(_bordered(net, "data", "conv1.pad"), 16, 3, bias=True, name="conv1")
-    x = net.global_avg_pool(_stages(net, x, _bordered_block, 9), name="pool")
-    net.softmax(net.linear(x, 10, name="fc"))
-    return net.trace()
-
-
-def _stages(net: Builder, x: str, block: Block, count: int) -> str:
-    """Three stages of `count` blocks; each after the first begins with a stride of 2 and doubles the width."""
-    for stage, width in enumerate((16, 32, 64), 1):
-        for number in range(count):
-            x = block(net, x, width, 2 if stage > 1 and number == 0 else 1, f"layer{stage}.{number}")
-    return x
+    x = net.global_avg_pool(stages(net, x, _bordered_block, [9] * 3, 8), name="pool")
+    return net.classified(x, 10)
 
 
 def _padded_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
@@ -78,7 +58,7 @@ def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     if stride > 1:
         x = net.avg_pool(x, 1, stride, name=f"{name}.downsample")
     if net.channels(x) < width:
-        x = net.pad_channels(x, 0, width - net.channels(x), name=f"{name}.zeros")
+        x = net.add(Pad(before=(0,) * 4, after=(0, width - net.channels(x), 0, 0)), x, name=f"{name}.zeros")
     return x
 
 

@@ -6,8 +6,8 @@ from functools import partial
 
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.blocks import HU, squeeze_excite
-from archsim.trace.zoo.builder import Builder
-from archsim.trace.zoo.resnet import bottleneck, residual
+from archsim.trace.zoo.builder import Builder, images
+from archsim.trace.zoo.resnet import bottleneck, residual, stages
 
 ZAGORUYKO = "S. Zagoruyko, N. Komodakis, Wide Residual Networks, arXiv:1605.07146, table 8; torchvision resnet.py"
 XIE = "S. Xie et al., Aggregated Residual Transformations for Deep Neural Networks, arXiv:1611.05431, table 1"
@@ -41,17 +41,13 @@ def resnext(name: str) -> Trace:
 
 def senet_154() -> Trace:
     """A deep stem, bottlenecks that narrow by halves, 3 x 3 shortcuts (Hu et al., section 6.4 of the journal's version)."""
-    net = Builder("senet_154", f"{HU}, appendix; github.com/hujie-frank/SENet", {"data": ("N", 3, 224, 224)})
+    net = images("senet_154", f"{HU}, appendix; github.com/hujie-frank/SENet")
     x = net.conv_bn_relu("data", 64, 3, 2, 1, name="conv1")
     x = net.conv_bn_relu(net.conv_bn_relu(x, 64, 3, pad=1, name="conv2"), 128, 3, pad=1, name="conv3")
     x = net.max_pool(x, 3, 2, ceil=True, name="pool1")
-    for stage, count in enumerate(SENET, 1):
-        for number in range(count):
-            stride = 2 if stage > 1 and number == 0 else 1
-            x = _senet_block(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
+    x = stages(net, x, _senet_block, SENET)
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)
 
 
 def _senet_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
@@ -68,13 +64,12 @@ def _senet_block(net: Builder, x: str, width: int, stride: int, name: str) -> st
 def regnet_y(name: str) -> Trace:
     """The network of one row of `REGNETS`: bottlenecks that narrow nothing, gated after the 3 x 3 convolution."""
     stages, size = REGNETS[name]
-    net = Builder(name, RADOSAVOVIC, {"data": ("N", 3, 224, 224)})
+    net = images(name, RADOSAVOVIC)
     x = net.conv_bn_relu("data", 32, 3, 2, 1, name="conv1")
     for stage, (channels, count) in enumerate(stages, 1):
         for number in range(count):
             x = _regnet_block(net, x, channels, size, 1 if number else 2, f"stage{stage}.{number}")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace()
+    return net.classified(net.global_avg_pool(x, name="pool"))
 
 
 def _regnet_block(net: Builder, x: str, channels: int, size: int, stride: int, name: str) -> str:

@@ -30,5 +30,5 @@ def vgg(name: str) -> Trace:
             x = net.conv(x, channels, 3, pad=1, name=f"conv{stage}_{number}")
             x = net.relu(net.batch_norm(x) if normalised else x, name=f"relu{stage}_{number}")
         x = net.max_pool(x, 2, 2, name=f"pool{stage}")
-    classifier(net, x, drop_after=True)
-    return net.trace(aliases=("vgg_11",) if name == "vgg_a" else (f"vgg{depth}_bn" if normalised else f"vgg{depth}",))
+    aliases = ("vgg_11",) if name == "vgg_a" else (f"vgg{depth}_bn" if normalised else f"vgg{depth}",)
+    return classifier(net, x, drop_after=True, aliases=aliases)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from typing import Any
+
+from archsim.trace.dims import Shape
 from archsim.trace.readers.call import axis_in
-from archsim.trace.readers.graph import NodeGraph
+from archsim.trace.readers.graph import OWN, NodeGraph
 from archsim.trace.readers.model import ModelNode
 
 
@@ -76,7 +81,7 @@ def _layer_norm(graph: NodeGraph, mean: ModelNode) -> bool:
         tops = [top.outputs[0] for top in centred]
         if scaled is None or graph.other(scaled, root) not in tops:
             continue
-        _finish(graph, [mean, *centred, square, *nodes, scaled], "LayerNormalization", x, scaled, axis)
+        _finish(graph, [mean, *centred, square, *nodes, scaled], "LayerNormalization", x, axis)
         return True
     return False
 
@@ -104,50 +109,40 @@ def _rms_norm(graph: NodeGraph, mean: ModelNode) -> bool:
     if scaled is None or graph.other(scaled, root) != x:
         return False
     if axis == len(graph.shape(x)) - 1 or _last_axes(graph, mean):
-        _finish(graph, [square, *nodes, scaled], "RMSNormalization", x, scaled, axis)
+        _finish(graph, [square, *nodes, scaled], "RMSNormalization", x, axis)
     else:
-        found_nodes, last = [square, *nodes, scaled], scaled
-        reader = graph.reader(scaled.outputs[0], "Mul")
-        learned = "" if reader is None else graph.learned(reader, scaled.outputs[0])
-        if reader is not None and learned and _size(graph, learned) == graph.shape(x)[axis]:
-            found_nodes.append(reader)
-            last = reader
-        graph.replace(found_nodes, "ChannelNorm", [x], last.outputs, name=last.name, axis=axis)
+        _scaled(graph, [square, *nodes, scaled], "ChannelNorm", x, lambda shape: math.prod(shape) == graph.shape(x)[axis],
+                domain=OWN, axis=axis)  # fmt: skip
     return True
 
 
-def _finish(graph: NodeGraph, nodes: list[ModelNode], kind: str, x: str, last: ModelNode, axis: int) -> None:
-    """With the learned scale and shift behind it, where there are some."""
+def _finish(graph: NodeGraph, nodes: list[ModelNode], kind: str, x: str, axis: int) -> None:
+    """Over the last dimensions."""
     width = graph.shape(x)[axis:]
-    last = _learned_after(graph, nodes, last, width, ("Mul",), kind)
-    if kind == "LayerNormalization":
-        last = _learned_after(graph, nodes, last, width, ("Add",), kind)
-    graph.replace(nodes, kind, [x], last.outputs, domain="", name=last.name, axis=axis)
+    _scaled(graph, nodes, kind, x, lambda shape: shape[-len(width) :] == width, shifts="Layer" in kind, axis=axis)
 
 
-def _learned_after(
-    graph: NodeGraph, nodes: list[ModelNode], last: ModelNode, width: tuple[int, ...], kinds: tuple[str, ...], kind: str
-) -> ModelNode:
-    reader = graph.reader(last.outputs[0], *kinds)
-    learned = "" if reader is None else graph.learned(reader, last.outputs[0])
-    if reader is None or not learned or graph.shape(learned)[-len(width) :] != width:
-        return last
-    nodes.append(reader)
-    return reader
+def _scaled(
+    graph: NodeGraph, nodes: list[ModelNode], kind: str, x: str, fits: Callable[[Shape], bool], *, shifts: bool = False,
+    domain: str = "", **attributes: Any,
+) -> None:  # fmt: skip
+    """One node with the learned scale and shift behind it, where there are some of a shape that fits."""
+    nodes, read = [*nodes], [x]
+    for operator in ("Mul", "Add")[: 1 + shifts]:
+        reader = graph.reader(nodes[-1].outputs[0], operator)
+        learned = "" if reader is None else graph.learned(reader, nodes[-1].outputs[0])
+        if reader is not None and learned and fits(graph.shape(learned)):
+            nodes.append(reader)
+            read.append(learned)
+    graph.replace(nodes, kind, read, nodes[-1].outputs, domain=domain, name=nodes[-1].name, **attributes)
 
 
 def _with_scale(graph: NodeGraph, node: ModelNode) -> None:
     """A normalisation without scale and shift of its own, and those behind it."""
     if len([name for name in node.inputs[1:] if name and not graph.known[name].value is not None]) > 0:
         return
-    axis = graph.call(node).axis("axis", -1)
-    nodes = [node]
-    width = graph.shape(node.inputs[0])[axis:]
-    last = _learned_after(graph, nodes, node, width, ("Mul",), node.kind)
-    if last is not node:
-        if node.kind == "LayerNormalization":
-            last = _learned_after(graph, nodes, last, width, ("Add",), node.kind)
-        graph.replace(nodes, node.kind, [node.inputs[0]], last.outputs, domain="", name=last.name, axis=axis)
+    if graph.reader(node.outputs[0], "Mul") is not None:
+        _finish(graph, [node], node.kind, node.inputs[0], graph.call(node).axis("axis", -1))
 
 
 def _group_norm(graph: NodeGraph, node: ModelNode) -> None:
@@ -160,18 +155,5 @@ def _group_norm(graph: NodeGraph, node: ModelNode) -> None:
     shape, grouped = graph.shape(x), graph.shape(before.outputs[0])
     if len(shape) < 3 or graph.shape(after.outputs[0]) != shape or len(grouped) < 2 or shape[1] % grouped[1]:
         return
-    nodes, last = [before, node, after], after
-    for kind in ("Mul", "Add"):
-        reader = graph.reader(last.outputs[0], kind)
-        learned = "" if reader is None else graph.learned(reader, last.outputs[0])
-        if reader is not None and learned and int(_size(graph, learned)) in (1, shape[1]):
-            nodes.append(reader)
-            last = reader
-    graph.replace(nodes, "GroupNormalization", [x], last.outputs, domain="", name=last.name, num_groups=grouped[1])
-
-
-def _size(graph: NodeGraph, tensor: str) -> int:
-    size = 1
-    for dim in graph.shape(tensor):
-        size *= dim
-    return size
+    _scaled(graph, [before, node, after], "GroupNormalization", x, lambda learned: math.prod(learned) in (1, shape[1]),
+            shifts=True, num_groups=grouped[1])  # fmt: skip
