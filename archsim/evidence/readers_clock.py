@@ -16,7 +16,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     cells = row.cells
     if cells["op"] not in BUILDERS:
         raise Refused(f"op {cells['op']!r} is not modelled")
-    found = setting(cells["hardware"], stack_of("kernels", cells["software"]), cells["dtype"])
+    found = setting(cells["hardware"], stack_of(cells, "kernels", cells["software"]), cells["dtype"])
     built = BUILDERS[cells["op"]](cells, parameters(cells))
     return [
         Case(

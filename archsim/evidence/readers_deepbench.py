@@ -36,7 +36,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     hardware = device(cells["hardware"]).identity.id
     written = cells["precision"]
     precision = AS_HALF.get(written, written) if what == "conv" else written
-    found = as_library(setting(hardware, stack_of("deepbench", f"{hardware} {what}"), precision, 1), what)
+    found = as_library(setting(hardware, stack_of(cells, "deepbench", f"{hardware} {what}"), precision, 1), what)
     return [
         Case(
             line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=what,

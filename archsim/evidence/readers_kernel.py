@@ -74,7 +74,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     more = parameters(cells)
     architecture = chip.identity.kernels_of
     words = f"{software} {op} {cells['dtype']} {more.get('kernel', '')} {architecture}"
-    found = setting(cells["hardware"], stack_of("kernels", words), cells["dtype"], sets)
+    found = setting(cells["hardware"], stack_of(cells, "kernels", words), cells["dtype"], sets)
     if script.rounded_before(software, op, cells["dtype"]):
         found = rounded_before(found)
     built = BUILDERS[op](cells, more)

@@ -31,7 +31,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     kind = cells["layer_type"]
     if kind not in BUILDERS:
         raise Refused(f"layer type {kind!r} is not modelled" if kind else "layers without a type, such as data, are not modelled")
-    found = setting(cells["hardware"], stack_of("layers", f"{cells['framework']}: {cells['library']}"), cells["precision"])
+    found = setting(cells["hardware"], stack_of(cells, "layers", f"{cells['framework']}: {cells['library']}"), cells["precision"])
     apart = bool(cells.get("bwd_data_ms") or cells.get("bwd_filter_ms"))
     cases: list[Case | Skip] = []
     for column, phases in PHASES.items():

@@ -56,7 +56,7 @@ def _cases(row: Row, file: str, curve: LimitCurve) -> list[Case | Skip]:
     script, name, batch = protocol(cells["source_id"]), cells["model"], integer(cells, "batch")
     if name not in script.graphs:
         raise Refused(f"network {name!r} is not described")
-    found = setting(cells["hardware"], stack_of("epochs", cells["software"]), cells["precision"])
+    found = setting(cells["hardware"], stack_of(cells, "epochs", cells["software"]), cells["precision"])
     task = TASKS.get(cells["task"], cells["task"])
     work = Work(script.graphs[name], task, found.stack.optimiser, False, found.stack.attention.fused).now
     trace = network(work, batch, script.lengths.get(name))

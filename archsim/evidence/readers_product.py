@@ -22,7 +22,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     if cells.get("accepted") == "0":
         raise Refused("the source marks the row as disturbed")
     library = f"{cells['library']}: {cells['variant']}"
-    found = setting(cells.get("hardware") or HARDWARE, stack_of("products", library), "fp32")
+    found = setting(cells.get("hardware") or HARDWARE, stack_of(cells, "products", library), "fp32")
     if cells["kind"] == "conv":
         side, window = integer(cells, "h"), integer(cells, "kernel")
         op = conv(
