@@ -14,6 +14,10 @@ from archsim.calibration.constants import Calibration, spread_of_product
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
+from archsim.estimation.measured import request_of, value_of
+from archsim.estimation.pipeline import run
+from archsim.estimation.references import differences
+from archsim.estimation.request import Request, make_request
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import RATES, column, quantity
 from archsim.evidence.misses import published_stack, reason_of
@@ -22,9 +26,39 @@ from archsim.generation.intervals import POWER, RATE, TIME, served_spread
 from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of
-from archsim.validation.plain import Conditions, plain_values
 from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
 from archsim.validation.score import Order, Pairs, Score, device_order, errors, pairs_in_order, score
+
+Conditions = tuple[str, ...]
+
+
+def plain_values(cases: Sequence[Case], calibration: Calibration, fidelity: str) -> tuple[Array, list[Conditions]]:
+    """For each case the plain prediction in the unit of its metric, and the conditions of the source that it lacks.
+
+    NaN and no conditions for rows of single ops, of several devices, and where the words are not understood.
+    """
+    found, lacking = np.full(len(cases), np.nan), [Conditions()] * len(cases)
+    for i, case in enumerate(cases):
+        if case.work is None or case.group is not None or case.anchor is not None:
+            continue
+        try:
+            request = plain_request(case, calibration, fidelity)
+            found[i] = value_of(case, request, run(request))
+            lacking[i] = differences(request_of(case, calibration, fidelity), request)
+        except ArchsimError:
+            continue
+    return found, lacking
+
+
+def plain_request(case: Case, calibration: Calibration, fidelity: str) -> Request:
+    """What the row's own words ask. Raises ArchsimError for words that `archsim estimate` does not take."""
+    cells = case.fields
+    return make_request(
+        cells["network"], cells["hardware"], batch=int(cells["batch"]), precision=cells["precision"], task=cells["task"],
+        stack=cells["stack"], threads=case.threads, seq_len=int(cells["seq_len"]) if cells.get("seq_len") else None,
+        calibration=calibration, fidelity=fidelity,
+    )  # fmt: skip
+
 
 Tell = Callable[[str], None]
 Predictor = Callable[[Sequence[Case]], Array]
