@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from archsim.evidence.case import Anchor, Case, Skip
 from archsim.evidence.family import Family, Reader, integer
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.readers_kernel import parameters
 from archsim.evidence.resolve import Refused, network, setting
 from archsim.evidence.software import stack_of
@@ -63,12 +64,8 @@ def _cases(row: Row, file: str, curve: LimitCurve) -> list[Case | Skip]:
     fields = {**cells, "source": cells["source_id"], "power_limit_w": f"{limit:g}", "boundary": script.boundary}
 
     def case(metric: str, measured: float, anchor: Anchor | None = None) -> Case:
-        return Case(
-            line=row.line, fields=fields, source=cells["source_id"], label=script.graphs[name],
-            hardware=found.spec.identity.id, stack_id=found.stack.id, task=task, metric=metric, measured=measured,
-            split=cells.get("split", ""), trace=trace, work=work, spec=found.spec, stack=found.stack,
-            precision=found.precision, batch=batch, limit=limit, anchor=anchor, file=file,
-        )  # fmt: skip
+        return case_of(row, file, found, script.graphs[name], metric, measured, trace=trace, fields=fields, task=task, work=work,
+                       batch=batch, limit=limit, anchor=anchor, dispatch=1.0)  # fmt: skip
 
     if cells["metric"] == "power_w":
         return [case("power_w", float(cells["value"]))]

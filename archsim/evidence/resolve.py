@@ -89,6 +89,19 @@ def device(name: str) -> Spec:
     return found
 
 
+def gpu_spec(name: str) -> Spec:
+    """The spec of a GPU; Refused for any other device."""
+    spec = device(name)
+    if spec.kind != "gpu":
+        raise Refused(f"{spec.identity.id} is no GPU")
+    return spec
+
+
+def unmodified(spec: Spec) -> Setting:
+    """A device with its usual stack, which what is timed without one does not read."""
+    return Setting(spec=spec, stack=stacks.find(spec.identity.default_stack), precision="fp32")
+
+
 def host_cpu(script: Protocol, spec: Spec) -> Spec | None:
     """The CPU that dispatched to a GPU, by the source or the node that it names; None where neither does, and for a CPU."""
     if spec.kind == "cpu":
