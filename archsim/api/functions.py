@@ -275,7 +275,8 @@ def sweep(
 
 def validate(
     measurements: Names = (), *, hw: Names = (), net: Names = (), stack: Names = (), source: Names = (), split: Names = (),
-    metric: Names = (), limit: int | str | None = None, by: Names = ("source", "quantity"), fidelity: str = "analytical",
+    metric: Names = (), disturbed: bool = False, limit: int | str | None = None, by: Names = ("source", "quantity"),
+    fidelity: str = "analytical",
     baseline: Names = ("roofline", "constants"), without: Names = (), calibration: Any = None,
 ) -> Validation:  # fmt: skip
     """Predictions beside published measurements, or beside those of your files, as `archsim validate`."""
@@ -294,7 +295,7 @@ def validate(
     if most is not None and most < 1:
         raise ArgumentError(f"limit: {limit!r} is less than 1")
     filters = Filters(hw=devices, net=listed("net", net), stack=listed("stack", stack), source=listed("source", source),
-                      split=listed("split", split), metric=listed("metric", metric))  # fmt: skip
+                      split=listed("split", split), metric=listed("metric", metric), disturbed=disturbed)  # fmt: skip
     cases, skips = read_files(files, device_files(devices, files))
     settings = settings_of(
         cases, by=listed("by", by), fidelity=text("fidelity", fidelity), baseline=listed("baseline", baseline),

@@ -74,9 +74,9 @@ class UnknownName(ArchsimError):
 
     def __init__(self, what: str, name: str, known: Sequence[str], hint: str = "", near: Sequence[str] | None = None) -> None:
         self.what, self.name, self.known = what, name, tuple(known)
-        near = nearest(name, known) if near is None else near
+        self.near = tuple(nearest(name, known) if near is None else near)
         shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
-        text = f"unknown {what} {shown!r}" + (f"; nearest: {', '.join(near)}" if near else "")
+        text = f"unknown {what} {shown!r}" + (f"; nearest: {', '.join(self.near)}" if self.near else "")
         super().__init__(text + (f"; {hint}" if hint else ""))
 
 

@@ -38,7 +38,7 @@ class AmbiguousName(UnknownName):
     """A name that several devices, networks or stacks bear; the message lists them."""
 
     def __init__(self, what: str, name: str, candidates: Sequence[str], hint: str = "") -> None:
-        super().__init__(what, name, candidates)
+        super().__init__(what, name, candidates, near=candidates)
         self.candidates = tuple(candidates)
         *most, last = candidates
         said = f"{what} {name!r} is ambiguous; it could be {', '.join(most)} or {last}"

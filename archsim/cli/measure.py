@@ -32,7 +32,7 @@ def _columns() -> Sequence[str]:
               help="Networks, or paths of their files, separated by commas.")  # fmt: skip
 @click.option("--cases", type=click.Path(), default=None, metavar="FILE",
               help="Instead of --net: measure the networks or kernels that the rows of this file name.")  # fmt: skip
-@click.option("--batch", default="1", show_default=True, help="Samples per run, separated by commas.")
+@click.option("--batch", cls=ListOption, default="1", show_default=True, help="Samples per run, separated by commas.")
 @click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20), default=None,
               help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
 @click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE",

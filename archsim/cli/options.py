@@ -12,9 +12,10 @@ from archsim.base.errors import nearest
 from archsim.base.units import COUNT, parse
 from archsim.cli.completed import Keyed, Known
 from archsim.cli.types import Quantity
+from archsim.cli.vocabulary import ListOption
 from archsim.trace.training import TASKS
 
-BATCHES = click.option("--batch", "batch_text", default=None, show_default="1", metavar="N|RANGE",
+BATCHES = click.option("--batch", "batch_text", cls=ListOption, default=None, show_default="1", metavar="N|RANGE",
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
 
 
@@ -98,7 +99,7 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                             help="CUDA streams on which ops may overlap; needs --fidelity event."),
     "host_cpu": click.option("--host-cpu", type=Known("device"), default=None, metavar="CPU",
                              help="CPU that dispatches ops to a GPU; the usual one of its spec if not given."),
-    "inputs": click.option("--inputs", default=None, metavar="device|host|decoded[,KEY=VALUE]",
+    "inputs": click.option("--inputs", cls=ListOption, default=None, metavar="device|host|decoded[,KEY=VALUE]",
                            help="Where a GPU finds each batch: in its own memory; in the host's, from which it is copied in the "
                                 "timed run; or in stored samples that the host decodes (decoded,workers=8,stored=array: keys "
                                 "of the stack's reader). As the stack says if not given."),

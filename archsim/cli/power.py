@@ -9,7 +9,7 @@ import click
 from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, quantity, some_options
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, boundary_options, csv_option, json_option, one_form
+from archsim.cli.vocabulary import HW, ListOption, boundary_options, csv_option, json_option, one_form
 
 OTHERS = ("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
               "devices", "power_mode", "fidelity", "traffic",
@@ -20,7 +20,8 @@ OF_CPU = ("core", "simd", "llc", "dram")
 
 @click.command("power")
 @HW
-@click.option("--use", required=True, type=Keyed(*dict.fromkeys((*UNITS, *OF_CPU)), device=False), metavar="UNIT=SHARE,...|FILE",
+@click.option("--use", cls=ListOption, required=True, type=Keyed(*dict.fromkeys((*UNITS, *OF_CPU)), device=False),
+              metavar="UNIT=SHARE,...|FILE",
               help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
                    f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
                    "ones.")  # fmt: skip

@@ -13,7 +13,7 @@ from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 
@@ -26,13 +26,15 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
               help="What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
 @click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
               help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
-@click.option("--minimise", "--minimize", "minimise", default=None, metavar="OUTPUT,...",
+@click.option("--minimise", "--minimize", "minimise", cls=ListOption, default=None, metavar="OUTPUT,...",
               help="latency, energy, sample_energy, energy_delay, power, area, cost, memory or traffic; the first one ranks, all "
                    "make the front.")
-@click.option("--maximise", "--maximize", "maximise", default=None, metavar="OUTPUT,...", help="throughput or efficiency.")
+@click.option("--maximise", "--maximize", "maximise", cls=ListOption, default=None, metavar="OUTPUT,...",
+              help="throughput or efficiency.")  # fmt: skip
 @click.option("--where", default=None, metavar="CONDITION",
               help='Keep points that meet this, e.g. "latency < 50ms and power < 150W".')  # fmt: skip
-@click.option("--front", default=None, metavar="OUTPUT,...", help="Objectives of the Pareto front, if other ones.")
+@click.option("--front", cls=ListOption, default=None, metavar="OUTPUT,...",
+              help="Objectives of the Pareto front, if other ones.")  # fmt: skip
 @click.option("--target", default=None, metavar="OUTPUT=VALUE",
               help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
 @click.option("--sample", type=click.IntRange(min=1), default=None, help="Evaluate this many points of a Latin hypercube.")

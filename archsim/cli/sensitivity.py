@@ -12,7 +12,7 @@ from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.types import Share
-from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 
@@ -23,7 +23,7 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @setting_options
 @click.option("--of", "output", default="latency", show_default=True, type=click.Choice(list(OUTPUTS)),
               help="Output of the tornado, by which the rows are sorted.")  # fmt: skip
-@click.option("--keys", default=None, metavar="KEY,...", help="Only these values of the device.")
+@click.option("--keys", cls=ListOption, default=None, metavar="KEY,...", help="Only these values of the device.")
 @click.option("--step", type=Share(1e-6, 0.2), default="1%", show_default=True,
               help="Relative step of the elasticities, both ways.")  # fmt: skip
 @click.option("--span", type=Share(0.001, 0.9), default="25%", show_default=True,

@@ -10,14 +10,15 @@ import click
 from archsim.cli.completed import Known
 from archsim.cli.options import names, quantity, whole
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import csv_option, json_option, one_form
+from archsim.cli.vocabulary import ListOption, csv_option, json_option, one_form
 
 
 @click.command("allreduce")
 @click.option("--node", type=Known("node"), default="deepbench_8gpu", show_default=True,
               help="The node (`archsim list nodes`), or the path of its file.")  # fmt: skip
-@click.option("--devices", default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
-@click.option("--bytes", "sizes", default="400kB,16MB,258MB", show_default=True, help="Sizes, separated by commas.")
+@click.option("--devices", cls=ListOption, default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
+@click.option("--bytes", "sizes", cls=ListOption, default="400kB,16MB,258MB", show_default=True,
+              help="Sizes, separated by commas.")  # fmt: skip
 @json_option()
 @csv_option("Print one CSV row per size and number of devices.")
 def command(node: str, devices: str, sizes: str, as_json: bool, as_csv: bool) -> None:

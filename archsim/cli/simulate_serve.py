@@ -12,7 +12,7 @@ from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, html_option, json_option
+from archsim.cli.vocabulary import HW, NET, ListOption, html_option, json_option
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
@@ -43,7 +43,7 @@ class ServeCommand(click.Command):
               help="Recorded arrivals: a CSV file with a column arrival_s.")  # fmt: skip
 @click.option("--p99", type=Quantity("s"), default=None, metavar="TIME",
               help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")  # fmt: skip
-@click.option("--batching", default="max=1", show_default=True, metavar="max=N,wait=TIME",
+@click.option("--batching", cls=ListOption, default="max=1", show_default=True, metavar="max=N,wait=TIME",
               help="Batch up to N requests; wait for more until the oldest has waited TIME.")  # fmt: skip
 @click.option("--scenario", default="Server", show_default=True, type=click.Choice(SCENARIOS, case_sensitive=False),
               metavar="|".join(SCENARIOS), help="MLPerf's scenarios.")  # fmt: skip

@@ -13,7 +13,7 @@ from archsim.cli.options import choices, names, pairs, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
 
 NODE = "deepbench_8gpu"
 
@@ -23,9 +23,10 @@ NODE = "deepbench_8gpu"
 @HW
 @click.option("--node", type=Known("node"), default=NODE, show_default=True,
               help="The node that holds the devices (`archsim list nodes`), or the path of its file.")  # fmt: skip
-@click.option("--devices", default="1,2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
+@click.option("--devices", cls=ListOption, default="1,2,4,8", show_default=True,
+              help="Numbers of devices, separated by commas.")  # fmt: skip
 @click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")
-@click.option("--input", "given", default="", metavar="disk,decode=N,pcie",
+@click.option("--input", "given", cls=ListOption, default="", metavar="disk,decode=N,pcie",
               help="Input stages of each batch; without them inputs are on the device.")  # fmt: skip
 @click.option("--sync", default="allreduce", show_default=True, type=click.Choice(("allreduce", "server")),
               help="Rings among the devices, or a parameter server in host memory.")  # fmt: skip

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import FIDELITY, names
@@ -16,7 +17,9 @@ from archsim.cli.progress import Progress
 from archsim.cli.terminal import say
 from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
-from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, ListOption, csv_option, html_option, json_option, one_form
+
+FEW = 30  # rows up to which each is a line of its own, unless --by says otherwise
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
@@ -25,19 +28,24 @@ if TYPE_CHECKING:
 @click.command("validate")
 @MEASUREMENTS
 @click.option("--add", type=click.Path(), default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
-@click.option("--source", default=None, help="Only rows of these sources (separated by commas, as below).")
+@click.option("--template", is_flag=True, help="Only print a measurement file to start from, with what its columns are.")
+@click.option("--disturbed", is_flag=True, help="Score measurements that other work disturbed, as `archsim measure` says, too.")
+@click.option("--source", cls=ListOption, default=None, help="Only rows of these sources (separated by commas, as below).")
 @ROWS_OF
-@click.option("--net", type=Known("network", many=True), default=None, help="Only these networks, or ops of kernel rows.")
-@click.option("--stack", type=Known("stack", many=True), default=None, help="Only these stacks.")
-@click.option("--split", default=None, help="calibrate or test.")
-@click.option("--metric", default=None, help="latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")
+@click.option("--net", cls=ListOption, type=Known("network", many=True), default=None,
+              help="Only these networks, or ops of kernel rows.")  # fmt: skip
+@click.option("--stack", cls=ListOption, type=Known("stack", many=True), default=None, help="Only these stacks.")
+@click.option("--split", cls=ListOption, default=None, help="calibrate or test.")
+@click.option("--metric", cls=ListOption, default=None,
+              help="latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")  # fmt: skip
 @click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
-@click.option("--by", default="source,quantity", show_default=True,
-              help="Columns to group by; cell: one line for each measured value.")  # fmt: skip
+@click.option("--by", cls=ListOption, default="source,quantity", show_default=True,
+              help="Columns to group by; cell: one line for each measured value, as for up to 30 rows.")  # fmt: skip
 @FIDELITY
-@click.option("--baseline", default="roofline,constants", show_default=True,
+@click.option("--baseline", cls=ListOption, default="roofline,constants", show_default=True,
               help="Baselines to show beside the model, or none; plain: the model, asked with a row's words.")  # fmt: skip
-@click.option("--without", default="", metavar="PART", help="Leave parts of the model out: waves, l2, algorithms, voltage, ...")
+@click.option("--without", cls=ListOption, default=None, metavar="PART",
+              help="Leave parts of the model out: waves, l2, algorithms, voltage, ...")  # fmt: skip
 @click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
               help="Use these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
@@ -50,26 +58,26 @@ if TYPE_CHECKING:
 @click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
 @click.option("--served", default=None, metavar="FOLDER",
               help="Only write how far served language models are, beside that summary.")  # fmt: skip
-@click.option("--folds", default=None, metavar="FOLDS",
+@click.option("--folds", cls=ListOption, default=None, metavar="FOLDS",
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
-    baseline: str, without: str, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool, html: OutputFile | None,
-    freeze: str | None, served: str | None, folds: str | None, predictors: tuple[str, ...],
-    cases: OutputFile | None, **chosen: str | None,
+    baseline: str, without: str | None, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool,
+    html: OutputFile | None, freeze: str | None, served: str | None, folds: str | None, predictors: tuple[str, ...],
+    cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
 
-    Files of networks, kernels, layers and DeepBench are recognised by their headers. A row whose device, stack or network is
-    not described is skipped and counted; a malformed file is refused with line numbers. Loops of a core (.json) take --fidelity
-    cycle; they run on the processor that their file names, or on that of --hw.
+    Files of networks, kernels, layers and DeepBench are recognised by their headers; a table like gpu,model,batch,latency_ms is
+    read, too. A row that cannot be read or predicted is skipped, with its line and the reason; exit code 1 says that no row was
+    left. Loops of a core (.json) take --fidelity cycle; they run on the processor that their file names, or on that of --hw.
 
     \b
     Examples:
       archsim validate
       archsim validate --hw gtx_1080,tesla_k80 --by network
       archsim validate --source nvidia_tx1_wp,addfor2017 --by cell --baseline plain
-      archsim validate --measurements mine.csv --json
+      archsim validate --template
       archsim validate --split test --without waves
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
@@ -83,6 +91,11 @@ def command(
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     one_form(as_json, as_csv)
+    if template:
+        from archsim.evidence.spelling import TEMPLATE
+
+        click.echo(TEMPLATE, nl=False)
+        return
     if freeze is not None or served is not None:
         write_frozen(freeze, served, folds, calibration)
         return
@@ -93,25 +106,25 @@ def command(
 
         say(check_file(add))
         return
-    refuse_beside(predictors, cases, fold, without)
+    refuse_beside(predictors, cases, fold, without or "")
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash
     from archsim.evidence.shipped import shipped_files
     from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
     from archsim.validation.evaluation import validate
-    from archsim.validation.selection import Filters, selected_rows, settings_of
+    from archsim.validation.selection import CELL, Filters, selected_rows, settings_of
 
-    filters = Filters(hw=names(hw or ""), **{name: names(text or "") for name, text in chosen.items()})
+    filters = Filters(hw=names(hw or ""), disturbed=disturbed, **{name: names(text or "") for name, text in chosen.items()})
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
         every, skips = _read(measurements, filters.hw, identified=bool(predictors or cases))
-        if not told:
-            by = "quantity" if predictors else "group" if _is_grouped(every) else by
-        settings = settings_of(every, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without),
-                               calibration=load(calibration) if calibration else None)  # fmt: skip
         rows, skips = selected_rows(every, skips, filters)
         rows = rows[:limit]
+        if not told:
+            by = "quantity" if predictors else "group" if _is_grouped(every) else CELL if len(rows) <= FEW else by
+        settings = settings_of(every, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without or ""),
+                               calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
             write_cases(rows, cases)
             return
@@ -133,6 +146,8 @@ def command(
         click.echo(validation_csv(result), nl=False)
     else:
         say(validation_text(result, provenance))
+    if not result.cases:
+        raise click.exceptions.Exit(EXIT["bound missed"])
 
 
 def _is_grouped(cases: Sequence[Case]) -> bool:

@@ -21,13 +21,13 @@ class ListOption(click.Option):
     """An option whose words are separated by commas, or named again: `--hw a,b` or `--hw a --hw b`."""
 
     def __init__(self, *names: Any, **words: Any) -> None:
-        super().__init__(*names, **{**words, "multiple": True})
+        usual = words.get("default")
+        super().__init__(*names, **{**words, "multiple": True, "default": (usual,) if isinstance(usual, str) else usual})
 
     def process_value(self, ctx: click.Context, value: Any) -> str | None:
         """All words, with commas between; None without any."""
         found = super().process_value(ctx, value)
         return ",".join(found) if found else None
-
 
 
 NET = click.option("--net", type=Known("network"), required=True,

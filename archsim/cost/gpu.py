@@ -293,6 +293,9 @@ def latency_bound(t: GpuTerms) -> Array:
     >>> kernels.lane_slots = 1600.0  # 32 values of a row, 50 instructions each, at 1 GHz
     >>> round(latency_bound(terms).item() * 1e6, 6)
     8.4
+    >>> terms.row_hits = 5e5  # bytes at 200 ns each, 1e5 at a time: 1 us more
+    >>> round(latency_bound(terms).item() * 1e6, 6)
+    9.4
     """
     near = (t.found_bytes + t.row_hits) * (t.device.l2.latency / t.clock)
     rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency

@@ -6,7 +6,8 @@ holds all of it, and with replacement of the line used least recently leaves not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import ceil
 
@@ -14,15 +15,130 @@ from archsim.base.errors import Unsupported
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.intensity import chains, powers
 from archsim.cycle.kernels import Grid, kernel_clocks
-from archsim.cycle.launches import repeated
-from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.mainloop import mainloop
+from archsim.cycle.machine import Machine, farther, machine_of
+from archsim.cycle.product import TiledProduct
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
-from archsim.cycle.strides import strides
+from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.evidence.pattern import AccessPattern, Pattern, ProductPattern
+
+BANKS, WORD = 32, 4  # of the L1: banks of data, and the bytes of each
+LINE = 128  # B of a tag of the L1
+TAG_BANKS = 4  # of the tags: each looks up one line a clock (NVIDIA developer forum, Pascal L1 cache: 4 tags a clock)
+GROUP = (0, 4, 8, 12, 20, 16, 24, 28)  # gpu-strides: elements between the loads that a thread has under way
+LANES = 32  # for which gpu-strides counts clocks, on AMD too
+
+
+def strides(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """Clocks of one load of a warp, all in the L1 [clk]: the longest of its turns, over the loads of a group and two warps."""
+    machine = machine_of(device, clock)
+    narrow = 0.5 * machine.warp / float(device.rate.fp64 or 1.0) if p.element == 8 else 0.0
+    least = max(machine.memory_interval / 2, narrow, machine.warp * p.element / machine.l1_bandwidth)
+    loads = [addresses(p, warp, offset) for warp in (0, 1) for offset in GROUP]
+    return sum(max(least, bank_turns(load, p.element), tag_turns(load)) for load in loads) / len(loads)
+
+
+def addresses(p: AccessPattern, warp: int = 0, offset: int = 0) -> list[int]:
+    """Addresses of a warp [B], `offset` elements from the start."""
+    threads = range(LANES * warp, LANES * (warp + 1))
+    if p.kernel == "stride":
+        return [(int(t % 64 * p.stride) + offset) * p.element for t in threads]
+    width, pitch = int(p.words.get("width", "1")), int(p.words.get("pitch", "1"))
+    return [(t % width + (t // width % 32 + 1) * pitch + offset) * p.element for t in threads]
+
+
+def bank_turns(places: Sequence[int], element: int) -> int:
+    """Turns of the data banks for the loads of a warp.
+
+    Wider elements go in parts of 128 B; in each part every bank gives one word a turn, to all threads that ask for that word.
+
+    >>> bank_turns([4 * t for t in range(32)], 4), bank_turns([128 * t for t in range(32)], 4)
+    (1, 32)
+    """
+    parts = max(1, element // WORD)
+    each = len(places) // parts
+    turns = 0
+    for part in range(parts):
+        own = places[part * each : (part + 1) * each]
+        words = {word for place in own for word in range(place // WORD, (place + element) // WORD)}
+        turns += _most(word % BANKS for word in words)
+    return turns
+
+
+def tag_turns(places: Sequence[int]) -> int:
+    """Turns of the tags for the lines that a warp touches: as many as the fullest of their banks has lines.
+
+    The counters of gpu-strides (A40, A100) show which bank a line has: the exclusive or of all pairs of bits of its number.
+
+    >>> tag_turns([4 * t for t in range(32)]), tag_turns([128 * t for t in range(32)]), tag_turns([132 * t for t in range(32)])
+    (1, 8, 8)
+    """
+    return _most(map(tag_bank, {place // LINE for place in places}))
+
+
+def tag_bank(line: int) -> int:
+    """The bank of a line: the exclusive or of the pairs of bits of its number.
+
+    >>> [tag_bank(line) for line in (0, 1, 4, 5, 27)]
+    [0, 1, 1, 0, 0]
+    """
+    bank = 0
+    while line:
+        bank ^= line % TAG_BANKS
+        line //= TAG_BANKS
+    return bank
+
+
+def _most(banks: Iterable[int]) -> int:
+    counts: dict[int, int] = {}
+    for bank in banks:
+        counts[bank] = counts.get(bank, 0) + 1
+    return max(counts.values())
+
+
+BARRIERS = 16  # B of a stage besides its data: one barrier for full and one for empty (CUTLASS, StageCountAuto)
+REGISTERS = 128  # of a thread; a single CTA has room
+
+
+def mainloop(device: Gpu, clock: float, p: ProductPattern, precision: str) -> float:
+    """Time of a launch [s] that is repeated at once, so that its operands are where they were left: in the L2, if they fit.
+
+    Raises Unsupported for a device without tensor cores in this precision.
+    """
+    if not device.has_tensor(precision):
+        raise Unsupported(f"{device.identity.id} has no tensor cores for {precision}")
+    machine = machine_of(device, clock, tensor_rate=float(device.pipe(precision)), sharing=1)
+    machine, source = placed(device, machine, (p.m + p.n) * p.k * p.operand)
+    stage = (p.m + p.n) * p.tile_k * p.operand
+    stages = p.stages or max(2, int(float(device.sm.shared_memory_cta) // (stage + BARRIERS)))
+    tile = TiledProduct(m=p.m, n=p.n, k=p.tile_k, threads=256, registers=REGISTERS, shared=stage * stages, depth=p.k,
+                        operand=p.operand, a=source, b=source, stages=stages)  # fmt: skip
+    clocks = kernel_clocks(prepared(machine, on_tensor_cores(machine, tile)), Grid(ctas=1, sms=1), {})
+    return clocks / clock + float(device.launch.latency)
+
+
+def placed(device: Gpu, machine: Machine, size: float) -> tuple[Machine, Source]:
+    """Where a set of `size` bytes is that is read again and again: each half of a split L2 keeps its own copies."""
+    beyond = 0.0 if size <= float(device.l2.size) else 1.0
+    return replace(machine, l2=machine.l2 + farther(device, size)), Source(past_l2=beyond)
+
+
+def repeated(device: Gpu, clock: float, p: AccessPattern) -> float:
+    """gpu-small-kernels [B/s]: kernels that scale an array into another one and back, each after the gap of the device.
+
+    Raises Unsupported for graphs and kernels that wait on each other by themselves: no key says what their gap is.
+    """
+    if p.variant != "plain" or "n" not in p.words:
+        raise Unsupported(f"{p.kernel} by {p.variant}: only plain launches of arrays of one dimension have a gap and a program")
+    ctas, sms = int(p.words["n"]) // p.threads + 1, int(float(device.sm.count))
+    machine = machine_of(device, clock, sharing=ctas / ceil(ctas / sms))
+    source = Source(past_l2=missing(p.size, float(device.l2.size)))
+    program = element_wise(machine, lane_bytes=p.element, threads=p.threads, registers=16, sources=(source,))
+    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=sms), {})
+    return p.size / (clocks / clock + float(device.launch.latency))
+
 
 STREAM_THREADS = 1024  # of a CTA of BabelStream
 WAVES = 6, 12  # of CTAs: what the later ones take is the steady state

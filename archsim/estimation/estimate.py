@@ -18,6 +18,7 @@ from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
 from archsim.estimation.limits import limits_of
 from archsim.estimation.memory import assumptions, footprint_of, largest_batch
+from archsim.estimation.own_rows import own_rows
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve
 from archsim.estimation.references import references_of
@@ -76,7 +77,8 @@ def _at_device(
         clock_hz=float(mean_clock(request, result)[0]), memory_clock_hz=memory_clock_of(request.spec, request.memory),
         latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
-        interval_level=request.calibration.level, interval_class=kind, held_out=spread,
+        interval_level=request.calibration.level, interval_class=kind,
+        held_out=replace(spread, basis="; ".join(filter(None, (spread.basis, own_rows(request.spec))))),
         throughput_per_s=request.batch / latency, power_w=power, power_interval_w=power_interval(request, power),
         energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency), energy_budget_j=energy_budget,
         throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,

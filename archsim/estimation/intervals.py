@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from archsim.calibration.constants import Spread
+from archsim.calibration.constants import Spread, spread_of_product
 from archsim.calibration.nearness import Platform
 from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
@@ -54,18 +54,15 @@ def power_interval(request: Request, power: float) -> tuple[float, float]:
 def energy_interval(request: Request, energy: float) -> tuple[float, float]:
     """Where a measured energy is expected around a predicted one [J], at the calibration's level.
 
-    [E exp(-sqrt(t_high^2 + p_high^2)), E exp(sqrt(t_low^2 + p_low^2))]
-
-    t, p: quantiles of log(predicted / measured) of held-out times and powers
-    E = P t; errors of power and time are taken to be independent, so that their logs add in quadrature.
+    [E exp(-high), E exp(-low)], low and high of the product of time and power (`spread_of_product`)
 
     >>> from archsim.estimation.request import make_request
     >>> low, high = energy_interval(make_request("alexnet", "gtx_1080"), 1.0)
     >>> low < 1.0 < high
     True
     """
-    (_, time), power = class_of(request), _power_spread(request)
-    return (energy * math.exp(-math.hypot(time.high, power.high)), energy * math.exp(math.hypot(time.low, power.low)))
+    spread = spread_of_product(class_of(request)[1], _power_spread(request))
+    return energy * math.exp(-spread.high), energy * math.exp(-spread.low)
 
 
 def platform_of(request: Request) -> Platform:

@@ -16,6 +16,7 @@ from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
 from archsim.evidence.case import Case
+from archsim.evidence.columns import error_of
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import citation, protocol
 from archsim.trace.dims import BATCH, SEQUENCE
@@ -32,7 +33,7 @@ class Reference:
     metric: str
     measured: float
     predicted: float
-    error: float  # predicted / measured - 1
+    error: float  # predicted / measured - 1; of a rate, that of the time that it stands for
     source: str
     stack: str
     clock_hz: float
@@ -76,7 +77,7 @@ def _reference(case: Case, request: Request) -> list[Reference]:
         return []
     return [
         Reference(
-            metric=case.metric, measured=case.measured, predicted=value, error=value / case.measured - 1,
+            metric=case.metric, measured=case.measured, predicted=value, error=error_of(case.metric, case.measured, value),
             source=citation(case.source), stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
             boundary=protocol(case.source).boundary if case.metric in ("power_w", "energy_j") else "",
             conditions=differences(own, request),

@@ -39,7 +39,8 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
         found.append(f"no measured row of a {request.spec.kind.upper()} stands behind this: the interval is the widest of other "
                      "kinds of device, not one of its own")  # fmt: skip
     elif kind.endswith(EXTRAPOLATED):
-        found.append("extrapolated: no measured row is like this cell, so the interval is wide")
+        near = spread.basis or "rows of other cells"
+        found.append(f"extrapolated: the interval rests on {near} and is wider for it")
     found += _too_large(request)
     found += [request.fidelity.warning] if request.fidelity.warning else []
     clock = float(np.ravel(request.clock)[0])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem
 
 SYSTEM_METRICS = ("system_power_w", "system_energy_j")  # of a whole computer, at its plug
+LEAST_SOUND = 3  # rounds of `archsim measure` that other work left alone, from which on its median is of such rounds only
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
 
 
@@ -106,6 +107,12 @@ class Case:
     def ops(self) -> tuple[BoundOp, ...]:
         """The ops that were timed."""
         return self.trace.ops
+
+    @property
+    def disturbed(self) -> str:
+        """In how many rounds other work took the cores, where the median is of such rounds; else empty."""
+        rounds, disturbed = (int(self.fields.get(name) or 0) for name in ("rounds", "disturbed"))
+        return f"{disturbed} of {rounds} rounds" if disturbed and rounds - disturbed < LEAST_SOUND else ""
 
     @property
     def simulated(self) -> bool:

@@ -46,31 +46,30 @@ class Family:
         return found
 
 
-def malformed(table: Table, family: Family) -> list[str]:
-    """One sentence for each cell whose form is wrong, with its line."""
+def malformed(table: Table, family: Family) -> dict[int, list[str]]:
+    """What is wrong in the form of the cells of each row, by its line; rows without fault are not among them."""
     checks = [(name, positive) for name in family.numbers if name in table.header]
     checks += [(name, number) for name in family.readings if name in table.header]
     checks += [(name, counted) for name in family.counters if name in table.header]
     checks += [(name, whole) for name in family.whole if name in table.header]
     checks += [(name, offset) for name in family.offsets if name in table.header]
     cached = [(name, lru_cache(maxsize=65536)(_problem(rule))) for name, rule in checks]
-    problems: list[str] = []
+    found: dict[int, list[str]] = {}
     for row in table.rows:
         cells = row.cells
-        problems += [f"line {row.line}: {name} is empty" for name in family.words if not cells[name].strip()]
+        problems = [f"{name} is empty" for name in family.words if not cells[name].strip()]
         if not any(cells.get(name) for name in family.measured):
-            problems.append(f"line {row.line}: no value in {' or '.join(family.measured)}")
-        for name, problem in cached:
-            text = cells[name]
-            if text and (said := problem(text)):
-                problems.append(f"line {row.line}: {name} {said}")
-        problems += [f"line {row.line}: {name} begins with '{text[0]}', as a formula does"
+            problems.append(f"no value in {' or '.join(family.measured)}")
+        problems += [f"{name} {said}" for name, problem in cached if cells[name] and (said := problem(cells[name]))]
+        problems += [f"{name} begins with '{text[0]}', as a formula does"
                      for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
-        problems += [f"line {row.line}: {name} is longer than {LONGEST_WORD} characters"
+        problems += [f"{name} is longer than {LONGEST_WORD} characters"
                      for name in family.words if len(cells[name]) > LONGEST_WORD]  # fmt: skip
-        if len(problems) > MOST_COUNTED:
+        if problems:
+            found[row.line] = problems
+        if len(found) > MOST_COUNTED:
             break
-    return problems
+    return found
 
 
 def offset(text: str) -> int:

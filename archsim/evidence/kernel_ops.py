@@ -1,8 +1,13 @@
-"""Single ops with concrete shapes, checked by the shape rule of their kind."""
+"""What was timed alone: single ops with concrete shapes, checked by the rule of their kind, and the case of such a row."""
 
 from __future__ import annotations
 
-from archsim.evidence.resolve import Refused
+from typing import Any
+
+from archsim.evidence.case import Case
+from archsim.evidence.resolve import Refused, Setting
+from archsim.evidence.sources import protocol
+from archsim.evidence.table import Row
 from archsim.trace.op import FORWARD, Conv2d, Kind, Shape
 from archsim.trace.trace import BoundOp, BoundTrace
 
@@ -10,6 +15,26 @@ from archsim.trace.trace import BoundOp, BoundTrace
 def alone(name: str, *ops: BoundOp) -> BoundTrace:
     """Single ops as what was timed; they read nothing from each other."""
     return BoundTrace(name=name, inputs={}, ops=ops, symbols={})
+
+
+def case_of(
+    row: Row, file: str, ran: Setting, label: str, metric: str, measured: float, *ops: BoundOp, source: str = "", **more: Any
+) -> Case:  # fmt: skip
+    """The case of a row that times ops, or a pattern, alone; `more` are fields that are otherwise than of most such rows.
+
+    source: of a file whose rows name none
+    """
+    source = row.cells.get("source") or row.cells.get("source_id") or source
+    fitted = protocol(source).fitted(row.cells.get("source_ref", ""))
+    usual: dict[str, Any] = {
+        "task": "inference", "batch": 1, "dispatch": 0.0, "stored": ran.stored, "precision": ran.precision,
+        "split": row.cells.get("split", "") if fitted else "test", "fields": {**row.cells, "source": source},
+        "trace": alone(label, *ops),
+    }  # fmt: skip
+    return Case(
+        line=row.line, file=file, source=source, label=label, hardware=ran.spec.identity.id, stack_id=ran.stack.id, metric=metric,
+        measured=measured, spec=ran.spec, stack=ran.stack, **(usual | more),
+    )  # fmt: skip
 
 
 def forward(kind: Kind, out: Shape, *inputs: Shape) -> BoundOp:

@@ -28,7 +28,8 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
-from archsim.evidence.table import Table, read_table, refuse
+from archsim.evidence.spelling import TEMPLATE_HINT, as_written
+from archsim.evidence.table import Table, read_table
 
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
@@ -68,10 +69,8 @@ def read(
     place: str | Path | Traversable, specs: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of one file."""
-    table = read_table(place)
-    family = family_of(table)
-    refuse(table.path, malformed(table, family))
-    return cases_of(_resolved(table, specs) if specs else table, family)
+    table = as_written(read_table(place), FAMILIES)
+    return cases_of(_resolved(table, specs) if specs else table, family_of(table))
 
 
 def _resolved(table: Table, specs: Mapping[str, str]) -> Table:
@@ -84,12 +83,14 @@ def _resolved(table: Table, specs: Mapping[str, str]) -> Table:
 
 
 def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
-    """The cases and skips of a table whose form has been checked."""
+    """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
     cases: list[Case] = []
     skips: list[Skip] = []
-    read_row = family.reading(table)
+    wrong, read_row = malformed(table, family), family.reading(table)
     for row in table.rows:
         try:
+            if row.line in wrong:
+                raise Refused("; ".join(wrong[row.line]))
             found = read_row(row, table.name)
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
@@ -107,6 +108,7 @@ def family_of(table: Table) -> Family:
             return family
     nearest = max(FAMILIES, key=lambda family: len(header & set(family.columns)) / len(family.columns))
     if not header & set(nearest.columns):
-        raise InputError(table.path, f"line 1: no measurement file; columns would be {', '.join(FAMILIES[0].columns)}")
-    missing = [name for name in nearest.columns if name not in header]
-    raise InputError(table.path, [f"line 1: column {name!r} is missing ({nearest.name})" for name in missing])
+        raise InputError(table.path, f"line 1: no measurement file; {TEMPLATE_HINT}")
+    missing = ", ".join(name for name in nearest.columns if name not in header)
+    raise InputError(table.path, f"line 1: a file of {nearest.name}, the nearest kind, has also the columns {missing}; "
+                     f"{TEMPLATE_HINT}")  # fmt: skip

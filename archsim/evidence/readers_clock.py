@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
-from archsim.evidence.kernel_ops import alone
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.readers_kernel import BUILDERS, parameters
 from archsim.evidence.resolve import Refused, setting
 from archsim.evidence.software import stack_of
@@ -16,17 +16,10 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     cells = row.cells
     if cells["op"] not in BUILDERS:
         raise Refused(f"op {cells['op']!r} is not modelled")
-    found = setting(cells["hardware"], stack_of("kernels", cells["software"]), cells["dtype"])
+    found = setting(cells["hardware"], stack_of(cells, "kernels", cells["software"]), cells["dtype"])
     built = BUILDERS[cells["op"]](cells, parameters(cells))
-    return [
-        Case(
-            line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=cells["op"],
-            hardware=found.spec.identity.id, stack_id=found.stack.id, task="inference", metric="clock_hz",
-            measured=float(cells["clock_mhz"]) * 1e6, split=cells.get("split", ""), trace=alone(cells["op"], built),
-            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, limit=float(found.spec.device.power.tdp),
-            dispatch=0.0, file=file,
-        )
-    ]  # fmt: skip
+    return [case_of(row, file, found, cells["op"], "clock_hz", float(cells["clock_mhz"]) * 1e6, built,
+                    limit=float(found.spec.device.power.tdp))]  # fmt: skip
 
 
 FAMILY = Family(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import alone, conv, op
+from archsim.evidence.kernel_ops import case_of, conv, op
 from archsim.evidence.resolve import Refused, as_library, device, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import Row
@@ -36,15 +36,9 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     hardware = device(cells["hardware"]).identity.id
     written = cells["precision"]
     precision = AS_HALF.get(written, written) if what == "conv" else written
-    found = as_library(setting(hardware, stack_of("deepbench", f"{hardware} {what}"), precision, 1), what)
-    return [
-        Case(
-            line=row.line, fields={**cells, "source": cells["source_id"]}, source=cells["source_id"], label=what,
-            hardware=hardware, stack_id=found.stack.id, task="inference" if phase == FORWARD else "backward",
-            metric="latency_s", measured=float(cells["time_ms"]) * 1e-3, split=cells.get("split", ""), trace=alone(what, built),
-            spec=found.spec, stack=found.stack, precision=found.precision, batch=1, dispatch=0.0, file=file,
-        )
-    ]  # fmt: skip
+    found = as_library(setting(hardware, stack_of(cells, "deepbench", f"{hardware} {what}"), precision, 1), what)
+    return [case_of(row, file, found, what, "latency_s", float(cells["time_ms"]) * 1e-3, built,
+                    task="inference" if phase == FORWARD else "backward")]  # fmt: skip
 
 
 def _gemm(cells: Mapping[str, str], phase: str) -> BoundOp:

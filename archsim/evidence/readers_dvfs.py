@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, Reader
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
-from archsim.evidence.readers_units import case_of, gpu_spec, usual_memory
-from archsim.evidence.resolve import Refused
+from archsim.evidence.readers_units import usual_memory
+from archsim.evidence.resolve import Refused, gpu_spec, unmodified
 from archsim.evidence.table import Row, Table
 
 VOLTAGE, IDLE = "core_voltage_v", "idle_power_w"
@@ -37,7 +38,8 @@ def workload_reader(table: Table) -> Reader:
         rates = {at: float(of["relative_performance"]) / float(curve[top]["relative_performance"]) for at, of in curve.items()}
         free = 1.0 - math.log(rates[least]) / math.log(least / top)
         pattern = ClockPattern(top=top, power=float(curve[top]["power_w"]), rate=rates[clock], free=min(1.0, max(0.0, free)))
-        return [case_of(row, file, gpu_spec(cells["hardware"]), cells["workload"], float(cells["power_w"]), clock, pattern)]
+        return [case_of(row, file, unmodified(gpu_spec(cells["hardware"])), cells["workload"], "power_w",
+                        float(cells["power_w"]), clock=clock, pattern=pattern)]  # fmt: skip
 
     return read
 
@@ -54,7 +56,7 @@ def voltage_reader(table: Table) -> Reader:
         if cells["quantity"] == IDLE:
             memory = float(cells["mem_mhz"]) * 1e6 / usual_memory(spec) if cells["mem_mhz"] else 1.0
             pattern = UnitPattern(shares={}, core=_clock(row), memory=memory, memory_now=memory)
-            return [case_of(row, file, spec, "idle", value, _clock(row), pattern)]
+            return [case_of(row, file, unmodified(spec), "idle", "power_w", value, clock=_clock(row), pattern=pattern)]
         if cells["quantity"] != VOLTAGE:
             raise Refused(f"quantity {cells['quantity']!r} is not predicted")
         curve = known[cells["hardware"], cells["quantity"], cells["kind"]]
@@ -62,7 +64,8 @@ def voltage_reader(table: Table) -> Reader:
         if _clock(row) == top:
             raise Refused("the voltage to which those at lower clocks are compared")
         volts = VoltagePattern(top=top, volts=float(curve[top]["value"]))
-        return [case_of(row, file, spec, "core voltage", value, _clock(row), volts, metric="voltage_v")]
+        return [case_of(row, file, unmodified(spec), "core voltage", "voltage_v", value, clock=_clock(row),
+                        pattern=volts)]  # fmt: skip
 
     return read
 

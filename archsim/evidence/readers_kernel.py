@@ -13,7 +13,7 @@ from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import alone, conv, forward
+from archsim.evidence.kernel_ops import case_of, conv, forward
 from archsim.evidence.resolve import PRECISIONS, UNFITTED, Refused, host_cpu, rounded_before, setting
 from archsim.evidence.resolve import device as device_of
 from archsim.evidence.software import stack_of
@@ -74,7 +74,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     more = parameters(cells)
     architecture = chip.identity.kernels_of
     words = f"{software} {op} {cells['dtype']} {more.get('kernel', '')} {architecture}"
-    found = setting(cells["hardware"], stack_of("kernels", words), cells["dtype"], sets)
+    found = setting(cells["hardware"], stack_of(cells, "kernels", words), cells["dtype"], sets)
     if script.rounded_before(software, op, cells["dtype"]):
         found = rounded_before(found)
     built = BUILDERS[op](cells, more)
@@ -85,13 +85,11 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     once = script.ran_once(software, op, cells["dtype"])
 
     def case(metric: str, measured: float, split: str) -> Case:
-        return Case(
-            line=row.line, fields=fields, source=cells["source_id"], label=op, hardware=found.spec.identity.id,
-            stack_id=found.stack.id, task="inference", metric=metric, measured=measured, split=split,
-            trace=alone(op, built), spec=found.spec, stack=found.stack, precision=found.precision, stored=found.stored, batch=1,
+        return case_of(
+            row, file, found, op, metric, measured, built, split=split,
             dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
             graph_calls=script.calls_of_graph(software, op, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
-            host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None, file=file,
+            host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None,
             clock=float(device.clock.boost) if once else None, events=once, between=script.between(software, cells["dtype"]),
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import alone, conv, forward, op
+from archsim.evidence.kernel_ops import case_of, conv, forward, op
 from archsim.evidence.resolve import Refused, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import Row
@@ -31,7 +31,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     kind = cells["layer_type"]
     if kind not in BUILDERS:
         raise Refused(f"layer type {kind!r} is not modelled" if kind else "layers without a type, such as data, are not modelled")
-    found = setting(cells["hardware"], stack_of("layers", f"{cells['framework']}: {cells['library']}"), cells["precision"])
+    found = setting(cells["hardware"], stack_of(cells, "layers", f"{cells['framework']}: {cells['library']}"), cells["precision"])
     apart = bool(cells.get("bwd_data_ms") or cells.get("bwd_filter_ms"))
     cases: list[Case | Skip] = []
     for column, phases in PHASES.items():
@@ -41,12 +41,11 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         if not float(text):
             raise Refused("the measured time is below what the timer tells apart")
         cases.append(
-            Case(
-                line=row.line, fields={**cells, "source": cells["source_id"], "timed": column}, source=cells["source_id"],
-                label=kind.lower(), hardware=found.spec.identity.id, stack_id=found.stack.id,
-                task=_task(kind, phases), metric="latency_s", measured=float(text) * 1e-3,
-                split=cells.get("split", ""), trace=alone(kind.lower(), *(BUILDERS[kind](cells, phase) for phase in phases)),
-                spec=found.spec, stack=found.stack, precision=found.precision, batch=integer(cells, "N"), file=file,
+            case_of(
+                row, file, found, kind.lower(), "latency_s", float(text) * 1e-3,
+                *(BUILDERS[kind](cells, phase) for phase in phases), task=_task(kind, phases),
+                batch=integer(cells, "N"), dispatch=1.0,
+                fields={**cells, "source": cells["source_id"], "timed": column},
             )
         )  # fmt: skip
     return cases

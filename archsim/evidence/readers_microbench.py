@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, Reader
-from archsim.evidence.kernel_ops import alone
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import AccessPattern
 from archsim.evidence.readers_units import of_rates, runs
-from archsim.evidence.resolve import Refused, device
+from archsim.evidence.resolve import Refused, gpu_spec, unmodified
 from archsim.evidence.table import Row, Table
-from archsim.stack import catalog as stacks
 
 METRICS = {"bandwidth_Bps": "bandwidth_bps", "latency_clk": "latency_clk", "clk_per_warp_load": "clk_per_warp_load"}
 CENTRAL = ("median", "trimmed_mean", "best", "mean", "single")  # of one run; the other statistics say how it varies
@@ -29,9 +28,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         raise Refused(f"statistic {cells['stat']!r} says how a run varies")
     if float(cells["value"]) == 0.0:
         raise Refused("the value is below what the benchmark prints")
-    spec = device(cells["hardware"])
-    if spec.kind != "gpu":
-        raise Refused(f"{spec.identity.id} is no GPU")
+    spec = gpu_spec(cells["hardware"])
     clock = float(cells["clock_mhz"]) * 1e6 if cells["clock_mhz"] else None
     words = dict(part.split("=", 1) for part in cells["param"].split(";") if "=" in part)
     words |= {"fused": "1"} if "no fusion" in cells["note"] else {}
@@ -40,15 +37,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         threads=int(cells["block_threads"] or 1), blocks=int(cells["blocks_per_sm"] or 0),
         size=float(cells["working_set_bytes"] or 0), stride=float(cells["stride"] or 0), words=words,
     )  # fmt: skip
-    stack = stacks.find(spec.identity.default_stack)
-    return [
-        Case(
-            line=row.line, fields=cells, source=cells["source"], label=f"{pattern.benchmark} {pattern.kernel}",
-            hardware=spec.identity.id, stack_id=stack.id, task="inference", metric=METRICS[cells["metric"]],
-            measured=float(cells["value"]), split=cells.get("split", ""), trace=alone(pattern.benchmark), spec=spec, stack=stack,
-            precision="fp32", batch=1, clock=clock, dispatch=0.0, pattern=pattern, file=file,
-        )
-    ]  # fmt: skip
+    return [case_of(row, file, unmodified(spec), f"{pattern.benchmark} {pattern.kernel}", METRICS[cells["metric"]],
+                    float(cells["value"]), clock=clock, pattern=pattern)]  # fmt: skip
 
 
 def reader(table: Table) -> Reader:

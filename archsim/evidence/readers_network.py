@@ -44,10 +44,9 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         raise Refused("the generation of tokens one by one is not modelled")
     script = protocol(cells["source"])
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
-    stack = script.stack(cells["hardware"], name, cells["stack"], cells.get("source_ref", ""))
     asked = _counted_threads(cells) if script.counted(cells.get("source_ref", "")) else None
     precision = script.precision(cells["precision"], cells.get("source_ref", ""))
-    found = as_timed(setting(cells["hardware"], stack, precision, threads=asked or 0), script, name,
+    found = as_timed(setting(cells["hardware"], cells["stack"], precision, threads=asked or 0), script, name,
                      cells.get("source_ref", ""))  # fmt: skip
     framework = found.stack.framework
     ran = script.task(task, name, framework)
@@ -194,9 +193,10 @@ def threads(cells: Mapping[str, str]) -> int | None:
 FAMILY = Family(
     name="networks",
     columns=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric", "value"),
-    words=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric"),
+    words=("source", "network", "hardware", "task", "batch", "precision", "metric"),
     numbers=("value", "clock_mhz"),
-    whole=("batch", "devices"),
+    whole=("batch", "devices", "rounds"),
+    offsets=("disturbed",),
     measured=("value",),
     read=read,
 )

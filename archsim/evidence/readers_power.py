@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from archsim.evidence.case import Anchor, Case, Skip
 from archsim.evidence.family import Family, Reader, integer
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.readers_kernel import parameters
 from archsim.evidence.resolve import Refused, network, setting
 from archsim.evidence.software import stack_of
@@ -56,19 +57,15 @@ def _cases(row: Row, file: str, curve: LimitCurve) -> list[Case | Skip]:
     script, name, batch = protocol(cells["source_id"]), cells["model"], integer(cells, "batch")
     if name not in script.graphs:
         raise Refused(f"network {name!r} is not described")
-    found = setting(cells["hardware"], stack_of("epochs", cells["software"]), cells["precision"])
+    found = setting(cells["hardware"], stack_of(cells, "epochs", cells["software"]), cells["precision"])
     task = TASKS.get(cells["task"], cells["task"])
     work = Work(script.graphs[name], task, found.stack.optimiser, False, found.stack.attention.fused).now
     trace = network(work, batch, script.lengths.get(name))
     fields = {**cells, "source": cells["source_id"], "power_limit_w": f"{limit:g}", "boundary": script.boundary}
 
     def case(metric: str, measured: float, anchor: Anchor | None = None) -> Case:
-        return Case(
-            line=row.line, fields=fields, source=cells["source_id"], label=script.graphs[name],
-            hardware=found.spec.identity.id, stack_id=found.stack.id, task=task, metric=metric, measured=measured,
-            split=cells.get("split", ""), trace=trace, work=work, spec=found.spec, stack=found.stack,
-            precision=found.precision, batch=batch, limit=limit, anchor=anchor, file=file,
-        )  # fmt: skip
+        return case_of(row, file, found, script.graphs[name], metric, measured, trace=trace, fields=fields, task=task, work=work,
+                       batch=batch, limit=limit, anchor=anchor, dispatch=1.0)  # fmt: skip
 
     if cells["metric"] == "power_w":
         return [case("power_w", float(cells["value"]))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import alone, conv, forward
+from archsim.evidence.kernel_ops import case_of, conv, forward
 from archsim.evidence.resolve import Refused, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import Row
@@ -22,7 +22,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     if cells.get("accepted") == "0":
         raise Refused("the source marks the row as disturbed")
     library = f"{cells['library']}: {cells['variant']}"
-    found = setting(cells.get("hardware") or HARDWARE, stack_of("products", library), "fp32")
+    found = setting(cells.get("hardware") or HARDWARE, stack_of(cells, "products", library), "fp32")
     if cells["kind"] == "conv":
         side, window = integer(cells, "h"), integer(cells, "kernel")
         op = conv(
@@ -36,16 +36,11 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     else:
         raise Refused(f"no kind {cells['kind']!r}; there are sgemm, conv")
     clocks = [float(cells[name]) for name in ("clock_before_ghz", "clock_after_ghz") if cells.get(name)]
-    return [
-        Case(
-            line=row.line, fields=cells, source=cells.get("source") or "products", hardware=found.spec.identity.id,
-            stack_id=found.stack.id, label=cells["kind"], task="inference", metric="latency_s",
-            measured=float(cells.get("conv_node_seconds") or cells["seconds_min"]), split=cells.get("split", ""),
-            trace=alone(cells["kind"], op), spec=found.spec, stack=found.stack, precision="fp32",
-            batch=integer(cells, "batch", 1), threads=integer(cells, "threads", 1), clock=max(clocks) * 1e9 if clocks else None,
-            dispatch=0.0, file=file,
-        )
-    ]  # fmt: skip
+    return [case_of(
+        row, file, found, cells["kind"], "latency_s", float(cells.get("conv_node_seconds") or cells["seconds_min"]), op,
+        source="products", batch=integer(cells, "batch", 1),
+        threads=integer(cells, "threads", 1), clock=max(clocks) * 1e9 if clocks else None,
+    )]  # fmt: skip
 
 
 FAMILY = Family(

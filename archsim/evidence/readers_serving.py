@@ -9,11 +9,9 @@ from archsim.base.errors import ArchsimError
 from archsim.evidence.beginning import longest
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
-from archsim.evidence.kernel_ops import alone
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import ServingPattern
-from archsim.evidence.readers_units import gpu_spec
-from archsim.evidence.resolve import Refused
-from archsim.evidence.sources import protocol
+from archsim.evidence.resolve import Refused, Setting, gpu_spec
 from archsim.evidence.table import Row
 from archsim.stack import catalog as stacks
 from archsim.trace.huggingface import catalog as models
@@ -52,13 +50,9 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         model=_model(cells["model"]), engine=engine, input=prompt, output=float(cells["output_len"]), batch=float(cells["batch"]),
         steady=steady is not None, fed=int(fed[1]) if fed else 0, arguments=_arguments(cells),
     )  # fmt: skip
-    fitted = protocol(cells["source"]).fitted(cells.get("source_ref", ""))
-    return [Case(
-        line=row.line, fields=cells, source=cells["source"], label=cells["model"], hardware=spec.identity.id, stack_id=engine,
-        task="inference", metric=metric, measured=float(cells["value"]), split=cells.get("split", "") if fitted else "test",
-        trace=alone(cells["model"]), spec=spec, stack=stacks.find(engine, spec.identity.kernels_of), precision=cells["precision"],
-        batch=max(1, round(float(cells["batch"]))), dispatch=0.0, pattern=pattern, file=file,
-    )]  # fmt: skip
+    ran = Setting(spec=spec, stack=stacks.find(engine, spec.identity.kernels_of), precision=cells["precision"])
+    return [case_of(row, file, ran, cells["model"], metric, float(cells["value"]),
+                    batch=max(1, round(float(cells["batch"]))), pattern=pattern)]  # fmt: skip
 
 
 def engine_of(written: str) -> str:

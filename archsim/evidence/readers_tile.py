@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import alone
+from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import ProductPattern
-from archsim.evidence.resolve import Refused, device
+from archsim.evidence.resolve import Refused, device, unmodified
 from archsim.evidence.table import Row
-from archsim.stack import catalog as stacks
 
 PRECISIONS = {"BF16": ("bf16", 2.0), "FP16": ("fp16", 2.0), "FP8_E4M3": ("fp8", 1.0)}
 # Where a file does not say: the sweep is built for tcgen05, and its script takes this clock (lookup1980/microbench-blackwell,
@@ -29,15 +28,9 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     clock = float(cells["clock_mhz"]) * 1e6 if cells.get("clock_mhz") else CLOCK
     pattern = ProductPattern(m=sides["M"], n=sides["N"], k=sides["K"], tile_k=sides["TILE_K"], stages=sides["STAGES"],
                              operand=operand)  # fmt: skip
-    stack = stacks.find(spec.identity.default_stack)
-    return [
-        Case(
-            line=row.line, fields=cells, source=cells.get("source") or "cutlass", hardware=spec.identity.id, stack_id=stack.id,
-            label=f"product {sides['M']}x{sides['N']}x{sides['TILE_K']}", task="inference", metric="latency_s",
-            measured=float(cells["time_ms"]) * 1e-3, split=cells.get("split", ""), trace=alone("product"), spec=spec, stack=stack,
-            precision=precision, batch=1, clock=clock, dispatch=0.0, pattern=pattern, file=file,
-        )
-    ]  # fmt: skip
+    label = f"product {sides['M']}x{sides['N']}x{sides['TILE_K']}"
+    return [case_of(row, file, unmodified(spec), label, "latency_s", float(cells["time_ms"]) * 1e-3,
+                    source="cutlass", precision=precision, clock=clock, pattern=pattern)]  # fmt: skip
 
 
 FAMILY = Family(

@@ -9,12 +9,11 @@ from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family
-from archsim.evidence.kernel_ops import alone
-from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
-from archsim.evidence.resolve import Refused, device
+from archsim.evidence.kernel_ops import case_of
+from archsim.evidence.pattern import UnitPattern
+from archsim.evidence.resolve import Refused, gpu_spec, unmodified
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row, Table
-from archsim.stack import catalog as stacks
 
 SHARES = {"util_fp32": "fp32", "util_int": "int", "util_fp64": "fp64", "util_sfu": "special", "util_shared": "shared",
           "util_l2": "l2", "util_dram": "dram"}  # fmt: skip
@@ -36,22 +35,8 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     running = protocol(cells["source"]).running.get(cells.get("power_stat", ""), 1.0)
     pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now, running=running)
     clock = float(cells["core_mhz"]) * 1e6
-    return [case_of(row, file, spec, cells["app"] or cells["kind"], float(cells["power_w"]), clock, pattern)]
-
-
-def case_of(
-    row: Row, file: str, spec: Spec, label: str, value: float, clock: float, pattern: UnitPattern | ClockPattern | VoltagePattern,
-    metric: str = "power_w",
-) -> Case:  # fmt: skip
-    """A case of a power, or of another metric, at a core clock [Hz]."""
-    stack = stacks.find(spec.identity.default_stack)
-    fitted = protocol(row.cells["source"]).fitted(row.cells.get("source_ref", ""))
-    return Case(
-        line=row.line, fields=row.cells, source=row.cells["source"], label=label, hardware=spec.identity.id, stack_id=stack.id,
-        task="inference", metric=metric, measured=value, split=row.cells.get("split", "") if fitted else "test",
-        trace=alone(label), spec=spec,
-        stack=stack, precision="fp32", batch=1, clock=clock, dispatch=0.0, pattern=pattern, file=file,
-    )  # fmt: skip
+    label, power = cells["app"] or cells["kind"], float(cells["power_w"])
+    return [case_of(row, file, unmodified(spec), label, "power_w", power, clock=clock, pattern=pattern)]
 
 
 def runs(table: Table) -> dict[str, dict[str, float]]:
@@ -78,15 +63,7 @@ def of_rates(row: Row, file: str, rates: dict[str, float]) -> list[Case | Skip]:
         alike=protocol(cells["source"]).alike,
     )  # fmt: skip
     label = f"{cells['benchmark']} {cells['kernel']}"
-    return [case_of(row, file, spec, label, float(cells["value"]), clock, pattern)]
-
-
-def gpu_spec(name: str) -> Spec:
-    """The spec of a GPU; Refused for any other device."""
-    spec = device(name)
-    if spec.kind != "gpu":
-        raise Refused(f"{spec.identity.id} is no GPU")
-    return spec
+    return [case_of(row, file, unmodified(spec), label, "power_w", float(cells["value"]), clock=clock, pattern=pattern)]
 
 
 def usual_memory(spec: Spec) -> float:

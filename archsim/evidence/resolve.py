@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from archsim.base.errors import ArchsimError, Unsupported
+from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
@@ -13,6 +13,7 @@ from archsim.device.spec import Spec
 from archsim.evidence.sources import Protocol
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
+from archsim.stack.choose import chosen
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace
@@ -23,7 +24,8 @@ HALF_STORAGE = "fp16 storage"  # values of two bytes, arithmetic in fp32
 # what sources write -> what is computed
 PRECISIONS = {
     **{name: name for name in PRECISION_BYTES},
-    "fp32(default)": "fp32",
+    "fp32(default)": "fp32", "float32": "fp32", "float": "fp32", "single": "fp32", "": "fp32",
+    "float16": "fp16", "half": "fp16", "bfloat16": "bf16",
     "fp16 in, fp32 accumulate": "fp16",
     "fp16 storage (pseudo fp16)": HALF_STORAGE,
     "int8 mult, int32 accumulate": "int8",
@@ -85,6 +87,19 @@ def device(name: str) -> Spec:
     if isinstance(found, str):
         raise Refused(found)
     return found
+
+
+def gpu_spec(name: str) -> Spec:
+    """The spec of a GPU; Refused for any other device."""
+    spec = device(name)
+    if spec.kind != "gpu":
+        raise Refused(f"{spec.identity.id} is no GPU")
+    return spec
+
+
+def unmodified(spec: Spec) -> Setting:
+    """A device with its usual stack, which what is timed without one does not read."""
+    return Setting(spec=spec, stack=stacks.find(spec.identity.default_stack), precision="fp32")
 
 
 def host_cpu(script: Protocol, spec: Spec) -> Spec | None:
@@ -149,9 +164,11 @@ def as_timed(found: Setting, script: Protocol, network: str = "", reference: str
 @lru_cache(maxsize=4096)
 def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: int) -> Setting | str:
     spec, precision = _device(hardware, threads), PRECISIONS.get(written)
-    stack = _stack(stack_name, "" if isinstance(spec, str) else spec.identity.kernels_of)
-    if isinstance(spec, str) or isinstance(stack, str):
-        return spec if isinstance(spec, str) else str(stack)
+    if isinstance(spec, str):
+        return spec
+    stack = _stack(stack_name, spec)
+    if isinstance(stack, str):
+        return stack
     if not threads and (usual := devices.threads_of(spec, stack)):
         return _setting(hardware, stack_name, written, sets, usual)
     if precision is None:
@@ -190,16 +207,22 @@ def _without_half_arithmetic(spec: Spec) -> Spec:
 def _device(name: str, threads: int = 0) -> Spec | str:
     try:
         return devices.find(name, threads)
-    except ArchsimError:
-        return f"hardware {name!r} is not described"
+    except ArchsimError as error:
+        return _not_described("hardware", name, error)
 
 
-@lru_cache(maxsize=4096)
-def _stack(name: str, architecture: str) -> Stack | str:
+def _stack(name: str, spec: Spec) -> Stack | str:
+    """The stack that a name means on a device; its usual one where a row names none."""
+    usual = spec.identity.default_stack
     try:
-        return stacks.find(name, architecture)
-    except ArchsimError:
-        return f"stack {name!r} is not described"
+        return stacks.find(chosen(name, spec.kind, usual) if name else usual, spec.identity.kernels_of)
+    except ArchsimError as error:
+        return _not_described("stack", name, error)
+
+
+def _not_described(what: str, name: str, error: ArchsimError) -> str:
+    near = ", ".join(error.near) if isinstance(error, UnknownName) else ""
+    return f"{what} {name!r} is not described" + (f"; nearest: {near}" if near else "")
 
 
 @lru_cache(maxsize=4096)
@@ -219,5 +242,7 @@ def _network(work: Work, batch: int, tokens: int | None) -> BoundTrace | str:
             return f"network {graph!r} is of batch {trace.fixed_batch}, the row of batch {batch}"
         sizes = named | {"N": batch} | ({} if tokens is None else {"T": tokens})
         return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols})
+    except UnknownName as error:
+        return _not_described("network", graph, error)
     except (ArchsimError, ValueError) as error:
         return str(error).splitlines()[0].split(";")[0]

@@ -15,13 +15,14 @@ from archsim.evidence.shipped import FOLDER
 FILE = "software.toml"
 
 
-def stack_of(table: str, words: str) -> str:
-    """The stack of a source's software: that of the longest entry of the file's table with which `words` begins; in an entry `*`
-    stands for any text.
+def stack_of(cells: Mapping[str, str], table: str, words: str) -> str:
+    """The stack of a row: its own; else that of the longest entry of the file's table with which `words`, its software, begin.
+
+    In an entry `*` stands for any text.
 
     Raises Refused where no entry fits, and for an empty entry: software that is known and that no stack models.
     """
-    found = _lookup(table, words)
+    found = cells.get("stack") or _lookup(table, words)
     if not found:
         raise Refused(f"software {words!r} has no stack")
     return found

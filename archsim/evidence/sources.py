@@ -49,8 +49,8 @@ class PowerMeter(Form):
 class Protocol(Form):
     """One table of `sources.toml`: a citation, and what the source's scripts do besides what its tables say.
 
-    Keys of mappings name what they hold for: a network or "framework network" in `graphs`, a stack, "hardware stack" or
-    "network stack" in `stacks`, and in `versions` and `contradicted` how a row's place in the source (`source_ref`) begins.
+    Keys of mappings name what they hold for: a network or "framework network" in `graphs`, and in `contradicted` how a
+    row's place in the source (`source_ref`) begins. The stack that ran is the row's own.
     """
 
     citation: Word
@@ -60,8 +60,6 @@ class Protocol(Form):
 
     # what ran
     graphs: dict[Word, Word] = {}  # or "network task" -> the graph that is built under the network's name
-    stacks: dict[Word, Word] = {}  # -> the stack that really ran
-    versions: dict[Word, Word] = {}  # -> the same
     # how "software op dtype" begins (* for any text), or an op -> sets of operands that a loop goes through before it is back
     # at the first
     operand_sets: dict[Word, Whole] = {}
@@ -149,11 +147,6 @@ class Protocol(Form):
             task = {"backward": "backward_update", "forward_backward": "training_step"}.get(task, task)
         trained = self.forward == "training" or f"{framework} {network}" in self.forward
         return "forward" if task == "inference" and trained else task
-
-    def stack(self, hardware: str, network: str, stack: str, reference: str) -> str:
-        """The stack that really ran."""
-        named = longest(self.versions, reference) or self.stacks.get(f"{hardware} {stack}")
-        return named or self.stacks.get(f"{network} {stack}") or self.stacks.get(stack, stack)
 
     def host_cpu(self, hardware: str) -> str:
         """The CPU that dispatched to this hardware; empty where the source does not say."""

@@ -13,6 +13,7 @@ from functools import cache
 from archsim.base.errors import ArchsimError
 from archsim.evidence import readers_serving
 from archsim.evidence.case import Case
+from archsim.evidence.columns import error_of
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import serving_files
@@ -87,7 +88,7 @@ def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
     except ArchsimError:  # the row is not what its table says, or does not fit
         return
     yield ServedReference(
-        metric=case.metric, measured=case.measured, predicted=predicted, error=predicted / case.measured - 1.0,
+        metric=case.metric, measured=case.measured, predicted=predicted, error=error_of(case.metric, case.measured, predicted),
         source=citation(case.source), engine=case.fields["engine"], precision=case.precision, batch=case.batch,
         input=pattern.input, output=round(pattern.output), same=_distance(plan, case) == 0.0,
     )  # fmt: skip

@@ -123,7 +123,7 @@ def kernel_of(cells: Mapping[str, str]) -> tuple[BoundOp, str]:
     if cells["op"] not in BUILDERS:
         raise Refused(f"op {cells['op']!r} is not modelled")
     more = parameters(cells)
-    stack = stack_of("kernels", f"{cells['software']} {cells['op']} {cells['dtype']} {more.get('kernel', '')}")
+    stack = stack_of(cells, "kernels", f"{cells['software']} {cells['op']} {cells['dtype']} {more.get('kernel', '')}")
     return BUILDERS[cells["op"]](cells, more), setting(cells["hardware"], stack, cells["dtype"]).stack.id
 
 

@@ -9,11 +9,11 @@ from statistics import median, quantiles
 from typing import Protocol
 
 from archsim.base.errors import Unsupported
+from archsim.evidence.case import LEAST_SOUND
 from archsim.measure.meters import MODULES, EnergyMeter, load_average, processor_time
 
 LEAST_SHARE = 0.9  # of wall time x threads, as processor time; a round with less is disturbed
 LEAST_ROUND_S = 0.02  # shorter rounds are dominated by the resolution of the clocks
-LEAST_SOUND = 3
 WARM_UP = 3
 READ_S = 0.2  # between two readings of an energy meter
 METER_S = 2.0  # an energy counter moves in steps of milliseconds

@@ -6,22 +6,21 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill, shorten
 
-import numpy as np
-
-from archsim.base.units import show
+from archsim.base.units import grouped, show
 from archsim.evidence.case import Case
+from archsim.evidence.columns import RATES, error_of
 from archsim.evidence.misses import FAR, published_stack
 from archsim.report.markup import TableCell, percent, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
 from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import Validation
-from archsim.validation.score import errors
 
 UNITS = {  # how the name of a metric ends -> its unit
     "_per_s": "1/s", "_per_token": "J", "_s_per_token": "s", "_s": "s", "_w": "W", "_j": "J", "_hz": "Hz", "_bps": "B/s",
     "_v": "V", "_clk": "clk", "_load": "clk", "_iteration": "clk",
 }  # fmt: skip
+OF_RATES = "the error of a rate is that of the time that it stands for: + is predicted too slow"
 LONGEST = 120  # characters of a line of reasons
 WIDEST = 32  # characters of a place in a source, where it differs from row to row
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -63,7 +62,9 @@ def cells_text(v: Validation) -> str:
             *([" ".join(filter(None, marks))] if reasons or lacking else []),
         ])  # fmt: skip
     above = [f"{name} {value}" for name, value in common.items() if UNSAID.get(name) != value]
-    parts = [f"all rows: {', '.join(above)}" if above else "", table(head, rows, left=len(shown)), reasons_text(v, reasons)]
+    rated = any(case.metric in RATES for case in v.cases)
+    parts = [f"all rows: {', '.join(above)}" if above else "", OF_RATES if rated else ""]
+    parts += [table(head, rows, left=len(shown)), reasons_text(v, reasons)]
     parts += ["what the words of a row leave out (plain: the error without it)\n" + _listed(lacking)] if lacking else []
     return "\n\n".join(part for part in parts if part)
 
@@ -111,8 +112,7 @@ def plain_errors(v: Validation) -> Sequence[float]:
     """The error of each row's plain prediction, NaN where there is none; nothing unless they were asked for."""
     if PLAIN not in v.baselines:
         return ()
-    rates = np.array([case.metric in ("throughput_per_s", "bandwidth_bps") for case in v.cases], dtype=bool)
-    return [float(error) for error in errors(np.array([case.measured for case in v.cases]), v.baselines[PLAIN], rates)]
+    return [error_of(case.metric, case.measured, float(plain)) for case, plain in zip(v.cases, v.baselines[PLAIN], strict=True)]
 
 
 def _numbered(texts: Sequence[str], mark: Callable[[int], str]) -> dict[str, str]:
@@ -143,7 +143,7 @@ def _hanging(rows: Sequence[tuple[str, str]]) -> str:
 
 def _value(case: Case, value: float) -> str:
     unit = UNITS[max((end for end in UNITS if case.metric.endswith(end)), key=len)]
-    return f"{value:.4g} {unit}" if unit in ("1/s", "clk") else show(float(value), unit, 4)
+    return f"{grouped(value)} {unit}" if unit in ("1/s", "clk") else show(float(value), unit, 4)
 
 
 def _signed(error: float) -> str:

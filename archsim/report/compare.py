@@ -78,9 +78,8 @@ def _errors(c: Contender) -> str:
     e = c.estimate
     for r in e.references:
         if r.stack == e.stack and r.metric in ("latency_s", "throughput_per_s"):
-            rate = r.metric == "throughput_per_s"
-            time, error = (e.batch / r.measured, r.measured / r.predicted - 1) if rate else (r.measured, r.error)
-            return f"{show(time, 's', 3)} ({100 * error:+.0f} %)"
+            time = e.batch / r.measured if r.metric == "throughput_per_s" else r.measured
+            return f"{show(time, 's', 3)} ({100 * r.error:+.0f} %)"
     return "-"
 
 

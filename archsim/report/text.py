@@ -11,6 +11,7 @@ from archsim.estimation.boundary import WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.references import Reference
 from archsim.estimation.result import Estimate, OpEstimate
+from archsim.evidence.columns import RATES
 
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40
@@ -191,8 +192,14 @@ def _reference(r: Reference) -> str:
     covers = f"; it covers: {r.boundary}" if r.boundary else ""
     return (
         f"{METRIC_NAMES[r.metric]} {show(r.measured, unit)} ({r.source}; {r.stack}, {show(r.clock_hz, 'Hz', 3)}), "
-        f"predicted {show(r.predicted, unit)}, error {100 * r.error:+.1f} %{covers}" + conditions_line(r.conditions)
+        f"predicted {show(r.predicted, unit)}, error {of_time(r.metric)}{100 * r.error:+.1f} %{covers}"
+        + conditions_line(r.conditions)
     )
+
+
+def of_time(metric: str) -> str:
+    """What is said before the error of a rate, which is that of the time that it stands for."""
+    return "of the time " if metric in RATES else ""
 
 
 def conditions_line(conditions: Sequence[str]) -> str:

@@ -21,6 +21,7 @@ from archsim.validation.score import LEVEL, Score
 
 SCHEMA = "archsim-validation/1"
 MOST_REASONS = 25
+MOST_LINES = 8  # that are named of the rows that a reason skipped
 WORST = 8  # loops of a core that are named
 _RESULTS = ("measured", "predicted", "error", "lo", "hi")
 
@@ -108,11 +109,18 @@ def _skipped(v: Validation) -> str:
     if not v.skips:
         return "no row was skipped"
     counted = Counter(skip.reason for skip in v.skips).most_common()
-    lines = [f"{count:>6}  {clean(reason)}" for reason, count in counted[:MOST_REASONS]]
+    lines = [f"{count:>6}  {clean(reason)}{_lines(v, reason)}" for reason, count in counted[:MOST_REASONS]]
     if len(counted) > MOST_REASONS:
         rest = counted[MOST_REASONS:]
         lines.append(f"{sum(count for _, count in rest):>6}  for {len(rest)} further reasons; --json lists each row")
     return "\n".join([f"{len(v.skips)} skipped", *lines])
+
+
+def _lines(v: Validation, reason: str) -> str:
+    """Where the rows stand that a reason skipped, if they are few."""
+    places = [f"{skip.file}:{skip.line}" if len({one.file for one in v.skips}) > 1 else str(skip.line)
+              for skip in v.skips if skip.reason == reason]  # fmt: skip
+    return f" (line {', '.join(places)})" if len(places) <= MOST_LINES else ""
 
 
 def _provenance(provenance: dict[str, str]) -> str:

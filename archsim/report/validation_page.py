@@ -244,6 +244,9 @@ def _parts(summary: Mapping[str, Any]) -> str:
     return f"<h2>What each part of the model is worth</h2>\n{found}" if found else ""
 
 
-def _devices(devices: Mapping[str, int]) -> str:
-    rows = [(words(name), _count(count)) for name, count in sorted(devices.items(), key=lambda item: (-item[1], item[0]))]
-    return f'<h2>Devices</h2>\n<div class="scroll">\n{table(("device", "rows"), rows)}\n</div>'
+def _devices(devices: Mapping[str, Any]) -> str:
+    most = sorted(devices.items(), key=lambda item: (-item[1]["rows"], item[0]))
+    rows = [(words(name), _count(s["rows"]), _count(s.get("n", 0)), _share(s.get("median"), ".1f"),
+             _share(s.get("bias"), "+.1f"), _share(s.get("coverage"), ".0f")) for name, s in most]
+    head = ("device", "rows", "of whole networks", "median error", "bias", "covered")
+    return f'<h2>Devices</h2>\n<div class="scroll">\n{table(head, rows)}\n</div>'

@@ -66,12 +66,15 @@ def named(name: str) -> str:
         return found[0]
 
 
-def candidates(name: str, kind: str = "") -> list[str]:
-    """The stacks (for a kind of device) that have all that a name names; without those that differ from another by a setting."""
+def candidates(name: str | None, kind: str = "") -> list[str]:
+    """The stacks (for a kind of device) that have all that a name names, or all.
+
+    Those that differ from another by a setting are left out.
+    """
     by_parts: dict[tuple[tuple[str, str], ...], str] = {}
     for known in sorted(names(), key=len):  # `torch7-cudnn5.1` stands before `torch7-cudnn5.1-frugal`, which has the same parts
         parts, of_kind = _parts(known)
-        if _fits(known, name) and kind in ("", of_kind) and not by_name_only(known):
+        if (name is None or _fits(known, name)) and kind in ("", of_kind) and not by_name_only(known):
             by_parts.setdefault(tuple(sorted(parts.items())), known)
     return sorted(by_parts.values())
 

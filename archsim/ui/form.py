@@ -139,7 +139,7 @@ def _stacks(kind: str) -> tuple[str, ...]:
     """The stacks of a kind of device."""
     from archsim.stack.choose import candidates
 
-    return tuple(sorted(candidates("", kind)))
+    return tuple(sorted(candidates(None, kind)))
 
 
 def _layers(state: PageState) -> tuple[str, ...]:

@@ -77,6 +77,17 @@ function written(value, data) {
   return +(value / scale[0]).toPrecision(4) + (data.unit ? " " + scale[1] + data.unit : "");
 }
 
+// Where the slider of a value that was typed belongs: "51.2 GB/s", "8".
+function slid(text, slider) {
+  var data = slider.dataset, found = /^\s*([0-9.]+(?:e[+-]?\d+)?)\s*(.*?)\s*$/i.exec(text);
+  var scale = found && { P: 1e15, T: 1e12, G: 1e9, M: 1e6, k: 1e3, m: 1e-3, u: 1e-6, n: 1e-9, p: 1e-12 }[found[2].charAt(0)];
+  var value = found && +found[1] * (scale && found[2] === found[2].charAt(0) + data.unit ? scale : 1);
+  if (!(value > 0)) { return; }
+  var share = Math.log(value / +data.low) / Math.log(+data.high / +data.low);
+  slider.value = Math.round(+slider.max * Math.min(Math.max(share, 0), 1));
+  slider.setAttribute("aria-valuetext", text);
+}
+
 form.addEventListener("input", function (event) {
   var moved = event.target;
   if (moved.type === "file") { return; }
@@ -86,6 +97,9 @@ form.addEventListener("input", function (event) {
     var told = written(value, moved.dataset);
     moved.parentNode.querySelector("input[type=text]").value = told;
     moved.setAttribute("aria-valuetext", told);
+  } else {
+    var beside = moved.parentNode.querySelector("input[type=range]");
+    if (beside) { slid(moved.value || moved.placeholder, beside); }
   }
   if (!moved.dataset.draws) { refresh(); }
 });

@@ -32,7 +32,7 @@ def check_file(path: str) -> str:
     """What to do with a file that has no problems, in words. Raises InputError with all problems of another."""
     table = read_table(path)
     family = family_of(table)
-    problems = malformed(table, family)
+    problems = [f"line {line}: {said}" for line, found in malformed(table, family).items() for said in found]
     if not problems:
         problems = sorted(check(table, family), key=_line)
     refuse(path, problems)

@@ -10,21 +10,55 @@ from numpy.typing import NDArray
 
 from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError
-from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import Calibration, spread_of_product
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
+from archsim.estimation.measured import request_of, value_of
+from archsim.estimation.pipeline import run
+from archsim.estimation.references import differences
+from archsim.estimation.request import Request, make_request
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.columns import column, quantity
+from archsim.evidence.columns import RATES, column, quantity
 from archsim.evidence.misses import published_stack, reason_of
 from archsim.evidence.pattern import ServingPattern
 from archsim.generation.measured import POWER, RATE, TIME, served_spread
 from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, Constants, constants_of
 from archsim.validation.interval import class_of, platform_of
-from archsim.validation.plain import Conditions, plain_values
 from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
 from archsim.validation.score import Order, Pairs, Score, device_order, errors, pairs_in_order, score
+
+Conditions = tuple[str, ...]
+
+
+def plain_values(cases: Sequence[Case], calibration: Calibration, fidelity: str) -> tuple[Array, list[Conditions]]:
+    """For each case the plain prediction in the unit of its metric, and the conditions of the source that it lacks.
+
+    NaN and no conditions for rows of single ops, of several devices, and where the words are not understood.
+    """
+    found, lacking = np.full(len(cases), np.nan), [Conditions()] * len(cases)
+    for i, case in enumerate(cases):
+        if case.work is None or case.group is not None or case.anchor is not None:
+            continue
+        try:
+            request = plain_request(case, calibration, fidelity)
+            found[i] = value_of(case, request, run(request))
+            lacking[i] = differences(request_of(case, calibration, fidelity), request)
+        except ArchsimError:
+            continue
+    return found, lacking
+
+
+def plain_request(case: Case, calibration: Calibration, fidelity: str) -> Request:
+    """What the row's own words ask. Raises ArchsimError for words that `archsim estimate` does not take."""
+    cells = case.fields
+    return make_request(
+        cells["network"], cells["hardware"], batch=int(cells["batch"]), precision=cells["precision"], task=cells["task"],
+        stack=cells["stack"], threads=case.threads, seq_len=int(cells["seq_len"]) if cells.get("seq_len") else None,
+        calibration=calibration, fidelity=fidelity,
+    )  # fmt: skip
+
 
 Tell = Callable[[str], None]
 Predictor = Callable[[Sequence[Case]], Array]
@@ -208,7 +242,7 @@ def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
 
 def measured_values(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
     """The measured value of each case, and whether it is a rate."""
-    is_rate = np.array([case.metric in ("throughput_per_s", "bandwidth_bps", "tokens_per_s") for case in cases], dtype=bool)
+    is_rate = np.array([case.metric in RATES for case in cases], dtype=bool)
     return np.array([case.measured for case in cases]), is_rate
 
 
@@ -221,7 +255,8 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
 
     time, power, energy: [P exp(-high), P exp(-low)];  rate: [P exp(low), P exp(high)]
 
-    P: predicted values; low, high: quantiles of log(predicted / measured) of times, or of powers, of the case's class
+    P: predicted values; low, high: quantiles of log(predicted / measured) of times, or of powers, of the case's class; of an
+    energy those of both, as an estimate states them
     `trusted`: whether the calibration's own errors hold for these predictions; otherwise the class is an extrapolated one.
     Rows of a case's own source are no evidence for it. A served language model has the intervals that `archsim llm` states.
     NaN for ratios to another run, for clocks, and for classes without quantiles.
@@ -243,6 +278,10 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
         if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
             kind, _, what = name.partition(" ")
             _, spread = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
+            if case.metric == "energy_j":
+                what = class_of(replace(case, metric="latency_s")).partition(" ")[2]
+                _, time = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
+                spread = spread_of_product(time, spread)
             a, b = (spread.low, spread.high) if case.metric == "throughput_per_s" else (-spread.high, -spread.low)
             low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
     return low, high

@@ -15,7 +15,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.ablation import PARTS
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.columns import quantity
+from archsim.evidence.columns import RATES, quantity
 from archsim.validation.ablation import POWER_PARTS, worth
 from archsim.validation.crossvalidate import cross_validate
 from archsim.validation.evaluation import Tell, Validation, ValidationSettings, intervals, validate
@@ -91,7 +91,7 @@ class Scored:
 
 def _errors(cases: Sequence[Case], predicted: Array) -> Array:
     measured = np.array([case.measured for case in cases])
-    return errors(measured, predicted, np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool))
+    return errors(measured, predicted, np.array([case.metric in RATES for case in cases], dtype=bool))
 
 
 def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
@@ -107,12 +107,19 @@ def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
         "by_source": every.by_quantity(lambda case: case.source),
         "by_kind": every.by_quantity(lambda case: case.spec.kind),
         "by_class": every.by_quantity(class_of),
-        "devices": dict(Counter(case.hardware for case in v.cases)),
+        "devices": _by_device(every, networks),
         "skipped": dict(Counter(skip.reason for skip in v.skips)),
         "ablation": {},
         "power_ablation": {},
         "cross_validation": {},
     }
+
+
+def _by_device(every: Scored, networks: Scored) -> dict[str, Record]:
+    """For each device how many rows it has, and how far those of whole networks on it are off."""
+    rows, scores = Counter(case.hardware for case in every.cases), networks.by(lambda case: case.hardware)
+    told = ("n", "median", "bias", "coverage")
+    return {name: {"rows": rows[name], **{key: scores[name][key] for key in told if name in scores}} for name in sorted(rows)}
 
 
 def ablation(cases: Sequence[Case], calibration: Calibration, parts: Sequence[str], tell: Tell) -> dict[str, Record]:

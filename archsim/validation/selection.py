@@ -32,6 +32,7 @@ class Filters:
     source: Sequence[str] = ()
     split: Sequence[str] = ()
     metric: Sequence[str] = ()
+    disturbed: bool = False  # whether measurements count that other work disturbed
 
 
 CELL = "cell"  # among columns to group by: each row is shown, too
@@ -55,7 +56,11 @@ def selected_rows(cases: list[Case], skips: list[Skip], filters: Filters) -> tup
     cases, skips = _only(cases, skips, ("hardware", "hardware", "device"), [find_device(name).identity.id for name in filters.hw])
     for name, place in PLACES.items():
         cases, skips = _only(cases, skips, place, [_exact(name, value) for value in getattr(filters, name)])
-    return cases, skips
+    if filters.disturbed:
+        return cases, skips
+    left = [Skip(line=case.line, reason=f"other work took the cores in {case.disturbed}; --disturbed scores it all the same",
+                 file=case.file, fields=case.fields) for case in cases if case.disturbed]  # fmt: skip
+    return [case for case in cases if not case.disturbed], [*skips, *left]
 
 
 def settings_of(

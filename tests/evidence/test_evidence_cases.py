@@ -14,7 +14,6 @@ from archsim.evidence.case import Case
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.resolve import as_timed, setting
 from archsim.evidence.sources import Protocol, citation, protocol, read_sources, sources
-from archsim.stack import catalog as stacks
 from archsim.trace import names as networks
 
 
@@ -105,7 +104,6 @@ def test_a_source_that_is_not_described_ran_what_its_rows_say() -> None:
     assert plain == Protocol(citation="no such source")
     assert plain.task("backward", "alexnet", "neon") == "backward"
     assert plain.graph("alexnet", "caffe", "inference", "alexnet") == "alexnet"
-    assert plain.stack("gtx_1080", "alexnet", "caffe-native", "table 7") == "caffe-native"
     assert plain.samples(128, "lstm_ptb", "cntk") == 128
     assert not plain.of_inputs("alexnet", "caffe")
     assert not plain.waits_for("caffe")
@@ -156,9 +154,7 @@ def test_what_a_script_does_besides_its_task() -> None:
     assert script.task("inference", "inception_v3", "mxnet") == "inference"
     assert script.graph("alexnet", "pytorch", "inference", "alexnet") == "alexnet_owt"
     assert script.graph("alexnet", "mxnet", "inference", "alexnet@mxnet") == "alexnet"
-    assert script.stack("gtx_1080", "vgg_16", "pytorch-cudnn5.1", "") == "pytorch-native"
     of_network = protocol("shi2016_t7")
-    assert of_network.stack("gtx_980", "resnet_56", "torch7-cudnn5.1", "") == "torch7-cudnn5.1-frugal"
     assert of_network.samples(128, "lstm_ptb", "cntk") == 4
     assert (of_network.of_inputs("fcn_s", "torch7"), of_network.of_inputs("fcn_s", "caffe")) == (True, False)
     assert (of_network.of_inputs("alexnet_s", "tensorflow"), of_network.of_inputs("fcn_s", "tensorflow")) == (True, False)
@@ -179,19 +175,9 @@ def test_what_convnet_benchmarks_does_besides_its_task() -> None:
     assert (script.of_inputs("alexnet", "caffe"), script.of_inputs("alexnet", "torch7")) == (True, False)
 
 
-def test_the_version_of_a_library_is_told_by_the_place_of_a_row() -> None:
-    versions = {"commit a": "torch7-cudnn3", "commit a, row b": "torch7-cudnn4"}
-    script = Protocol(citation="x", versions=versions, stacks={"x y": "torch7-cudnn1"})
-    assert script.stack("gpu", "net", "y", "commit a, row c") == "torch7-cudnn3"
-    assert script.stack("gpu", "net", "y", "commit a, row b, column d") == "torch7-cudnn4"  # the longest beginning
-    assert script.stack("x", "net", "y", "see commit a") == "torch7-cudnn1"
-
-
-def test_every_stack_and_graph_that_a_protocol_names_is_shipped() -> None:
+def test_every_graph_that_a_protocol_names_is_shipped() -> None:
     for source in sources():
-        script = protocol(source)
-        assert {*script.stacks.values(), *script.versions.values()} <= set(stacks.names())
-        assert set(script.graphs.values()) <= set(networks())
+        assert set(protocol(source).graphs.values()) <= set(networks())
 
 
 @pytest.mark.parametrize("fill", [0.3, 1.0, 2.5, 40.0])

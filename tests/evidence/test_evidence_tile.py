@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from archsim.base.errors import InputError
 from archsim.evidence.pattern import ProductPattern
 from archsim.evidence.readers import read_files
 
@@ -52,5 +51,5 @@ def test_hardware_and_clock_of_a_file_go_before_those_of_the_benchmark(tmp_path:
     ("128,64,4096,128,64,32,2,BF16,nan,1", "time_ms"), ("128,64,4096,128,64,32,2,BF16,,1", "no value in time_ms"),
 ])  # fmt: skip
 def test_malformed_cells_are_named(tmp_path: Path, row: str, problem: str) -> None:
-    with pytest.raises(InputError, match=f"line 2: {problem}"):
-        read_files([written(tmp_path, row)])
+    _, (skip,) = read_files([written(tmp_path, row)])
+    assert (skip.line, problem in skip.reason) == (2, True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from archsim.measure.profile import groups, owner, per_group
+from archsim.measure.onnx_session import groups, owner, per_group
 from archsim.trace.file import loads
 from archsim.trace.trace import BoundOp
 

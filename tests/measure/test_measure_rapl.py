@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.measure.meters import package_meter
-from archsim.measure.rapl import MOST_W, counted, zones
+from archsim.measure.meters import MOST_W, counted, package_meter, zones
 from tests.each import each
 
 

@@ -38,6 +38,8 @@ def test_the_page_shows_before_and_after_and_holds_its_state() -> None:
         assert part in body
     assert 'value="51.2 GB/s"' in body
     assert '<option value="alexnet" selected>' in body
+    stacks = body.partition('name="stack"')[2].partition("</select>")[0]
+    assert all(f'<option value="{stack}">' in stacks for stack in ("caffe-cudnn4", "caffe-native", "torch7-cudnn5.1"))
 
 
 def test_an_address_is_read_as_it_was_written() -> None:

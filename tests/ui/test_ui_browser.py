@@ -73,6 +73,13 @@ def test_a_slider_moved_by_the_arrow_keys_redraws_and_the_state_survives_a_reloa
     browser.open(browser.run("location.href"))
     assert latency(browser) == last
     assert browser.run("document.getElementById('k-sm.count').value") == value
+    slider = "document.querySelector('[aria-label=\"sm.count slider\"]').value"
+    browser.run("result.setAttribute('aria-busy', 'true'); var box = document.getElementById('k-sm.count'); box.value = '30'")
+    browser.run("box.dispatchEvent(new Event('input', { bubbles: true }))")
+    moved = browser.run(slider)  # a value that is typed moves its slider
+    browser.wait(DRAWN)
+    browser.open(browser.run("location.href"))
+    assert browser.run(slider) == moved
     fine(browser)
 
 

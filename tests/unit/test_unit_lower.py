@@ -671,10 +671,13 @@ def test_rounding_reads_halves_and_writes_bytes_and_a_scale_takes_a_pass_before(
     assert sum(kernel.c_bytes for kernel in kernels) == 2 * 64
 
 
-def attended(queries: int, keys: int, packed: str = "always", precision: str = "bf16", **words: Any) -> list[Kernel]:
+def attended(
+    queries: int, keys: int, packed: str = "always", precision: str = "bf16", phase: str = "forward", **words: Any
+) -> list[Kernel]:
     """Kernels of attention with 8 heads of 64 features that share 2 key heads, over 3 samples."""
     op = {"op": "attention", "name": "a", "in": ["q", "k", "k"], "out": ["N", queries, 512], "heads": 8, "kv_heads": 2, **words}
     trace = network(op, batch=3, q=["N", queries, 512], k=["N", keys, 128])
+    trace = replace(trace, ops=tuple(replace(one, phase=phase) for one in trace.ops))
     menus = dict.fromkeys(("attention_tensor", "attention_cached_tensor", "attention_single_tensor"), Menu(tiles=(TILE,)))
     rows = {"forward": Passes(inputs=1, outputs=1)}
     made = replace(
@@ -694,6 +697,12 @@ def test_a_tile_of_queries_meets_all_keys_of_its_head() -> None:
     assert (store.repeat, store.repeat * store.b_bytes) == (2, 2 * 3 * 256 * 128 * 2)
     (_, apart) = attended(256, 256, packed="cached")
     assert (apart.m, apart.count) == (256, 3 * 8)
+
+
+def test_the_backward_pass_of_attention_has_five_products_where_the_forward_pass_has_two() -> None:
+    once, again = (attended(256, 256, phase=phase)[-1] for phase in ("forward", "backward"))
+    assert (once.work, again.work) == (2.0, 5.0)  # of m n k each; scores are computed again
+    assert again.flop == 2.5 * once.flop
 
 
 def test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal() -> None:

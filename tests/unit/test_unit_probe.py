@@ -13,8 +13,8 @@ import pytest
 
 from archsim.detect import llvm_loops
 from archsim.detect.benchmarks import IN_FLIGHT, Bench, Found, whole
-from archsim.detect.byte_loops import CHAIN, CLOCK_LOOP, ByteLoops, fma_loop
 from archsim.detect.detect import detect
+from archsim.detect.loop_makers import CHAIN, CLOCK_LOOP, ByteLoops, fma_loop
 from archsim.detect.loops import CHAINS, LINE_B, Loop
 from archsim.detect.probe import Probe, Subject, _Session, jobs_of
 from archsim.detect.sampling import Disturbed, Ruler, Turn, best_rate, overlap, settled

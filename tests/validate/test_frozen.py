@@ -57,7 +57,8 @@ def test_a_perfect_model_has_no_error(cases: list[Case]) -> None:
     assert s["by_source"]["me"] == s["by_kind"]["gpu"] == s["overall"]
     assert s["by_class"] == {"gpu inference": {"time": time}, "gpu power": {"power": s["overall"]["power"]}}
     assert s["networks"] == {"all": time, "gpu": time}
-    assert s["devices"] == {"gtx_1080": 4, "gtx_980": 2}
+    assert {name: of["rows"] for name, of in s["devices"].items()} == {"gtx_1080": 4, "gtx_980": 2}
+    assert {(of["n"], of["bias"]) for of in s["devices"].values()} == {(2, 0.0)}
     assert s["cross_validation"] == {}
 
 

@@ -10,12 +10,11 @@ import pytest
 from archsim.calibration.constants import default, dump, load
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.readers import read_files
-from archsim.validation.crossvalidate import NOT_FITTED, cross_validate, thinned, with_times
+from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, recorded, rows_hash
 from archsim.validation.interval import class_of, intervals_of
 from archsim.validation.predict import predict
 from archsim.validation.problem import Problem
-from archsim.validation.refit import Refits
 
 
 @pytest.fixture(scope="module")

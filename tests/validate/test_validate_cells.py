@@ -14,7 +14,7 @@ from archsim.base.errors import InputError
 from archsim.calibration.constants import default
 from archsim.evidence.misses import misses, read_misses, reason_of
 from archsim.evidence.readers import read_files
-from archsim.validation.plain import plain_request, plain_values
+from archsim.validation.evaluation import plain_request, plain_values
 from archsim.validation.score import Pairs, pairs_in_order
 
 Run = Callable[..., tuple[int, str, str]]

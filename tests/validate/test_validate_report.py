@@ -263,7 +263,7 @@ def test_fidelity_and_ablation_change_the_predictions(file: str, run: Run) -> No
 def test_no_row_left(write: Write, run: Run) -> None:
     path = write(row("alexnet", "nothing", "latency_s", 1.0))
     code, out, _ = run("validate", "--measurements", path)
-    assert code == 0
+    assert code == 1
     assert "nothing could be predicted" in out
     code, out, _ = run("validate", "--measurements", path, "--json")
     assert json.loads(out)["rows"] == []

@@ -4,16 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from archsim.cycle.core import layout
+from archsim.base.errors import MissingExtra
+from archsim.base.machine_code import compiled_modules, digest
+from archsim.cycle.core import layout, timeline
 from archsim.cycle.core.assemble import MicroOperation, assembled, streams_of, table
 from archsim.cycle.core.machine import CoreMachine, delivered
 from archsim.cycle.core.operation import CoreLoop
+
+CALLEES_FIRST = {
+    timeline: ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "take", "fetched", "branched",
+               "mispredicted", "room", "retire", "operands", "simulate"),
+}  # fmt: skip
+SEPARATE = ("ask_far", "ask", "touch", "advance", "simulate")  # one copy of each is enough
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """Equal for equal code of the pipeline."""
+    return digest(layout, timeline)
+
+
+@lru_cache(maxsize=1)
+def compiled() -> dict[str, Callable[..., Any]]:
+    """The compiled functions by name; their machine code is kept on disk between processes. Raises MissingExtra."""
+    if find_spec("numba") is None:
+        raise MissingExtra("a compiled simulation of a core", "fast")
+    return compiled_modules(CALLEES_FIRST, SEPARATE, version())
+
 
 WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
 LINES_WARM = 512  # lines that a stream beyond the L1 has passed before
@@ -173,6 +197,5 @@ def _simulate(fast: bool) -> Callable[..., None]:
         from archsim.cycle.core import timeline
 
         return timeline.simulate
-    from archsim.cycle.core.compile import compiled
 
     return compiled()["simulate"]
