@@ -7,6 +7,7 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
 
+NOTICED = 1e-3  # share of a tensor that has to be lost before it counts: a cache that holds all but so much holds it. A choice.
 STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
 
 
@@ -27,6 +28,7 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
 
     h = P(N <= ways), N of a Poisson distribution of mean ways x        x = touched partitions / size
     h = exp(-(1 - h) x), 1 where x <= 1, of an L2 whose ways are not known
+    1 where less than `NOTICED` is lost
 
     touched: what a round of calls touches [B], [V]; infinite for what does not come again
     size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
@@ -46,7 +48,8 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
     """
     x = np.minimum(np.asarray(touched / shared_size(device), dtype=float), LARGE)
     if device.l2.ways is not None:
-        return _within(device.l2.ways, device.l2.ways * x)
+        held = _within(device.l2.ways, device.l2.ways * x)
+        return np.where(held > 1.0 - NOTICED, 1.0, held)
     h = np.zeros_like(x)
     for _ in range(STEPS):
         h = np.exp((h - 1.0) * x)

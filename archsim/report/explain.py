@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.base.units import UNITS, show
+from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
@@ -170,8 +170,8 @@ def _filled(text: str, names: Mapping[str, tuple[float, str]]) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """A quantity; a part of a byte stays one."""
-    return f"{value:.4g} B" if unit == "B" and value < 1 else show(value, unit)
+    """A quantity; bytes of one value may be a part of a byte."""
+    return f"{value:.4g} B" if unit == "B" and value < 1000 else show(value, unit)
 
 
 def _noted(text: str, meaning: str) -> str:
@@ -208,7 +208,7 @@ def _sum(e: Explanation) -> str:
 def _origins(title: str, rows: tuple[ValueOrigin, ...]) -> str:
     if not rows:
         return ""
-    cells = [(r.name, _shown(r), r.kind, r.source) for r in rows]
+    cells = [(r.name, show(r.value, r.unit), r.kind, r.source) for r in rows]
     return f"{title}\n" + table(("name", "value", "kind", "source"), cells, left=4)
 
 
@@ -217,7 +217,3 @@ def _other_names(kernel: KernelExplanation) -> str:
     rows = [(name, _amount(leaf.value, leaf.unit), leaf.kind, leaf.meaning) for name, leaf in kernel.stands_for.items()
             if leaf.kind not in (SPEC, CONSTANT)]  # fmt: skip
     return f"Other names in the equations of {kernel.name}\n" + table(("name", "value", "kind", "meaning"), rows, left=4)
-
-
-def _shown(row: ValueOrigin) -> str:
-    return show(row.value, row.unit if row.unit in UNITS else "1")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from archsim.base.units import show
 from archsim.estimation.power_curve import step_points
 from archsim.estimation.result import Estimate
 from archsim.report.lines_svg import FONT, QUIET, PlotScale, rule, words
 from archsim.report.palette import SERIES
-from archsim.report.study_figures import PlotAxis, written
+from archsim.report.study_figures import PlotAxis
 
 WIDTH, HEIGHT = 1120, 300
 LEFT, TOP, RIGHT, BOTTOM = 90, 34, 24, 46  # [px]
@@ -20,10 +21,10 @@ def power_svg(e: Estimate) -> str:
     up = PlotScale([0.0, highest], PlotAxis(title="power", unit="W", log=False), floor, TOP)
     body = [part for value in across.marks for part in (
         rule(across(value), TOP, across(value), floor),
-        words(across(value), floor + 18, written(value, "s") if value else "0", ink=QUIET, anchor="middle"))]  # fmt: skip
+        words(across(value), floor + 18, show(value, "s") if value else "0", ink=QUIET, anchor="middle"))]  # fmt: skip
     body += [part for value in up.marks for part in (
         rule(LEFT, up(value), WIDTH - RIGHT, up(value)),
-        words(LEFT - 8, up(value) + 4, written(value, "W") if value else "0", ink=QUIET, anchor="end"))]  # fmt: skip
+        words(LEFT - 8, up(value) + 4, show(value, "W") if value else "0", ink=QUIET, anchor="end"))]  # fmt: skip
     corners = " ".join(f"{across(time):.1f},{up(power):.1f}" for time, power in zip(times, powers, strict=True))
     body.append(f'<polyline points="{corners}" fill="none" stroke="{SERIES[0]}" stroke-width="1.4"/>')
     mean = e.power_w if e.wall is None else e.wall.device_w
@@ -34,7 +35,7 @@ def power_svg(e: Estimate) -> str:
         x = LEFT + 190 * place
         body.append(f'<line x1="{x}" y1="{TOP - 18}" x2="{x + 22}" y2="{TOP - 18}" stroke="{colour}" stroke-width="1.8" '
                     f'stroke-dasharray="6 4"/>')  # fmt: skip
-        body.append(words(x + 28, TOP - 14, f"{name} {written(level, 'W')}"))
+        body.append(words(x + 28, TOP - 14, f"{name} {show(level, 'W')}"))
     body.append(words((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 8, "time", anchor="middle", size=13))
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" role="img">\n'

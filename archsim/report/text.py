@@ -34,9 +34,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
 
 
 def streams_note(e: Estimate) -> str:
-    """The number of streams, if more than one, and where the traffic comes from, if not from the closed forms."""
-    traffic = ", simulated traffic" if e.traffic != "closed" else ""
-    return (f" with {e.streams} streams" if e.streams > 1 else "") + traffic
+    """What is not as in most runs: several streams, traffic that is simulated, a replayed graph, cold caches."""
+    said = ((f" with {e.streams} streams", e.streams > 1), (", simulated traffic", e.traffic != "closed"),
+            (", replayed graph", e.graph), (", cold caches", e.cold))  # fmt: skip
+    return "".join(text for text, holds in said if holds)
 
 
 def clean(text: str) -> str:
@@ -59,7 +60,7 @@ def heading(e: Estimate) -> str:
     threads = f", {e.threads} threads" if e.threads else ""
     return (
         f"{clean(e.network)} on {clean(e.hardware_name)}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
-        f"{clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}{', replayed graph' if e.graph else ''}"
+        f"{clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}"
     )
 
 
@@ -138,7 +139,7 @@ def totals(e: Estimate) -> str:
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
         ("limited by", limit_line(e)),
         ("time", time_line(e)),
-        ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
+        ("work", work(e)),
         ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
                    f"{'fits' if e.fits else 'DOES NOT FIT'} ("
                    + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"
@@ -147,6 +148,12 @@ def totals(e: Estimate) -> str:
     floor = floor_line(e)
     lines += [("host", floor)] if floor else []
     return "\n".join(f"{name:<11} {value}" for name, value in lines)
+
+
+def work(e: Estimate) -> str:
+    """Arithmetic and memory traffic."""
+    why = "" if e.dram_bytes else ": all data stay in the caches"
+    return f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic{why}"
 
 
 def limit_line(e: Estimate) -> str:

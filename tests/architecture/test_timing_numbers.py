@@ -25,7 +25,7 @@ STRUCTURE = {
                     "PREFETCHED": "exponent"},
     "cost/gpu.py": {"WORD": "bytes of a value", "TRIPS": "visits to a cache"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
-    "cost/retention.py": {"STEPS": "steps of an iteration", "LARGE": "sizes of a cache"},
+    "cost/retention.py": {"NOTICED": "share of a tensor", "STEPS": "steps of an iteration", "LARGE": "sizes of a cache"},
     "cost/row_visits.py": {"UNROLLED": "loads of a thread"},
     "cost/blocking.py": {
         "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
