@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.base.units import COUNT
 from archsim.cost.bounds import BOUNDS, OfTpu
-from archsim.cost.cost import Array, Choice, Cost
+from archsim.cost.cost import PHASES, Array, Choice, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
@@ -178,7 +178,8 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
     reader.leaf("smooth", np.asarray(cost.smooth) if np.ndim(cost.smooth) == 0 else np.asarray(cost.smooth)[v], COUNT, FIXED,
                 "exponent of the smooth maximum: 2; 3 where data move without the warps that compute; infinite where all is "
                 "prefetched")  # fmt: skip
-    ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
+    in_turn = _at(np.asarray(cost.in_turn), v) > 0
+    ending = solve(_ending(bounds, overheads, in_turn), reader.quantities, {"busy": _at(cost.busy_s, v)})
     return needed([*reader.steps.values(), *ending], reader)
 
 
@@ -243,9 +244,10 @@ def needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Lea
     return [step for step in steps if step.name in names], {name: leaf for name, leaf in reader.leaves.items() if name in names}
 
 
-def _ending(bounds: list[str], overheads: list[str]) -> tuple[Equation, Equation]:
-    """How the bounds of a kernel, and what comes on top of them, make its time."""
-    powers = " + ".join(f"{name} ** smooth" for name in bounds)
+def _ending(bounds: list[str], overheads: list[str], in_turn: bool) -> tuple[Equation, Equation]:
+    """How the bounds of a kernel, of which two may be phases that run `in_turn`, and what comes on top of them, make its time."""
+    parts = [f"({' + '.join(PHASES)})", *[name for name in bounds if name not in PHASES]] if in_turn else bounds
+    powers = " + ".join(f"{name} ** smooth" for name in parts)
     return (
         Equation(name="busy", unit="s", text=f"({powers}) ** (1 / smooth)", meaning="smooth maximum of the bounds"),
         Equation(name="time", unit="s", text=f"launches * ({' + '.join(['busy', *overheads])})",

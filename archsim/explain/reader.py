@@ -110,10 +110,6 @@ class Reader:
             self._done[key] = self._called(inner, arguments, name or inner.__name__, doc or inner)
         return self._done[key]
 
-    def quantity(self, record: Value, name: str) -> Value:
-        """A property of a record."""
-        return self._attribute(record, name)
-
     def step(self, value: Value, name: str, unit: str, meaning: str) -> Value:
         """A step of this name, whatever the value is."""
         assert value.text is not None
@@ -167,6 +163,8 @@ class Reader:
             tree = tree_of(function)
             env = self._arguments(tree, function, arguments)
             found = self._run(tree.body, Frame(function=function, env=env, name=name, doc=doc))
+            if found and isinstance(found.text, ast.Constant) and not float(np.ravel(found.value)[0]).is_integer():
+                raise Unreadable("a number that stands for no expression")
         except Unreadable:
             result = function(*[argument.value for argument in arguments])
             return self.leaf(name, result, unit, COMPUTED, meaning) if numeric(result) else Value(value=result)
@@ -222,8 +220,11 @@ class Reader:
         frame.env |= {name: self._named(value, name, frame) for name, value in zip(names, found, strict=True)}
 
     def _named(self, value: Value, name: str, frame: Frame) -> Value:
-        """A value as the step of a local name, where it is an expression."""
-        return value if value.bare else self.step(value, name, *docs.symbols(frame.function).get(name, (COUNT, "")))
+        """A value as the step of a local name, where it is an expression; a bare number with a unit, as that."""
+        unit, meaning = docs.symbols(frame.function).get(name, (COUNT, ""))
+        if isinstance(value.text, ast.Constant) and unit != COUNT and not value.absent:
+            return self.leaf(name, value.value, unit, COMPUTED, meaning)
+        return value if value.bare else self.step(value, name, unit, meaning)
 
     # ------------------------------------------------------------------------------------------ expressions
 
@@ -235,7 +236,7 @@ class Reader:
             case ast.Name():
                 return self._of_name(node.id, frame)
             case ast.Attribute():
-                return self._attribute(self._value(node.value, frame), node.attr)
+                return self.quantity(self._value(node.value, frame), node.attr)
             case ast.Subscript():
                 return self._subscript(node, frame)
             case ast.BinOp():
@@ -270,7 +271,7 @@ class Reader:
         builtins = scope["__builtins__"]
         return Value(value=builtins[name] if isinstance(builtins, dict) else getattr(builtins, name))
 
-    def _attribute(self, base: Value, name: str) -> Value:
+    def quantity(self, base: Value, name: str) -> Value:
         """A column of the kernel, a key of the spec, a quantity of a record, or what else an object has."""
         owner = base.value
         if isinstance(owner, Kernels):

@@ -199,7 +199,7 @@ def _kernels(e: Explanation) -> str:
 def _sum(e: Explanation) -> str:
     wait = e.wait_s if e.wait_s > NOISE * e.time_s else 0.0
     device, waiting, total = (show(time, "s") for time in (e.device_s, wait, e.time_s))
-    text = f"together     = {device} on the device + {waiting} of waiting for the host = {total}"
+    text = f"together     = {device} on the device + {waiting} of {'dispatch' if e.threads else 'waiting for the host'} = {total}"
     spent = " + ".join(f"{name} {show(part, 'J')}" for name, part in e.energy_breakdown_j.items() if part)
     energy = f"its energy   = {spent} = {show(e.energy_j, 'J')}, {show(e.energy_j / e.time_s, 'W', 3)} on average"
     return "\n".join([*[line for step in e.host for line in _step(step, len("together    "))], text, energy])

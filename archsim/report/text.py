@@ -77,18 +77,23 @@ def layer_table(e: Estimate, all_layers: bool) -> str:
     if len(live) > MANY and not all_layers:
         longest = sorted(live, key=lambda op: -op.time_s)[:LONGEST]
         shown = [op for op in live if op in longest]
-    rows = [_layer(op, e.latency_s) for op in shown]
+    rows = [_layer(op, e) for op in shown]
     body = table(("layer", "kind", "algorithm", "bound", "time", "share", "FLOP", "DRAM", "energy"), rows, left=4)
     if len(shown) < len(live):
         body += f"\n({len(live) - len(shown)} shorter ops not listed; --layers lists all)"
     return body
 
 
-def _layer(op: OpEstimate, latency: float) -> tuple[str, ...]:
+def bound_name(e: Estimate, name: str) -> str:
+    """What limits, in words: a CPU waits for no host, it dispatches its own ops."""
+    return "dispatch" if name == HOST and e.threads else name
+
+
+def _layer(op: OpEstimate, e: Estimate) -> tuple[str, ...]:
     algorithm = op.kernels[0].algorithm if op.kernels else ""
     return (
-        op.name, op.kind if op.phase == "forward" else f"{op.kind} ({op.phase})", algorithm, op.bound,
-        show(op.time_s, "s", 3), f"{100 * op.time_s / latency:.1f} %", show(op.flop, "FLOP", 3),
+        op.name, op.kind if op.phase == "forward" else f"{op.kind} ({op.phase})", algorithm, bound_name(e, op.bound),
+        show(op.time_s, "s", 3), f"{100 * op.time_s / e.latency_s:.1f} %", show(op.flop, "FLOP", 3),
         show(op.dram_bytes, "B", 3), show(op.energy_j, "J", 3),
     )  # fmt: skip
 
@@ -158,9 +163,9 @@ def work(e: Estimate) -> str:
 
 def limit_line(e: Estimate) -> str:
     """What limits the run, and what each resource would save."""
-    saved = [(name, 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
+    saved = [(bound_name(e, name), 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
     if not saved:
-        return f"{e.limited_by}: no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
+        return f"{bound_name(e, e.limited_by)}: no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
     first, others = saved[0], saved[1:]
     rest = "; " + ", ".join(f"{name} {share:.1f} %" for name, share in others) if others else ""
     return f"{first[0]}: {FASTER_TEXT} faster saves {first[1]:.1f} %{rest}"
@@ -171,7 +176,7 @@ WAITS = {HOST: "the host", INPUT: "decoded input"}  # what a device waits for
 
 def time_line(e: Estimate) -> str:
     """Where the time goes: on the device by bound, and waiting for the host CPU."""
-    parts = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
+    parts = sorted(((t, bound_name(e, name)) for name, t in e.breakdown_s.items() if t > NOTABLE * e.latency_s), reverse=True)
     on_device = ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in parts if name not in WAITS)
     waited = ", for ".join(f"{WAITS[name]} {100 * t / e.latency_s:.1f} %" for t, name in parts if name in WAITS)
     waits = f"waiting for {waited}" if waited else ""

@@ -12,7 +12,7 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
-from archsim.cost.cost import SMOOTH
+from archsim.cost.cost import Cost
 from archsim.cost.retention import still_there
 from archsim.device import catalog
 
@@ -88,11 +88,14 @@ def test_a_product_of_two_results_finds_both_in_the_cache() -> None:
         assert moved == (0.0 if stays else size - 64 + 2 * 64 + 5.0), size
 
 
-def test_copies_wait_for_memory_and_the_product_for_the_copies() -> None:
-    """8 s of memory, 4 s of copying and 3 s of the product, which the smooth maximum with the 7 s of the core makes 15 s."""
-    terms = Some(dram_bytes=8e9, bandwidth=1e9, copy_clk=4e9, behind_clk=3e9, speed=1e9)
-    memory = number(cpu.memory_bound(terms))
-    assert (memory**SMOOTH + 7.0**SMOOTH) ** (1 / SMOOTH) == pytest.approx(15.0)
+def test_a_product_waits_for_memory_and_both_are_what_limits_it() -> None:
+    """9 s of memory and 3 s of the core, one after the other, beside 5 s of a cache: 13 s, three quarters of it the memory's."""
+    bounds = {"compute": row(3.0), "dram": row(9.0), "l2": row(5.0)}
+    given = Cost(bounds=bounds, busy_s=row(0.0), overhead_s=row(0.0), dram_bytes=row(0.0), cache_bytes=row(0.0), in_turn=row(1.0))
+    cost = given.served(bounds)
+    largest, share = cost.limits
+    assert (number(cost.busy_s), number(largest), number(share)) == (pytest.approx(13.0), 1, 0.75)
+    assert number(replace(given, in_turn=row(0.0)).served(bounds).busy_s) == pytest.approx(115**0.5)
 
 
 def test_all_that_passes_the_last_level_adds_up() -> None:
