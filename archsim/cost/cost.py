@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 SMOOTH = 2.0  # exponent of the smooth maximum; two equal bounds give 41 % more than one. A choice, not a fit.
 ASYNCHRONOUS = 3.0  # where data moves without the warps that compute, and in element-wise kernels; 26 % more. A choice.
-PHASES = ("compute", "dram")  # the bounds that are phases of one kernel where it reads memory before, not while, it computes
+TURNS = ("compute", "dram")  # the bounds that are phases of one kernel where it reads memory before, not while, it computes
 LAUNCH = "launch"  # the bound that counts what comes on top of every launch
 
 
@@ -26,7 +26,7 @@ class Cost:
     """Costs of the variants of some kernels, each array [D, V]: D devices, V variants.
 
     `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth maximum, in
-    which `PHASES` add up where they run `in_turn`. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work`
+    which `TURNS` add up where they run `in_turn`. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work`
     is what takes energy besides it: `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs,
     cores) at work. `terms` is the record from which the bounds were computed (`GpuTerms`, `CpuTerms`), with all that lies on the
     way.
@@ -41,7 +41,7 @@ class Cost:
     clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
     share: Array | float = 1.0  # of the highest clock, which a power limit may lower
     smooth: Array | float = SMOOTH  # exponent of the smooth maximum, [V]
-    in_turn: Array | float = 0.0  # 1: the `PHASES` of the kernel run one after the other, [V] or [D, V]
+    in_turn: Array | float = 0.0  # 1: the `TURNS` of the kernel run one after the other, [V] or [D, V]
     terms: Any = None
 
     def at(self, columns: Index) -> Cost:
@@ -63,28 +63,9 @@ class Cost:
         """The same kernels where resources take other times."""
         return replace(self, bounds=bounds, busy_s=smooth_maximum(overlapping(bounds, self.in_turn), self.smooth))
 
-    @property
-    def limits(self) -> tuple[Index, Array]:
-        """The position of the largest bound, [D, V], and the share of the time that goes to it: all, unless `PHASES` take turns.
-
-        Of a kernel whose phases, one after the other, take more than any other resource it is the longer phase, and the other
-        has the rest.
-        """
-        bounds = overlapping(self.bounds, self.in_turn)
-        largest = np.stack(np.broadcast_arrays(*bounds.values(), self.busy_s)[:-1]).argmax(axis=0)
-        share = np.ones(largest.shape)
-        if bounds is not self.bounds:
-            first, then = PHASES
-            names = list(bounds)
-            turns = (np.asarray(self.in_turn) > 0) & (largest == names.index(first))
-            later = self.bounds[then] / np.maximum(bounds[first], np.finfo(float).tiny)
-            share = np.where(turns, np.maximum(later, 1.0 - later), share)
-            largest = np.where(turns & (later > 0.5), names.index(then), largest)
-        return largest, share
-
 
 def overlapping(bounds: Mapping[str, Array], in_turn: Array | float) -> Mapping[str, Array]:
-    """The times of what serves a kernel at once [s]: of `PHASES` that run one after the other, the first has the time of both.
+    """The times of what serves a kernel at once [s]: of `TURNS` that run one after the other, the first has the time of both.
 
     bounds: by name [s], each [D, V]; in_turn: 1 where they do, [V] or [D, V]
 
@@ -93,10 +74,10 @@ def overlapping(bounds: Mapping[str, Array], in_turn: Array | float) -> Mapping[
     >>> {name: bound.tolist() for name, bound in found.items()}
     {'compute': [[4.0, 3.0]], 'dram': [[0.0, 1.0]]}
     """
-    first, then = PHASES
-    if not np.any(in_turn) or first not in bounds or then not in bounds:
+    if not np.any(in_turn):
         return bounds
-    after = np.where(np.asarray(in_turn) > 0, bounds[then], 0.0)
+    first, then = TURNS
+    after = in_turn * bounds[then]
     return {**bounds, first: bounds[first] + after, then: bounds[then] - after}
 
 

@@ -30,7 +30,7 @@ from archsim.estimation.clock import (
     memory_clock_share,
     mode_clock,
 )
-from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
+from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import architecture_notes, check_names
 from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
@@ -238,13 +238,9 @@ def make_request(
     notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
-        from archsim.estimation.replay import check_graph
-
         check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     if streams != 1:
-        from archsim.estimation.replay import check_streams
-
         check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if cold:

@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.base.units import COUNT
 from archsim.cost.bounds import BOUNDS, OfTpu
-from archsim.cost.cost import PHASES, Array, Choice, Cost
+from archsim.cost.cost import TURNS, Array, Choice, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
@@ -246,7 +246,7 @@ def needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Lea
 
 def _ending(bounds: list[str], overheads: list[str], in_turn: bool) -> tuple[Equation, Equation]:
     """How the bounds of a kernel, of which two may be phases that run `in_turn`, and what comes on top of them, make its time."""
-    parts = [f"({' + '.join(PHASES)})", *[name for name in bounds if name not in PHASES]] if in_turn else bounds
+    parts = [f"({' + '.join(TURNS)})", *[name for name in bounds if name not in TURNS]] if in_turn else bounds
     powers = " + ".join(f"{name} ** smooth" for name in parts)
     return (
         Equation(name="busy", unit="s", text=f"({powers}) ** (1 / smooth)", meaning="smooth maximum of the bounds"),

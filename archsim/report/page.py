@@ -10,7 +10,7 @@ from archsim.estimation.boundary import BESIDE
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.bars import bars
-from archsim.report.components_svg import component_colour, components_svg
+from archsim.report.components_svg import component_colour, components_svg, power_svg
 from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.gantt import gantt
@@ -18,7 +18,6 @@ from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
 from archsim.report.markup import TableCell, bound_cell, marked, number, percent, table, text, words
 from archsim.report.palette import ink_on, look, order
-from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
 from archsim.report.roofline_svg import inline

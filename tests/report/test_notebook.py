@@ -11,8 +11,7 @@ import pytest
 import archsim
 from archsim.base.units import show
 from archsim.estimation.result import Estimate
-from archsim.report.notebook import notebook_table
-from archsim.report.notebook_pictures import LONGEST, STRIPE
+from archsim.report.notebook import LONGEST, STRIPE, notebook_table
 
 
 def test_the_totals_are_there(alexnet: Estimate) -> None:
