@@ -27,7 +27,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT
 from archsim.calibration.constants import FULL, Calibration
 from archsim.cost.traffic import on_columns
-from archsim.device.device import PIPES, Cpu, Gpu
+from archsim.device.device import PIPES, Cpu, Gpu, Tpu
 from archsim.device.part import declared
 from archsim.explain import docs
 from archsim.explain.equation import Quantities, Reason, Step, constant_unit, evaluate, names_in
@@ -276,7 +276,7 @@ class Reader:
         owner = base.value
         if isinstance(owner, Kernels):
             return self._column(owner, name)
-        if isinstance(owner, Gpu | Cpu) and is_dataclass(getattr(owner, name, None)):
+        if isinstance(owner, Gpu | Cpu | Tpu) and is_dataclass(getattr(owner, name, None)):
             return Value(value=getattr(owner, name), path=f"{base.path}.{name}" if base.path else name)
         if base.path:
             return self._spec(owner, base.path, name)
@@ -284,7 +284,7 @@ class Reader:
         if isinstance(static, cached_property | property):
             return self.read(static.func if isinstance(static, cached_property) else static.fget, base, name=name)
         inner = getattr(owner, name)
-        if isinstance(owner, Gpu | Cpu):
+        if isinstance(owner, Gpu | Cpu | Tpu):
             return Value(value=inner)
         if is_dataclass(owner) and numeric(inner):
             cls: Any = type(owner)

@@ -171,7 +171,7 @@ def applied(name: str, function: Callable[..., Any], arguments: list[Value]) -> 
     reasons = tuple([reason for argument in arguments for reason in argument.reasons])
     kept = arguments
     if name == "max":
-        kept = [a for a in arguments if not a.absent]
+        kept = [a for a in arguments if not a.absent and np.ravel(a.value)[0] != np.finfo(float).tiny]
         kept = arguments if all(isinstance(a.text, ast.Constant) for a in kept) else kept
     elif name == "min":
         kept = [a for a in arguments if a.free or np.isfinite(np.ravel(a.value)[0])] or arguments[:1]

@@ -76,10 +76,10 @@ def layer_lines(e: ExplainedOp, launches: bool) -> str:
     rows = [
         ("layer", f"{e.kind}, {e.phase}: {shapes} -> {'x'.join(map(str, e.output))}" + (f"; {attributes}" if attributes else "")),
         ("work", f"{show(e.flop, 'FLOP')}, at least {show(e.least_bytes, 'B')} of memory traffic"
-                 + (f", {e.flop / e.least_bytes:.3g} FLOP/B" if e.least_bytes else "")),
+                 + (f", {show(e.flop / e.least_bytes, '1', 3)} FLOP/B" if e.least_bytes else "")),
         ("at least", f"{show(e.roofline_s, 's')}: what no software can beat here, limited by {e.roofline_bound}"),
         ("predicted", f"{show(e.time_s, 's')}, {share}"
-                      + (f", {e.time_s / e.roofline_s:.3g} times that" if e.roofline_s else "")),
+                      + (f", {show(e.time_s / e.roofline_s, '1', 3)} times that" if e.roofline_s else "")),
     ]  # fmt: skip
     if e.input_s:
         taken = ", ".join(f"{name} {show(time, 's', 3)}" for name, time in e.input_s.items() if name != "wait" and time)
