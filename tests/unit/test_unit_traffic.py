@@ -456,12 +456,13 @@ def test_a_real_card_has_what_these_records_have() -> None:
                 assert {name for name in vars(value) if not hasattr(getattr(real, part), name)} == set(), part
 
 
+def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
+    """What an L2 of 1 MB has of a round."""
+    return number(still_there(row(size), Some(l2=Some(size=1e6, partitions=partitions, ways=ways))))
+
+
 def test_what_a_cache_has_from_the_round_before() -> None:
     """h solves h = exp(-(1 - h) x); two partitions halve the cache; a round that fits stays whole."""
-    def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
-        l2 = Some(size=1e6, partitions=partitions, ways=ways)
-        return float(np.ravel(still_there(row(size), Some(l2=l2)))[0])
-
     assert still(1e6) == 1.0
     assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
     assert still(1e6, partitions=2.0) == still(2e6)
@@ -469,16 +470,12 @@ def test_what_a_cache_has_from_the_round_before() -> None:
 
 
 def test_sets_that_hold_their_lines_of_a_round_hit() -> None:
-    """Of a set of two ways the chance of at most two lines, of which it has two times x on average."""
-    def still(size: float, ways: float, partitions: float | None = None) -> float:
-        l2 = Some(size=1e6, partitions=partitions, ways=ways)
-        return float(np.ravel(still_there(row(size), Some(l2=l2)))[0])
-
+    """Of a set of two ways the chance of at most two lines, of which it has two times x on average; all but 1/1000 is all."""
     assert still(0.5e6, ways=2.0) == pytest.approx(np.exp(-1.0) * (1 + 1 + 0.5))
     assert still(0.5e6, ways=2.0, partitions=2.0) == still(1e6, ways=2.0)
     assert still(2e6, ways=64.0) < still(2e6, ways=16.0) < still(2e6, ways=4.0)  # the more ways, the sharper the edge
     assert still(0.5e6, ways=64.0) > still(0.5e6, ways=16.0) > still(0.5e6, ways=4.0)
-    assert still(np.inf, ways=16.0) == 0.0
+    assert (still(np.inf, ways=16.0), still(0.3e6, ways=16.0)) == (0.0, 1.0)  # P(N > 16) of a mean of 4.8: 1e-5
 
 
 def test_tiles_one_after_the_other_along_n_read_b_for_each_row_of_them() -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.base.units import BINARY, PREFIXES, UNITS, parse, show, show_capacity
+from archsim.base.units import BINARY, PREFIXES, UNITS, parse, show
 
 from ..each import each
 
@@ -95,24 +93,13 @@ def test_a_count_takes_no_unit() -> None:
         parse("24 B", "1")
 
 
-def test_a_message_shows_how_to_write_it() -> None:
-    with pytest.raises(ValueError, match=r"write it like '336\.5 GB/s'"):
-        parse("336.5", "B/s")
-
-
-@given(st.floats(1e-11, 1e17), st.sampled_from([*UNITS, "1", "tokens", "img/s/USD"]))
+@given(st.floats(1e-11, 1e17), st.sampled_from(list(UNITS)))
 def test_what_is_shown_reads_back_and_nothing_that_is_counted_is_in_thousandths(value: float, unit: str) -> None:
-    shown = show(value, unit)
-    number, _, written = shown.partition(" ")
-    if unit in DIVISIBLE:
-        assert math.isclose(parse(shown, unit), value, rel_tol=1e-3)
-        return
-    assert written.removesuffix(unit if unit != "1" else "") in ("", "k", "M", "G", "T", "P")
-    if unit in UNITS:
-        whole = 0.5 if unit in ("B", "FLOP") else 0.0
-        assert abs(parse(shown.replace(",", ""), unit) - value) <= max(1e-3 * value, whole)
-    if written.removesuffix(unit) or (unit in ("B/s", "FLOP/s") and value >= 1):
-        assert 1 <= float(number) < 1000
+    shown = show(value, unit).replace(",", "")
+    number, prefix = float(shown.split()[0]), shown.split()[1].removesuffix(unit)
+    assert abs(parse(shown, unit) - value) <= max(1e-3 * value, 0.5 if unit in ("B", "FLOP") else 0.0)
+    assert prefix in "kMGTP" or unit in DIVISIBLE
+    assert not prefix or 1 <= number < 1000
 
 
 def test_rounding_carries_into_the_next_prefix() -> None:
@@ -120,7 +107,3 @@ def test_rounding_carries_into_the_next_prefix() -> None:
     assert show(999.4e9, "B/s") == "999.4 GB/s"
     assert show(0, "s") == "0 s"
     assert show(-2e9, "Hz") == "-2 GHz"
-
-
-def test_capacities_are_shown_in_binary_units() -> None:
-    assert [show_capacity(size) for size in (4 * 2**30, 24 * 1024, 512, 1.5 * 2**40)] == ["4 GiB", "24 KiB", "512 B", "1.5 TiB"]
