@@ -64,12 +64,6 @@ def test_one_socket_is_used_by_the_first_core_and_all_by_the_last() -> None:
     assert found == [1, 1, 1, 2, 2]
 
 
-def test_further_panels_read_and_write_the_results_of_packed_products_only() -> None:
-    panels = row(3.0)
-    assert number(cpu_traffic.sums_of(cpu_kernel(packed=1.0, c_bytes=100.0), panels)) == 400
-    assert number(cpu_traffic.sums_of(cpu_kernel(packed=0.0, c_bytes=100.0), panels)) == 0
-
-
 def test_activations_stay_in_half_the_cache_of_the_sockets_at_work() -> None:
     """2 MiB on one socket and 4 on two, of which half holds the last results; up to the last byte they are not read again."""
     half = 1024 * KIB
