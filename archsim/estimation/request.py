@@ -244,7 +244,9 @@ def make_request(
         check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if cold:
-        notes.append("cold: a single run; weights are in no cache from before, as they are on a GPU that runs again and again")
+        again = isinstance(device, Gpu) and task == "inference"
+        notes.append("cold: a single run, which finds no weights in the L2" if again else
+                     "cold: changes nothing, since only inference on a GPU is taken to find weights of the run before in a cache")
     if traffic != CLOSED:
         traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
         notes += said
