@@ -28,7 +28,6 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
 
     h = P(N <= ways), N of a Poisson distribution of mean ways x        x = touched partitions / size
     h = exp(-(1 - h) x), 1 where x <= 1, of an L2 whose ways are not known
-    1 where less than `NOTICED` is lost
 
     touched: what a round of calls touches [B], [V]; infinite for what does not come again
     size: of the L2 [B]; partitions: parts that each keep a copy of what the SMs beside them read, 1 where the spec has none
@@ -48,8 +47,7 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
     """
     x = np.minimum(np.asarray(touched / shared_size(device), dtype=float), LARGE)
     if device.l2.ways is not None:
-        held = _within(device.l2.ways, device.l2.ways * x)
-        return np.where(held > 1.0 - NOTICED, 1.0, held)
+        return _within(device.l2.ways, device.l2.ways * x)
     h = np.zeros_like(x)
     for _ in range(STEPS):
         h = np.exp((h - 1.0) * x)
@@ -57,10 +55,10 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
 
 
 def _within(most: Array | float, mean: Array) -> Array:
-    """Probability that a number of a Poisson distribution is at most `most`, [D, V]."""
+    """Probability that a number of a Poisson distribution is at most `most`, 1 where all but `NOTICED` is, [D, V]."""
     term = np.exp(-np.minimum(mean, LARGE))
     total = np.zeros_like(mean) + term
     for i in range(1, int(np.max(most)) + 1):
         term = term * mean / i
         total = total + np.where(i <= most, term, 0.0)
-    return total
+    return np.where(total > 1.0 - NOTICED, 1.0, total)

@@ -222,7 +222,7 @@ class Reader:
     def _named(self, value: Value, name: str, frame: Frame) -> Value:
         """A value as the step of a local name, where it is an expression; a bare number with a unit, as that."""
         unit, meaning = docs.symbols(frame.function).get(name, (COUNT, ""))
-        if isinstance(value.text, ast.Constant) and unit != COUNT and not value.absent:
+        if isinstance(value.text, ast.Constant) and unit != COUNT and np.any(value.value):
             return self.leaf(name, value.value, unit, COMPUTED, meaning)
         return value if value.bare else self.step(value, name, unit, meaning)
 
