@@ -43,6 +43,7 @@ class CommonWords(DeviceWords, total=False):
     streams: int | str
     host_cpu: Name
     graph: bool
+    cold: bool
     fusion: str
 
 
@@ -302,5 +303,5 @@ READ: dict[str, Callable[[str, object], Any]] = {
     "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
     "fusion": text,
     "boundary": text, "system": text,
-    "graph": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),
+    "graph": yes_or_no, "cold": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),
 }  # fmt: skip

@@ -45,7 +45,7 @@ def estimate(
     """Time, power, energy and memory of one network on one device, as `archsim estimate`.
 
     Words are those of its options: batch, seq_len, bind, strict, precision, task, stack, threads, clock, memory_clock,
-    power_limit, power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, fusion, boundary, system, set, scale,
+    power_limit, power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, cold, fusion, boundary, system, set, scale,
     calibration. Numbers are in SI units, or texts with a unit ("690MHz").
 
     `observers` are told when what runs, at a fidelity with events. Under an `energy_budget` ("0.2J") the core clock is the

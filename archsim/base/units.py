@@ -14,33 +14,17 @@ PREFIXES = {
     "p": 1e-12, "n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15,
 }  # fmt: skip
 BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+BARE = {"": 1.0}
+COUNTED = {name: size for name, size in PREFIXES.items() if size >= 1}  # a byte has no parts: "mB" is a slip for "MB"
 
-# unit -> (may take decimal prefixes, may take binary prefixes); the unit itself is the SI base that the model uses
+# unit -> the prefixes that it may take; the unit itself is the SI base that the model uses
 UNITS = {
-    "s": (True, False),
-    "Hz": (True, False),
-    "B": (True, True),
-    "B/s": (True, True),
-    "B/clk": (False, False),
-    "bit": (False, False),
-    "bit/s": (True, False),
-    "FLOP": (True, False),
-    "FLOP/s": (True, False),
-    "OP/s": (True, False),
-    "FMA/clk": (False, False),
-    "OP/clk": (False, False),
-    "clk": (False, False),
-    "W": (True, False),
-    "J": (True, False), "Js": (True, False),
-    "V": (True, False),
-    "m": (True, False),
-    "mm2": (False, False),
-    "USD": (False, False),
-    "img/s": (False, False),
-    "seq/s": (False, False),
-    "/s": (True, False),
-    "/s/W": (True, False),
+    **dict.fromkeys(("s", "Hz", "W", "J", "Js", "V", "m"), PREFIXES),
+    **dict.fromkeys(("B", "B/s"), COUNTED | BINARY),
+    **dict.fromkeys(("FLOP", "FLOP/s", "OP/s", "bit/s", "/s", "/s/W"), COUNTED),
+    **dict.fromkeys(("B/clk", "bit", "FMA/clk", "OP/clk", "clk", "mm2", "USD", "img/s", "seq/s"), BARE),
 }
+WHOLE = ("B", "FLOP")  # units of which there are no parts
 # unit -> other ways to write it, where what is counted is said elsewhere
 SYNONYMS = {"/s": ("img/s", "seq/s", "req/s", "1/s"), "/s/W": ("img/s/W", "seq/s/W")}
 COUNT = "1"  # a pure number: counts and fractions
@@ -86,15 +70,10 @@ def parse(text: str, unit: str) -> float:
 
 
 def _scale(text: str, suffix: str, unit: str) -> float:
-    decimal, binary = UNITS[unit]
-    if suffix == unit or suffix in SYNONYMS.get(unit, ()):
+    if suffix in SYNONYMS.get(unit, ()):
         return 1.0
-    if suffix.endswith(unit):
-        prefix = suffix[: -len(unit)]
-        if decimal and prefix in PREFIXES:
-            return PREFIXES[prefix]
-        if binary and prefix in BINARY:
-            return BINARY[prefix]
+    if suffix.endswith(unit) and (prefix := suffix[: -len(unit)]) in UNITS[unit]:
+        return UNITS[unit][prefix]
     raise ValueError(f"{text!r} is not in {unit}{_example(unit)}")
 
 
@@ -130,16 +109,26 @@ def grouped(value: float, digits: int = 4) -> str:
 def show(value: float, unit: str, digits: int = 4) -> str:
     """`value` (in base `unit`) for people, with the decimal prefix that leaves 1 to 999 before the point.
 
+    What comes in whole numbers is rounded to one, and nothing that is counted has a prefix below 1. A unit that has no row in
+    `UNITS` follows the plain number.
+
     >>> show(3.365e11, "B/s"), show(0.00213, "s"), show(2**31, "B"), show(24, "1"), show(9999.9, "1")
     ('336.5 GB/s', '2.13 ms', '2.147 GB', '24', '10,000')
+    >>> show(0.0709, "B"), show(284.6, "B"), show(0.02, "/s"), show(0.19, "img/s/USD")
+    ('0 B', '285 B', '0.02 /s', '0.19 img/s/USD')
     """
-    if unit in (COUNT, TEXT):
+    if unit not in UNITS:
         rounded = f"{value:.{digits}g}"
-        return rounded if abs(float(rounded)) < 10**digits else f"{value:,.0f}"
-    decimal, _ = UNITS[unit]
-    if not decimal or value == 0:
+        number = rounded if abs(float(rounded)) < 10**digits else f"{value:,.0f}"
+        return number if unit in (COUNT, TEXT, "") else f"{number} {unit}"
+    if unit in WHOLE and math.isfinite(value):
+        value = round(value)
+    if UNITS[unit] is BARE or value == 0:
         return f"{grouped(value, digits)} {unit}"
-    return _with_prefix(value, unit, digits)
+    ladder = [(name, size) for name, size in PREFIXES.items() if name in UNITS[unit] and name != "µ"]
+    rounded = f"{abs(value):.{digits}g}"
+    name, size = next(((n, s) for n, s in reversed(ladder) if float(rounded) >= s), ladder[0])
+    return f"{value / size:.{digits}g} {name}{unit}"
 
 
 def show_capacity(size: float, digits: int = 4) -> str:
@@ -150,10 +139,3 @@ def show_capacity(size: float, digits: int = 4) -> str:
     """
     name, unit = max(((n, s) for n, s in BINARY.items() if size >= s), key=lambda pair: pair[1], default=("", 1.0))
     return f"{size / unit:.{digits}g} {name}B"
-
-
-def _with_prefix(value: float, unit: str, digits: int) -> str:
-    ladder = [(name, size) for name, size in PREFIXES.items() if name != "µ"]
-    rounded = float(f"{abs(value):.{digits}g}")
-    name, size = next(((n, s) for n, s in reversed(ladder) if rounded >= s), ladder[0])
-    return f"{value / size:.{digits}g} {name}{unit}"

@@ -33,7 +33,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @click.option("--curve/--no-curve", default=True, show_default=True,
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
-@some_options("traffic", "inputs")
+@some_options("traffic", "inputs", "cold")
 @json_option()
 @csv_option("Print one CSV row per level.")
 @html_option("Also write a self-contained page with the curve.")

@@ -54,6 +54,11 @@ def some_options(*without: str) -> Callable[[Callable[..., Any]], Callable[..., 
     return add
 
 
+def only_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Those of `setting_options` that have these names, and what is changed of a device."""
+    return some_options(*(SETTINGS.keys() - {*names, "settings", "scales"}))
+
+
 def _with(command: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
     for name in reversed(names):
         command = SETTINGS[name](command)
@@ -104,6 +109,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                                 "timed run; or in stored samples that the host decodes (decoded,workers=8,stored=array: keys "
                                 "of the stack's reader). As the stack says if not given."),
     "graph": click.option("--graph", is_flag=True, help="Replay the run as one CUDA graph, if the stack can."),
+    "cold": click.option("--cold", is_flag=True,
+                         help="A single run: no weights of a run before are in a GPU's L2. Else it is one of many equal ones."),
     "settings": click.option("--set", "settings", type=Keyed(), multiple=True, metavar="KEY=VALUE",
                              help="Change a value of the device: memory.bandwidth=51.2GB/s."),
     "scales": click.option("--scale", "scales", type=Keyed(), multiple=True, metavar="KEY=FACTOR",
@@ -118,8 +125,7 @@ def choices(**given: Any) -> dict[str, Any]:
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
     unset = ("batch", "clock", "memory_clock", "power_limit", "fusion")  # left out where nobody gives them
     given = {name: value for name, value in given.items() if value is not None or name not in unset}
-    if not given.get("strict", True):
-        del given["strict"]
+    given = {name: value for name, value in given.items() if value or name not in ("strict", "cold")}
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")
     bound = sizes_given(given.pop("bind", ()))
     given |= {"bind": bound} if bound else {}

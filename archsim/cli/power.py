@@ -7,13 +7,10 @@ from typing import Any
 import click
 
 from archsim.cli.completed import Keyed
-from archsim.cli.options import choices, quantity, some_options
+from archsim.cli.options import choices, only_options, quantity
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, ListOption, boundary_options, csv_option, json_option, one_form
 
-OTHERS = ("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
-              "devices", "power_mode", "fidelity", "traffic",
-          "streams", "host_cpu", "inputs", "graph")  # fmt: skip  # options of a network, which this command has none of
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 OF_CPU = ("core", "simd", "llc", "dram")
 
@@ -25,7 +22,7 @@ OF_CPU = ("core", "simd", "llc", "dram")
               help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
                    f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
                    "ones.")  # fmt: skip
-@some_options(*OTHERS)
+@only_options("clock", "memory_clock", "power_limit", "calibration")
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @boundary_options
@@ -54,7 +51,7 @@ def command(
     one_form(as_json, as_csv)
     if not use.strip():
         raise click.BadParameter("names no unit and no file", param_hint="--use")
-    asked = {name: value for name, value in choices(**given).items() if name not in OTHERS}
+    asked = choices(**given)
     asked |= {"memory_clock_hz": asked.pop("memory_clock", None), "counted_at": _clocks(counted_at)}
     file = "=" not in use
     found = powers_of_file(use, hw, **asked) if file else (power_by_unit(hw, _shares(use), **asked),)

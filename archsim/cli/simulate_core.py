@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, some_options
+from archsim.cli.options import choices, only_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, csv_option, html_option, json_option, one_form
@@ -26,9 +26,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
 @click.option("--trips", type=click.IntRange(2, 1 << 20), default=None, show_default="until it is steady",
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@some_options("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
-              "devices", "memory_clock", "power_limit",
-              "power_mode", "fidelity", "streams", "host_cpu", "inputs", "graph", "calibration", "traffic")  # fmt: skip
+@only_options("clock")
 @json_option()
 @csv_option("Print one CSV row per loop.")
 @html_option("Also write a page with a picture of the pipeline.")

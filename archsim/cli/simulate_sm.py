@@ -8,7 +8,7 @@ import click
 
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
-from archsim.cli.options import choices, some_options
+from archsim.cli.options import choices, only_options
 from archsim.cli.output import timeline_option, write, write_timeline
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, html_option, json_option
@@ -27,9 +27,7 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
 @click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@some_options("batch", "seq_len", "bind", "strict", "precision", "task", "stack", "threads",
-              "devices", "power_limit", "power_mode",
-              "fidelity", "traffic", "streams", "host_cpu", "inputs", "graph", "calibration", "traffic")  # fmt: skip
+@only_options("clock", "memory_clock")
 @json_option()
 @html_option("Also write a page with a picture of the first clocks.")
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")

@@ -35,7 +35,7 @@ NODE = "deepbench_8gpu"
 @click.option("--bucket", type=Quantity("B"), default="25MB", show_default=True,
               help="Size of the buckets in which gradients are exchanged.")  # fmt: skip
 @click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
-@some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph")
+@some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
 @json_option()
 @csv_option("Print one CSV row per number of devices.")
 @html_option()

@@ -43,7 +43,7 @@ def turbo_room(device: Cpu, awake: Array | float) -> Array:
 
     per: cores of a socket [1], a float or [D, 1]
     evenly: what is left after even steps from one core to all of a socket [1]
-    lowest: clock of a full socket, T(per) [Hz]
+    highest, lowest, now: clocks of one core, of a full socket, and with so many awake, by the table [Hz]
     span: what the table falls from one core to a full socket [Hz]
     falls: what is left by the table [1]
     awake: cores that are not asleep, [D, V]
@@ -61,8 +61,9 @@ def turbo_room(device: Cpu, awake: Array | float) -> Array:
         return evenly
     cores, clocks = turbo_knots(device.clock.turbo)
     lowest = np.interp(per, cores, clocks)
-    span = clocks[0] - lowest  # none where a what-if leaves no more cores than run at the highest clock
-    falls = np.maximum(np.interp(awake, cores, clocks) - lowest, 0.0) / np.where(span > 0.0, span, 1.0)
+    highest, now = clocks[0], np.interp(awake, cores, clocks)
+    span = highest - lowest  # none where a what-if leaves no more cores than run at the highest clock
+    falls = np.maximum(now - lowest, 0.0) / np.where(span > 0.0, span, 1.0)
     return np.asarray(np.where(span > 0.0, falls, evenly))
 
 

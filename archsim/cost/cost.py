@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from typing import Any
 
@@ -17,6 +17,7 @@ Array = NDArray[np.float64]
 
 SMOOTH = 2.0  # exponent of the smooth maximum; two equal bounds give 41 % more than one. A choice, not a fit.
 ASYNCHRONOUS = 3.0  # where data moves without the warps that compute, and in element-wise kernels; 26 % more. A choice.
+TURNS = ("compute", "dram")  # the bounds that are phases of one kernel where it reads memory before, not while, it computes
 LAUNCH = "launch"  # the bound that counts what comes on top of every launch
 
 
@@ -24,10 +25,11 @@ LAUNCH = "launch"  # the bound that counts what comes on top of every launch
 class Cost:
     """Costs of the variants of some kernels, each array [D, V]: D devices, V variants.
 
-    `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth
-    maximum. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work` is what takes energy besides it:
-    `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs, cores) at work. `terms` is the
-    record from which the bounds were computed (`GpuTerms`, `CpuTerms`), with all that lies on the way.
+    `bounds` are times of one launch [s], each the time that one resource needs on its own; `busy_s` is their smooth maximum, in
+    which `TURNS` add up where they run `in_turn`. `overhead_s` comes on top of every launch. Traffic is per launch [B]. `work`
+    is what takes energy besides it: `macs` of products, `issues` of other instructions, and the mean number of `units` (SMs,
+    cores) at work. `terms` is the record from which the bounds were computed (`GpuTerms`, `CpuTerms`), with all that lies on the
+    way.
     """
 
     bounds: Mapping[str, Array]
@@ -39,6 +41,7 @@ class Cost:
     clock: Array | float = 0.0  # at which it was computed [Hz]; of a CPU, that of the cores at work
     share: Array | float = 1.0  # of the highest clock, which a power limit may lower
     smooth: Array | float = SMOOTH  # exponent of the smooth maximum, [V]
+    in_turn: Array | float = 0.0  # 1: the `TURNS` of the kernel run one after the other, [V] or [D, V]
     terms: Any = None
 
     def at(self, columns: Index) -> Cost:
@@ -53,8 +56,29 @@ class Cost:
             work={name: some(values) for name, values in self.work.items()},
             busy_s=some(self.busy_s), overhead_s=some(self.overhead_s), dram_bytes=some(self.dram_bytes),
             cache_bytes=some(self.cache_bytes), clock=some(np.asarray(self.clock)), share=some(np.asarray(self.share)),
-            smooth=some(np.asarray(self.smooth)),
+            smooth=some(np.asarray(self.smooth)), in_turn=some(np.asarray(self.in_turn)),
         )  # fmt: skip
+
+    def served(self, bounds: Mapping[str, Array]) -> Cost:
+        """The same kernels where resources take other times."""
+        return replace(self, bounds=bounds, busy_s=smooth_maximum(overlapping(bounds, self.in_turn), self.smooth))
+
+
+def overlapping(bounds: Mapping[str, Array], in_turn: Array | float) -> Mapping[str, Array]:
+    """The times of what serves a kernel at once [s]: of `TURNS` that run one after the other, the first has the time of both.
+
+    bounds: by name [s], each [D, V]; in_turn: 1 where they do, [V] or [D, V]
+
+    >>> import numpy as np
+    >>> found = overlapping({"compute": np.array([[3.0, 3.0]]), "dram": np.array([[1.0, 1.0]])}, np.array([1.0, 0.0]))
+    >>> {name: bound.tolist() for name, bound in found.items()}
+    {'compute': [[4.0, 3.0]], 'dram': [[0.0, 1.0]]}
+    """
+    if not np.any(in_turn):
+        return bounds
+    first, then = TURNS
+    after = in_turn * bounds[then]
+    return {**bounds, first: bounds[first] + after, then: bounds[then] - after}
 
 
 def smooth_maximum(bounds: Mapping[str, Array], exponent: Array | float = SMOOTH) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost import cores, cpu_traffic, team
 from archsim.cost.blocking import library_rate, panels_of
-from archsim.cost.cost import SMOOTH, Array
+from archsim.cost.cost import Array
 from archsim.cost.direct import filter_wait
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
@@ -64,9 +64,13 @@ class CpuTerms:
         return cores.copy_clocks(self.kernels, self.device, self.workers, self.threads, self.constants)
 
     @cached_property
-    def behind_clk(self) -> Array:
-        """Clocks of the busiest core in a product whose operands were copied before [clk]; 0 for what is not copied."""
-        return np.where(self.copy_clk > 0, self.busiest_clk - self.copy_clk, 0.0)
+    def in_turn(self) -> Array:
+        """1 where memory is read before the arithmetic and not beside it: a product whose operands are copied into panels.
+
+        Copying reads the operands from memory, and the product reads the copies. A panel has a short run of each of many rows,
+        in as many pages, so that no prefetcher is ahead and the work of copying does not hide its waits.
+        """
+        return np.asarray(self.copy_clk > 0, dtype=float)
 
     @cached_property
     def panels(self) -> Array:
@@ -123,27 +127,15 @@ def compute_bound(t: CpuTerms) -> Array:
 
 
 def memory_bound(t: CpuTerms) -> Array:
-    """Memory traffic over the bandwidth of the cores at work, and the product that waits for copies of it [s].
+    """Memory traffic over the bandwidth of the cores at work [s].
 
-    bytes / B, [D, V]; where operands are copied, ((product + filling + alone)^p - (product + filling)^p)^(1/p)
-
-    bytes: memory traffic [B]; B: `memory_bandwidth` [B/s]
-    alone: bytes / B [s]
-    filling: time in which the busiest core fills panels with operands [s]
-    product: time of the product behind them [s]
-    p: exponent of the smooth maximum [1]
-
-    Copying reads the operands from memory, and the product reads the copies. A panel has a short run of each of many rows, in
-    as many pages, so that no prefetcher is ahead and the work of copying does not hide its waits: each of the three takes its
-    time in turn, and this is what memory adds to the arithmetic in the smooth maximum of both.
+    bytes / B, [D, V]; bytes: memory traffic [B]; B: `memory_bandwidth` [B/s]
 
     >>> from types import SimpleNamespace as terms
-    >>> round(float(memory_bound(terms(dram_bytes=2e9, bandwidth=20e9, behind_clk=0.0, copy_clk=0.0, speed=4e9))), 9)
+    >>> memory_bound(terms(dram_bytes=2e9, bandwidth=20e9))
     0.1
     """
-    alone = t.dram_bytes / t.bandwidth
-    filling, product = t.copy_clk / t.speed, t.behind_clk / t.speed
-    return np.asarray(((product + filling + alone) ** SMOOTH - (product + filling) ** SMOOTH) ** (1.0 / SMOOTH))
+    return t.dram_bytes / t.bandwidth
 
 
 def refill_bound(t: CpuTerms) -> Array:

@@ -45,8 +45,8 @@ def sums_of(kernels: CpuKernels, panels: Array) -> Array:
     2 c (panels - 1), 0 for what is not packed, [D, V]; panels: into which k is cut, [D, V]
 
     >>> from types import SimpleNamespace as kernels
-    >>> sums_of(kernels(packed=1.0, c_bytes=1e6), 2.0).item()
-    2000000.0
+    >>> sums_of(kernels(packed=np.array([1.0, 0.0]), c_bytes=1e6), 3.0).tolist()
+    [4000000.0, 0.0]
     """
     return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels - 1.0), 0.0)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.bounds import CPU, GPU, ROOFLINE, TPU, bounds_of, overhead_of
-from archsim.cost.cost import Array, Cost, smooth_maximum
+from archsim.cost.cost import TURNS, Array, Cost, overlapping, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import TINY, spent
 from archsim.cost.gpu import GpuTerms
@@ -92,8 +92,9 @@ def cpu_cost(
         record = partial(MovedCpuTerms, moved=moved)
     terms = record(kernels=kernels, device=device, precision=precision, clock=clock, threads=threads, constants=constants)
     bounds = bounds_of(terms, CPU, without)
+    in_turn = terms.in_turn if bounds.keys() >= {*TURNS} else 0.0
     return Cost(
-        bounds=bounds, busy_s=smooth_maximum(bounds),
+        bounds=bounds, busy_s=smooth_maximum(overlapping(bounds, in_turn)), in_turn=in_turn,
         overhead_s=overhead_of(terms, CPU, without) + np.zeros_like(terms.dram_bytes),
         dram_bytes=terms.dram_bytes, cache_bytes=terms.llc_bytes + np.zeros_like(terms.dram_bytes), work=terms.work,
         clock=terms.core_clock, terms=terms,

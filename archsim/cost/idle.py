@@ -200,6 +200,7 @@ def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibrat
     operation: `operation_energy` [J], a float or [D, 1]
     core_clock: `energy.core_clock` [1]; leakage: `energy.core_leakage` [1]
     f_highest: `highest_clock` [Hz]
+    top: f_highest times core_clock [Hz]
     warm: `warmth` [1]
 
     >>> from archsim.device.catalog import find

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.lazy import LazyField
-from archsim.cost.cost import LAUNCH, Array, Choice, Cost, choose, first_of_each
+from archsim.cost.cost import LAUNCH, TURNS, Array, Choice, Cost, choose, first_of_each, overlapping
 from archsim.lower.kernel import Index, Kernels
 
 
@@ -18,8 +18,8 @@ from archsim.lower.kernel import Index, Kernels
 class PlanCost:
     """Costs per plan, [D, O], and of the kernels that run, [D, K] (0 where the kernel's option was not chosen).
 
-    `bound_s` splits `time_s` by what limits [s]: each kernel counts for its largest bound, launches for `launch`. `energy_j` has
-    the components of `cost.energy` [J], `total_energy_j` is their sum; `clocks` are the core clocks that pass meanwhile.
+    `bound_s` splits `time_s` by what limits [s]: a kernel counts for its largest bound or its two phases.
+    `energy_j` has the components of `cost.energy` [J], `total_energy_j` is their sum; `clocks` are the core clocks that pass.
     `kernel_bound` is the position in `bound_names`, `kernel_clock` and `kernel_power_w` are those of the chosen variants [Hz, W].
     `choice` is what was chosen among the `variants`, and `variant_energy_j` what one launch of each takes [J]; a fidelity without
     variants has none of the three. What may be given as a function is computed when somebody asks for it.
@@ -125,9 +125,14 @@ class _Sums:
     def bound_s(self) -> Mapping[str, Array]:
         """Time of each plan by what limits it."""
         ran = self.ran
-        limits = np.stack(np.broadcast_arrays(*ran.bounds.values(), ran.busy_s)[:-1])
-        largest = limits.argmax(axis=0)
-        split = {name: self.summed(ran.busy_s, largest == i) for i, name in enumerate(ran.bounds)}
+        bounds = overlapping(ran.bounds, ran.in_turn)
+        largest = np.stack(np.broadcast_arrays(*bounds.values(), ran.busy_s)[:-1]).argmax(axis=0)
+        split = {name: self.summed(ran.busy_s, largest == i) for i, name in enumerate(bounds)}
+        if bounds is not ran.bounds:
+            first, then = TURNS
+            share = ran.in_turn * ran.bounds[then] / np.maximum(bounds[first], np.finfo(float).tiny)
+            later = self.summed(ran.busy_s * share, largest == [*bounds].index(first))
+            split |= {first: split[first] - later, then: split[then] + later}
         return {**split, LAUNCH: self.summed(ran.overhead_s)}
 
     def at_variant(self, values: Array) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.bounds import clocked
-from archsim.cost.cost import Array, Cost, smooth_maximum
+from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import spent
 from archsim.device.device import Device
 
@@ -65,8 +65,9 @@ def slowed(cost: Cost, ratio: Array | float) -> Cost:
     (5.0, 500000000.0, 0.5)
     """
     slower = {name: bound / ratio if clocked(name) else bound for name, bound in cost.bounds.items()}
-    busy = np.where(np.isfinite(cost.busy_s), smooth_maximum(slower, cost.smooth), cost.busy_s)
-    return replace(cost, bounds=slower, busy_s=busy, clock=cost.clock * ratio, share=cost.share * ratio)
+    served = cost.served(slower)
+    busy = np.where(np.isfinite(cost.busy_s), served.busy_s, cost.busy_s)
+    return replace(served, busy_s=busy, clock=cost.clock * ratio, share=cost.share * ratio)
 
 
 def sustained_share(

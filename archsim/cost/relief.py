@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.bounds import POWER
-from archsim.cost.cost import LAUNCH, Array, Cost, smooth_maximum
+from archsim.cost.cost import LAUNCH, Array, Cost
 from archsim.cost.power import slowed, sustained_share
 from archsim.device.device import Device
 
@@ -62,5 +62,4 @@ def eased(cost: Cost, name: str, factor: float) -> Cost:
     """
     if name == LAUNCH:
         return replace(cost, overhead_s=cost.overhead_s / factor)
-    bounds = {**cost.bounds, name: cost.bounds[name] / factor}
-    return replace(cost, bounds=bounds, busy_s=smooth_maximum(bounds, cost.smooth))
+    return cost.served({**cost.bounds, name: cost.bounds[name] / factor})

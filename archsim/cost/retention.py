@@ -7,6 +7,7 @@ import numpy as np
 from archsim.cost.cost import Array
 from archsim.device.device import Gpu
 
+NOTICED = 1e-3  # share of a tensor that has to be lost before it counts: a cache that holds all but so much holds it. A choice.
 STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
 
 
@@ -54,10 +55,10 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
 
 
 def _within(most: Array | float, mean: Array) -> Array:
-    """Probability that a number of a Poisson distribution is at most `most`, [D, V]."""
+    """Probability that a number of a Poisson distribution is at most `most`, 1 where all but `NOTICED` is, [D, V]."""
     term = np.exp(-np.minimum(mean, LARGE))
     total = np.zeros_like(mean) + term
     for i in range(1, int(np.max(most)) + 1):
         term = term * mean / i
         total = total + np.where(i <= most, term, 0.0)
-    return total
+    return np.where(total > 1.0 - NOTICED, 1.0, total)

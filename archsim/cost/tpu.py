@@ -111,14 +111,14 @@ class TpuTerms:
 
     @cached_property
     def _resident_bytes(self) -> Array:
-        """Where activations stay in the buffer: whole tiles of weights, each time one is loaded, and what does not fit."""
+        """Where activations stay in the buffer [B]: whole tiles of weights, each time one is loaded, and what does not fit."""
         k, array = self.kernels, self.device.array
         weights = np.where(k.matrix > 0, self.tiles * self.passes * array.rows * array.columns * k.operand_a, k.a_bytes)
         return np.asarray(weights + np.maximum(0.0, k.b_bytes + k.c_bytes - self.device.buffer.size))
 
     @cached_property
     def _blocked_bytes(self) -> Array:
-        """Where each op reads operands from memory: once if the smaller fits, else as often as blocks of the result ask for it.
+        """Where each op reads operands from memory [B]: once if the smaller fits, else as often as blocks of the result ask.
 
         edge: of a square block of sums in one half of the buffer
         """
@@ -130,7 +130,10 @@ class TpuTerms:
 
     @cached_property
     def buffer_bytes(self) -> Array:
-        """Bytes between the buffer and arrays or vector unit in one launch: rows are read once for each column of tiles."""
+        """Bytes between the buffer and arrays or vector unit in one launch [B]: rows are read once for each column of tiles.
+
+        rows: what one column of tiles reads [B]
+        """
         k, array = self.kernels, self.device.array
         again = np.where(self.paired, 1.0, np.ceil(k.m / array.columns))
         # A convolution sends each pixel once for each tap, unlike the tensor that is counted in b_bytes.

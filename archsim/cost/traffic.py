@@ -215,7 +215,8 @@ def bytes_read(
     evicted: share of b that the L2 has no more, min(beyond, 1); all of it for a kernel timed alone (`round_bytes` is finite), of
              which `still_there` says what its last round left
     beyond: what b has more than half the L2, over that half. The op before has just written b: of a tensor of half the L2 it
-            still has all, of one of its own size nothing
+            still has all, of one of its own size nothing. Between write and read of what lies at a part p of b come all of b and
+            the part p of the results, as large as b: the line that was used longest ago goes where b (1 + p) is more than the L2
     kept: what a tensor may take of the L2 and still be there for its next reader [B]
     once: each operand that is not in the L2 still, once, and partial results [B]
     slots: CTAs that the chip holds at once, [D, V]

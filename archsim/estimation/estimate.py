@@ -17,7 +17,7 @@ from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.intervals import class_of, energy_interval, power_interval
 from archsim.estimation.limits import limits_of
-from archsim.estimation.memory import assumptions, footprint_of, largest_batch
+from archsim.estimation.memory import assumptions, caches_note, footprint_of, largest_batch
 from archsim.estimation.own_rows import own_rows
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve
@@ -73,7 +73,8 @@ def _at_device(
         network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
         batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
         precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
-        traffic=request.traffic, graph=request.graph, streams=request.streams, host_cpu=request.host_cpu.identity.id,
+        traffic=request.traffic, graph=request.graph, cold=request.cold, streams=request.streams,
+        host_cpu=request.host_cpu.identity.id,
         clock_hz=float(mean_clock(request, result)[0]), memory_clock_hz=memory_clock_of(request.spec, request.memory),
         latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
@@ -89,7 +90,7 @@ def _at_device(
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
         limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
         references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
-        assumptions=lambda: (*request.notes, assumptions(request.stack)),
+        assumptions=lambda: (*request.notes, *caches_note(request, result), assumptions(request.stack)),
         assumed_values=lambda: assumed_values(request),
         provenance=lambda: provenance_of(request),
         spec=request.spec,

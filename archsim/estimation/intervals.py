@@ -15,12 +15,12 @@ from archsim.estimation.request import Request
 def class_of(request: Request) -> tuple[str, Spread]:
     """The class of predictions that a request belongs to, and the spread of their errors on held-out rows.
 
-    Replayed graphs, several streams, stacks that nobody measured, rules of fusion that were asked for, and fidelities without
-    fitted constants have no rows of their own: their class is an extrapolated one, with a wider spread. So is it where the
-    nearest rows are not of the card.
+    Replayed graphs, cold caches, several streams, stacks that nobody measured, rules of fusion that were asked for, and
+    fidelities without fitted constants have no rows of their own: their class is an extrapolated one, with a wider spread. So is
+    it where the nearest rows are not of the card.
     """
     seen = request.stack.basis == "measured" and request.asked.get("fusion") is None
-    modelled = request.fidelity.calibrated and seen and not request.graph and request.streams == 1
+    modelled = request.fidelity.calibrated and seen and not (request.graph or request.cold) and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
     return request.calibration.spread_of(request.spec.kind, what, platform_of(request), modelled)
 

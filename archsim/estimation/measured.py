@@ -12,12 +12,13 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost.dispatch import between_events, call_time, replayed
 from archsim.device.device import Cpu, Gpu
-from archsim.estimation.ablation import reduced
 from archsim.estimation.clock import clock_and_limit
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.request import Request, host_of
 from archsim.evidence.case import Anchor, Case
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -91,3 +92,21 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     if case.events and isinstance(case.spec.device, Gpu):
         latency_s += float(np.ravel(case.spec.device.launch.latency)[0])  # the second event waits as a kernel would
     return latency_s if case.metric == "latency_s" else case.batch / latency_s
+
+
+PARTS = ("waves", "l2", "latency", "algorithms", "clock", "sustained", "launch", "host", "passes")
+
+
+def reduced(stack: Stack, without: frozenset[str]) -> Stack:
+    """The stack without its other algorithms, or without passes beyond the first, where these parts are left out.
+
+    algorithms: convolutions take the first algorithm of each phase, which always applies
+    passes: ops read and write each tensor as often as those of the stack `ideal`
+    """
+    if "passes" in without:
+        base = stacks.find("ideal")
+        stack = replace(stack, passes=base.passes, optimiser_passes=base.optimiser_passes)
+    if "algorithms" in without:
+        menu = {phase: dict([next(iter(rows.items()))]) for phase, rows in stack.conv.algorithms.items()}
+        stack = replace(stack, conv=replace(stack.conv, algorithms=menu))
+    return stack

@@ -16,8 +16,10 @@ from math import prod
 import numpy as np
 
 from archsim.base.identity import ByIdentity
+from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
-from archsim.device.device import PRECISION_BYTES
+from archsim.cost.retention import NOTICED, still_there
+from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import LARGEST_BATCH, Request, with_batch
 from archsim.stack.stack import Stack
@@ -159,6 +161,19 @@ def assumptions(stack: Stack) -> str:
     own = stack.activations == "kept"
     kept = "each layer keeps its output and its gradient" if own else "memory is used again after its last reader"
     return f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, {100 * USABLE:g} % is usable"
+
+
+def caches_note(request: Request, result: Run) -> tuple[str, ...]:
+    """What of a run the L2 of a GPU still has in the next one, as a sentence; none where that is nothing."""
+    if not isinstance(request.device, Gpu):
+        return ()
+    touched = float(np.ravel(result.lowered.kernels.run_bytes)[0])
+    share = float(np.ravel(still_there(touched, request.device))[0])
+    if share < NOTICED:
+        return ()
+    stays = f"all {show(touched, 'B', 3)}" if share == 1.0 else f"{100 * share:.2g} % of {show(touched, 'B', 3)}"
+    size = show_capacity(float(request.device.l2.size))
+    return (f"caches: {stays} of weights and activations stay in the L2 of {size} from run to run; --cold is a single run",)
 
 
 def _with(request: Request, workspace: float) -> Footprint:

@@ -73,8 +73,8 @@ class Run:
 
     @cached_property
     def dram_bytes(self) -> Array:
-        """Memory traffic of each op [B]."""
-        return spread(self.cost.dram_bytes, self.lowered.plan_of)
+        """Memory traffic of each op [B], in whole bytes."""
+        return spread(np.rint(self.cost.dram_bytes), self.lowered.plan_of)
 
     @cached_property
     def energy(self) -> Mapping[str, Array]:
@@ -133,7 +133,7 @@ class Run:
     @property
     def total_dram_bytes(self) -> Array:
         """Memory traffic of one batch [B], [D]."""
-        return np.asarray((self.cost.dram_bytes * self._times).sum(axis=-1))
+        return np.asarray((np.rint(self.cost.dram_bytes) * self._times).sum(axis=-1))
 
     @property
     def _times(self) -> Array:
@@ -276,10 +276,11 @@ def lowered_ops(
     to the next run: see `lower`.
     """
     device = request.device
-    return lower(ops, request.stack, device.kind, request.precision, request.training,
-                 tensor=on_tensor_cores(request.stack, device, request.precision),
-                 architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
-                 stored=request.stored, halves=in_halves(request.stack, device), left=left)  # fmt: skip
+    found = lower(ops, request.stack, device.kind, request.precision, request.training,
+                  tensor=on_tensor_cores(request.stack, device, request.precision),
+                  architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
+                  stored=request.stored, halves=in_halves(request.stack, device), left=left)  # fmt: skip
+    return replace(found, kernels=replace(found.kernels, run_bytes=np.inf)) if request.cold else found
 
 
 def mean_clock(request: Request, result: Run) -> Array:

@@ -173,6 +173,7 @@ CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
     ("fed", _fed),
     ("timer waits", _waits),
     ("kernels", lambda request: "replayed as a graph" if request.graph else "launched one by one"),
+    ("caches", lambda request: "cold" if request.cold else "warm from the run before"),
     ("streams", lambda request: str(request.streams)),
     ("node", lambda request: "" if request.group is None else request.group.node.id),
     ("gradients exchanged", _exchange),

@@ -30,7 +30,7 @@ from archsim.estimation.clock import (
     memory_clock_share,
     mode_clock,
 )
-from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic
+from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.names_in_spec import architecture_notes, check_names
 from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
@@ -64,6 +64,7 @@ class Request:
     threads: threads on a CPU, a number or [D, 1]; None on a GPU
     work: what the ops are made of; None for single ops that somebody timed
     graph: whether the run is replayed as one CUDA graph
+    cold: whether nothing that a run before has used is in the L2; else a run is one of many equal ones
     streams: CUDA streams on which ops that do not wait for each other may overlap
     host_cpu: the CPU that dispatches ops and launches kernels; a CPU dispatches for itself
     narrowed: the op kinds whose products run in `precision`, those of others in fp32; None: all
@@ -91,6 +92,7 @@ class Request:
     fidelity: Fidelity
     calibration: Calibration
     graph: bool = False
+    cold: bool = False
     streams: int = 1
     host_cpu: Spec
     narrowed: frozenset[str] | None = None
@@ -145,7 +147,7 @@ def make_request(
     streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
     traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
     boundary: str | None = None, system: str | None = None, strict: bool = False, fusion: str | None = None,
-    composed: Stack | None = None,
+    cold: bool = False, composed: Stack | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers; what is not given takes its default, and `notes` say which.
 
@@ -168,6 +170,7 @@ def make_request(
     boundary: `wall` for power and energy at the plug of a `system` of hwspecs/systems, NAME or NAME:DEVICES; else the device's
     strict: operators of the network's file that are known by their memory traffic only are an error
     fusion: a rule of fusion in place of the stack's own
+    cold: a single run, which finds nothing of a run before in the L2
     composed: a stack between two that are compared, in place of the named one
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
@@ -179,7 +182,7 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
         "inputs": inputs, "memory_clock": memory_clock,
     }  # fmt: skip
-    asked |= ({"bind": bind} if bind else {}) | ({"strict": True} if strict else {}) | ({"fusion": fusion} if fusion else {})
+    asked |= {name: value for name, value in (("bind", bind), ("strict", strict), ("fusion", fusion), ("cold", cold)) if value}
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
         asked |= {"boundary": boundary, "system": system}
@@ -235,15 +238,15 @@ def make_request(
     notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
-        from archsim.estimation.replay import check_graph
-
         check_graph(device, chosen, fidelity)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     if streams != 1:
-        from archsim.estimation.replay import check_streams
-
         check_streams(device, chosen, fidelity, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
+    if cold:
+        again = isinstance(device, Gpu) and task == "inference"
+        notes.append("cold: a single run, which finds no weights in the L2" if again else
+                     "cold: changes nothing, since only inference on a GPU is taken to find weights of the run before in a cache")
     if traffic != CLOSED:
         traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
         notes += said
@@ -252,8 +255,8 @@ def make_request(
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
         precision=precision, narrowed=narrowed, threads=threads, clock=highest, turbo=clock is None, limit=limit, memory=memory,
-        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, streams=streams,
-        host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
+        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, cold=cold,
+        streams=streams, host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
     )  # fmt: skip
 
 

@@ -92,6 +92,7 @@ class Estimate(Answer):
     fidelity: str
     traffic: str
     graph: bool
+    cold: bool
     streams: int
     host_cpu: str  # the CPU that dispatches ops; a CPU dispatches for itself
     clock_hz: float

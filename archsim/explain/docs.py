@@ -60,9 +60,13 @@ def comment(module: str, name: str) -> str:
 
 @cache
 def symbols(thing: Any) -> dict[str, tuple[str, str]]:
-    """Unit and meaning of the symbols that the docstring of a function or record lists, one a line: `name: meaning [unit]`."""
+    """Unit and meaning of the symbols that the docstring of a function or record lists, one a line: `name: meaning [unit]`.
+
+    Of a record, also those of what it inherits.
+    """
     found = {}
-    for line in (inspect.getdoc(thing) or "").splitlines()[1:]:
+    docs = [inspect.getdoc(each) or "" for each in reversed(getattr(thing, "__mro__", (thing,)))]
+    for line in "\n".join(docs).splitlines():
         match = _SYMBOL.match(line.strip())
         if match:
             names, text = match.groups()

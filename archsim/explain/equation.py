@@ -17,7 +17,7 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
     "max": max,
 }
-OPERATORS: dict[type[ast.operator], Callable[[float, float], float]] = {
+OPERATORS: dict[type[ast.operator], Callable[..., float]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,

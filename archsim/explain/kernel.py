@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.base.units import COUNT
 from archsim.cost.bounds import BOUNDS, OfTpu
-from archsim.cost.cost import Array, Choice, Cost
+from archsim.cost.cost import TURNS, Array, Choice, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
@@ -175,10 +175,11 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
                 reader.step(found, row.name, "s", row.meaning) if row.name not in reader.steps else found
                 (overheads if row.overhead else bounds).append(row.name)
     reader.leaf("launches", explained.kernels.repeat[v], COUNT, COLUMN, "launches, one after the other")
-    reader.leaf("smooth", np.asarray(cost.smooth) if np.ndim(cost.smooth) == 0 else np.asarray(cost.smooth)[v], COUNT, FIXED,
-                "exponent of the smooth maximum: 2; 3 where data move without the warps that compute; infinite where all is "
-                "prefetched")  # fmt: skip
-    ending = solve(_ending(bounds, overheads), reader.quantities, {"busy": _at(cost.busy_s, v)})
+    smooth = reader.leaf("smooth", _at(np.asarray(cost.smooth), v), COUNT, FIXED,
+                         "exponent of the smooth maximum: 2; 3 where data move without the warps that compute")  # fmt: skip
+    if _at(np.asarray(cost.in_turn), v):
+        bounds = [f"({' + '.join(TURNS)})", *[name for name in bounds if name not in TURNS]]
+    ending = solve(_ending(bounds, overheads, bool(np.isfinite(smooth.value))), reader.quantities, {"busy": _at(cost.busy_s, v)})
     return needed([*reader.steps.values(), *ending], reader)
 
 
@@ -212,7 +213,7 @@ def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str,
     parts = {name: _at(part, v) for name, part in explained.result.cost.variant_energy_j.items()}
     limit = device.power.tdp if request.limit is None else request.limit
     clock = np.asarray(cost.clock)
-    terms = energy_terms(_launch(cost, v), device, arithmetic(request.stack, device, request.precision),
+    terms = energy_terms(cost.at(np.array([v])), device, arithmetic(request.stack, device, request.precision),
                          clock if clock.size == 1 else clock[..., v : v + 1], limit, request.calibration)  # fmt: skip
     values = {"base_j": parts["base"]} | ({} if terms.kept.item() < 1.0 else {f"{n}_j": part for n, part in parts.items()})
     reader = Reader(model=values.get)
@@ -225,15 +226,6 @@ def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str,
     return needed(steps, reader)
 
 
-def _launch(cost: Cost, v: int) -> Cost:
-    """The costs of one variant."""
-    def one(values: Array) -> Array:
-        return np.array([_at(values, v)])
-
-    return Cost(bounds={}, busy_s=one(cost.busy_s), overhead_s=one(cost.overhead_s), dram_bytes=one(cost.dram_bytes),
-                cache_bytes=one(cost.cache_bytes), work={name: one(value) for name, value in cost.work.items()})  # fmt: skip
-
-
 def needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Leaf]]:
     """The steps without which the last one would not be known, and the numbers that no equation gives."""
     names = {steps[-1].name}
@@ -243,11 +235,12 @@ def needed(steps: list[Step], reader: Reader) -> tuple[list[Step], dict[str, Lea
     return [step for step in steps if step.name in names], {name: leaf for name, leaf in reader.leaves.items() if name in names}
 
 
-def _ending(bounds: list[str], overheads: list[str]) -> tuple[Equation, Equation]:
-    """How the bounds of a kernel, and what comes on top of them, make its time."""
+def _ending(bounds: list[str], overheads: list[str], smooth: bool) -> tuple[Equation, Equation]:
+    """How the bounds of a kernel, and what comes on top of them, make its time; what is prefetched has no `smooth` one."""
     powers = " + ".join(f"{name} ** smooth" for name in bounds)
+    busy = f"({powers}) ** (1 / smooth)" if smooth else f"max({', '.join(bounds)})"
     return (
-        Equation(name="busy", unit="s", text=f"({powers}) ** (1 / smooth)", meaning="smooth maximum of the bounds"),
+        Equation(name="busy", unit="s", text=busy, meaning="smooth maximum of the bounds" if smooth else "the largest bound"),
         Equation(name="time", unit="s", text=f"launches * ({' + '.join(['busy', *overheads])})",
                  meaning="all launches of the kernel"),
     )  # fmt: skip

@@ -27,7 +27,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT
 from archsim.calibration.constants import FULL, Calibration
 from archsim.cost.traffic import on_columns
-from archsim.device.device import PIPES, Cpu, Gpu
+from archsim.device.device import PIPES, Cpu, Gpu, Tpu
 from archsim.device.part import declared
 from archsim.explain import docs
 from archsim.explain.equation import Quantities, Reason, Step, constant_unit, evaluate, names_in
@@ -110,10 +110,6 @@ class Reader:
             self._done[key] = self._called(inner, arguments, name or inner.__name__, doc or inner)
         return self._done[key]
 
-    def quantity(self, record: Value, name: str) -> Value:
-        """A property of a record."""
-        return self._attribute(record, name)
-
     def step(self, value: Value, name: str, unit: str, meaning: str) -> Value:
         """A step of this name, whatever the value is."""
         assert value.text is not None
@@ -167,6 +163,8 @@ class Reader:
             tree = tree_of(function)
             env = self._arguments(tree, function, arguments)
             found = self._run(tree.body, Frame(function=function, env=env, name=name, doc=doc))
+            if found and isinstance(found.text, ast.Constant) and not float(np.ravel(found.value)[0]).is_integer():
+                raise Unreadable("a number that stands for no expression")
         except Unreadable:
             result = function(*[argument.value for argument in arguments])
             return self.leaf(name, result, unit, COMPUTED, meaning) if numeric(result) else Value(value=result)
@@ -222,8 +220,11 @@ class Reader:
         frame.env |= {name: self._named(value, name, frame) for name, value in zip(names, found, strict=True)}
 
     def _named(self, value: Value, name: str, frame: Frame) -> Value:
-        """A value as the step of a local name, where it is an expression."""
-        return value if value.bare else self.step(value, name, *docs.symbols(frame.function).get(name, (COUNT, "")))
+        """A value as the step of a local name, where it is an expression; a bare number with a unit, as that."""
+        unit, meaning = docs.symbols(frame.function).get(name, (COUNT, ""))
+        if isinstance(value.text, ast.Constant) and unit != COUNT and np.any(value.value):
+            return self.leaf(name, value.value, unit, COMPUTED, meaning)
+        return value if value.bare else self.step(value, name, unit, meaning)
 
     # ------------------------------------------------------------------------------------------ expressions
 
@@ -235,7 +236,7 @@ class Reader:
             case ast.Name():
                 return self._of_name(node.id, frame)
             case ast.Attribute():
-                return self._attribute(self._value(node.value, frame), node.attr)
+                return self.quantity(self._value(node.value, frame), node.attr)
             case ast.Subscript():
                 return self._subscript(node, frame)
             case ast.BinOp():
@@ -270,12 +271,12 @@ class Reader:
         builtins = scope["__builtins__"]
         return Value(value=builtins[name] if isinstance(builtins, dict) else getattr(builtins, name))
 
-    def _attribute(self, base: Value, name: str) -> Value:
+    def quantity(self, base: Value, name: str) -> Value:
         """A column of the kernel, a key of the spec, a quantity of a record, or what else an object has."""
         owner = base.value
         if isinstance(owner, Kernels):
             return self._column(owner, name)
-        if isinstance(owner, Gpu | Cpu) and is_dataclass(getattr(owner, name, None)):
+        if isinstance(owner, Gpu | Cpu | Tpu) and is_dataclass(getattr(owner, name, None)):
             return Value(value=getattr(owner, name), path=f"{base.path}.{name}" if base.path else name)
         if base.path:
             return self._spec(owner, base.path, name)
@@ -283,7 +284,7 @@ class Reader:
         if isinstance(static, cached_property | property):
             return self.read(static.func if isinstance(static, cached_property) else static.fget, base, name=name)
         inner = getattr(owner, name)
-        if isinstance(owner, Gpu | Cpu):
+        if isinstance(owner, Gpu | Cpu | Tpu):
             return Value(value=inner)
         if is_dataclass(owner) and numeric(inner):
             cls: Any = type(owner)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import ast
+import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-OPERATORS: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: lambda a, b: a + b, ast.Sub: lambda a, b: a - b, ast.Mult: lambda a, b: a * b, ast.Div: lambda a, b: a / b,
-    ast.Pow: lambda a, b: a**b,
-}  # fmt: skip
+from archsim.explain.equation import OPERATORS
+
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Lt: lambda a, b: a < b, ast.LtE: lambda a, b: a <= b, ast.Gt: lambda a, b: a > b, ast.GtE: lambda a, b: a >= b,
-    ast.Eq: lambda a, b: a == b, ast.NotEq: lambda a, b: a != b,
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
 }  # fmt: skip
 INVERSE: Mapping[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.GtE, ast.LtE: ast.Gt, ast.Gt: ast.LtE, ast.GtE: ast.Lt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -172,7 +171,7 @@ def applied(name: str, function: Callable[..., Any], arguments: list[Value]) -> 
     reasons = tuple([reason for argument in arguments for reason in argument.reasons])
     kept = arguments
     if name == "max":
-        kept = [a for a in arguments if not a.absent]
+        kept = [a for a in arguments if not a.absent and np.ravel(a.value)[0] != np.finfo(float).tiny]
         kept = arguments if all(isinstance(a.text, ast.Constant) for a in kept) else kept
     elif name == "min":
         kept = [a for a in arguments if a.free or np.isfinite(np.ravel(a.value)[0])] or arguments[:1]

@@ -1,4 +1,4 @@
-"""Energy of each layer by component, as static SVG: one stacked bar a layer; equal data give equal bytes."""
+"""Energy of each layer by component, a stacked bar a layer, and power over time, as static SVG: equal data give equal bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from collections.abc import Sequence
 from archsim.base.units import show
 from archsim.cost.energy import COMPONENTS
 from archsim.estimation.boundary import BESIDE
+from archsim.estimation.power_curve import step_points
+from archsim.estimation.result import Estimate
 from archsim.report.layers import LayerRow
-from archsim.report.lines_svg import FONT, INK, QUIET, words
+from archsim.report.lines_svg import FONT, INK, QUIET, PlotScale, rule, words
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
+from archsim.report.study_figures import PlotAxis
 
 WIDTH, LEFT, RIGHT, ROW, TOP = 1120, 250, 200, 20, 10  # [px]
 LONGEST = 34  # characters of a name
@@ -55,3 +58,36 @@ def _bar(row: LayerRow, y: float, scale: float, whole_j: float) -> list[str]:
     total = sum(row.component_j.values())
     parts.append(words(x + 8, y + 14, f"{show(total, 'J', 3)} · {100 * total / whole_j:.1f} %", ink=QUIET))
     return parts
+
+
+HEIGHT, START, UPPER, AFTER, BELOW = 300, 90, 34, 24, 46  # of power over time [px]
+
+
+def power_svg(e: Estimate) -> str:
+    """The drawing of one estimate."""
+    times, powers = step_points(e.power_over_time)
+    across = PlotScale([0.0, times[-1] / 1.05], PlotAxis(title="time", unit="s", log=False), START, WIDTH - AFTER)
+    highest, floor = max(e.power_limit_w, e.power_peak_w), HEIGHT - BELOW
+    up = PlotScale([0.0, highest], PlotAxis(title="power", unit="W", log=False), floor, UPPER)
+    body = [part for value in across.marks for part in (
+        rule(across(value), UPPER, across(value), floor),
+        words(across(value), floor + 18, show(value, "s") if value else "0", ink=QUIET, anchor="middle"))]  # fmt: skip
+    body += [part for value in up.marks for part in (
+        rule(START, up(value), WIDTH - AFTER, up(value)),
+        words(START - 8, up(value) + 4, show(value, "W") if value else "0", ink=QUIET, anchor="end"))]  # fmt: skip
+    corners = " ".join(f"{across(time):.1f},{up(power):.1f}" for time, power in zip(times, powers, strict=True))
+    body.append(f'<polyline points="{corners}" fill="none" stroke="{SERIES[0]}" stroke-width="1.4"/>')
+    mean = e.power_w if e.wall is None else e.wall.device_w
+    lines = ((mean, "mean", SERIES[1]), (e.power_limit_w, "limit", QUIET))
+    for place, (level, name, colour) in enumerate(lines):
+        body.append(f'<line x1="{START}" y1="{up(level):.1f}" x2="{WIDTH - AFTER}" y2="{up(level):.1f}" stroke="{colour}" '
+                    f'stroke-width="1.4" stroke-dasharray="6 4"/>')  # fmt: skip
+        x = START + 190 * place
+        body.append(f'<line x1="{x}" y1="{UPPER - 18}" x2="{x + 22}" y2="{UPPER - 18}" stroke="{colour}" stroke-width="1.8" '
+                    f'stroke-dasharray="6 4"/>')  # fmt: skip
+        body.append(words(x + 28, UPPER - 14, f"{name} {show(level, 'W')}"))
+    body.append(words((START + WIDTH - AFTER) / 2, HEIGHT - 8, "time", anchor="middle", size=13))
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" role="img">\n'
+        "<title>Power over time</title>\n" + "\n".join(body) + "\n</svg>"
+    )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.base.units import UNITS, show
+from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
 from archsim.explain.algorithms import Candidate
 from archsim.explain.equation import Step
@@ -76,10 +76,10 @@ def layer_lines(e: ExplainedOp, launches: bool) -> str:
     rows = [
         ("layer", f"{e.kind}, {e.phase}: {shapes} -> {'x'.join(map(str, e.output))}" + (f"; {attributes}" if attributes else "")),
         ("work", f"{show(e.flop, 'FLOP')}, at least {show(e.least_bytes, 'B')} of memory traffic"
-                 + (f", {e.flop / e.least_bytes:.3g} FLOP/B" if e.least_bytes else "")),
+                 + (f", {show(e.flop / e.least_bytes, '1', 3)} FLOP/B" if e.least_bytes else "")),
         ("at least", f"{show(e.roofline_s, 's')}: what no software can beat here, limited by {e.roofline_bound}"),
         ("predicted", f"{show(e.time_s, 's')}, {share}"
-                      + (f", {e.time_s / e.roofline_s:.3g} times that" if e.roofline_s else "")),
+                      + (f", {show(e.time_s / e.roofline_s, '1', 3)} times that" if e.roofline_s else "")),
     ]  # fmt: skip
     if e.input_s:
         taken = ", ".join(f"{name} {show(time, 's', 3)}" for name, time in e.input_s.items() if name != "wait" and time)
@@ -170,8 +170,8 @@ def _filled(text: str, names: Mapping[str, tuple[float, str]]) -> str:
 
 
 def _amount(value: float, unit: str) -> str:
-    """A quantity; a part of a byte stays one."""
-    return f"{value:.4g} B" if unit == "B" and value < 1 else show(value, unit)
+    """A quantity; bytes of one value may be a part of a byte."""
+    return f"{value:.4g} B" if unit == "B" and value < 1000 else show(value, unit)
 
 
 def _noted(text: str, meaning: str) -> str:
@@ -199,7 +199,7 @@ def _kernels(e: Explanation) -> str:
 def _sum(e: Explanation) -> str:
     wait = e.wait_s if e.wait_s > NOISE * e.time_s else 0.0
     device, waiting, total = (show(time, "s") for time in (e.device_s, wait, e.time_s))
-    text = f"together     = {device} on the device + {waiting} of waiting for the host = {total}"
+    text = f"together     = {device} on the device + {waiting} of {'dispatch' if e.threads else 'waiting for the host'} = {total}"
     spent = " + ".join(f"{name} {show(part, 'J')}" for name, part in e.energy_breakdown_j.items() if part)
     energy = f"its energy   = {spent} = {show(e.energy_j, 'J')}, {show(e.energy_j / e.time_s, 'W', 3)} on average"
     return "\n".join([*[line for step in e.host for line in _step(step, len("together    "))], text, energy])
@@ -208,7 +208,7 @@ def _sum(e: Explanation) -> str:
 def _origins(title: str, rows: tuple[ValueOrigin, ...]) -> str:
     if not rows:
         return ""
-    cells = [(r.name, _shown(r), r.kind, r.source) for r in rows]
+    cells = [(r.name, show(r.value, r.unit), r.kind, r.source) for r in rows]
     return f"{title}\n" + table(("name", "value", "kind", "source"), cells, left=4)
 
 
@@ -217,7 +217,3 @@ def _other_names(kernel: KernelExplanation) -> str:
     rows = [(name, _amount(leaf.value, leaf.unit), leaf.kind, leaf.meaning) for name, leaf in kernel.stands_for.items()
             if leaf.kind not in (SPEC, CONSTANT)]  # fmt: skip
     return f"Other names in the equations of {kernel.name}\n" + table(("name", "value", "kind", "meaning"), rows, left=4)
-
-
-def _shown(row: ValueOrigin) -> str:
-    return show(row.value, row.unit if row.unit in UNITS else "1")

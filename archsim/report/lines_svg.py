@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from archsim.base.units import show
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
-from archsim.report.study_figures import LINEAR_UP_TO, PlotAxis, Series, written
+from archsim.report.study_figures import LINEAR_UP_TO, PlotAxis, Series
 
 WIDTH, HEIGHT = 900, 420
 LEFT, TOP, RIGHT, BOTTOM = 100, 62, 24, 54
@@ -28,10 +29,10 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
     parts = [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>', words(LEFT, 24, title, size=16, weight=600), *legend]
     for value in across.marks:
         parts.append(rule(across(value), top, across(value), floor))
-        parts.append(words(across(value), floor + 18, written(value, x.unit), ink=QUIET, anchor="middle"))
+        parts.append(words(across(value), floor + 18, show(value, x.unit), ink=QUIET, anchor="middle"))
     for value in up.marks:
         parts.append(rule(LEFT, up(value), WIDTH - RIGHT, up(value)))
-        parts.append(words(LEFT - 8, up(value) + 4, written(value, y.unit) if value else "0", ink=QUIET, anchor="end"))
+        parts.append(words(LEFT - 8, up(value) + 4, show(value, y.unit) if value else "0", ink=QUIET, anchor="end"))
     parts.append(words((LEFT + WIDTH - RIGHT) / 2, height - 12, x.title, anchor="middle", size=13))
     middle = (top + floor) / 2
     parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{words(16, middle, y.title, anchor="middle", size=13)}</g>')

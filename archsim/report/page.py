@@ -10,7 +10,7 @@ from archsim.estimation.boundary import BESIDE
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report import figures
 from archsim.report.bars import bars
-from archsim.report.components_svg import component_colour, components_svg
+from archsim.report.components_svg import component_colour, components_svg, power_svg
 from archsim.report.drawing import drawing
 from archsim.report.frame import document
 from archsim.report.gantt import gantt
@@ -18,7 +18,6 @@ from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
 from archsim.report.markup import TableCell, bound_cell, marked, number, percent, table, text, words
 from archsim.report.palette import ink_on, look, order
-from archsim.report.power_svg import power_svg
 from archsim.report.references import references
 from archsim.report.roofline import roof
 from archsim.report.roofline_svg import inline
@@ -32,6 +31,7 @@ from archsim.report.text import (
     rate_unit,
     streams_note,
     wall_words,
+    work,
 )
 from archsim.schedule.observer import Recording
 
@@ -85,8 +85,7 @@ def _totals(e: Estimate) -> str:
         ("power", show(e.power_w, "W", 3),
          f"{100 * e.interval_level:.0f} % interval: {show(least, 'W', 3)} to {show(most, 'W', 3)}; {_covers(e)}"),
         ("energy", show(e.energy_j, "J", 3), f"per batch{each}"),
-        ("efficiency", f"{e.throughput_per_w:.3g} {rate_unit(e)}/W",
-         f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
+        ("efficiency", f"{e.throughput_per_w:.3g} {rate_unit(e)}/W", work(e)),
         ("memory", show(e.memory_bytes, "B", 3), f"of {show_capacity(e.memory_capacity_bytes)}: {fits}"),
     ]  # fmt: skip
     boxes = "\n".join(
@@ -208,8 +207,7 @@ def _roofline(e: Estimate, spec: Spec) -> str:
         "definition, so an algorithm that needs fewer can lie above a ceiling. The flat ceilings are peaks at "
         f"{show(e.clock_hz, 'Hz')}; the dotted line is the memory bandwidth that a long copy achieves."
     )
-    if shown.cached:
-        note += f" Not shown: {shown.cached} {'op' if shown.cached == 1 else 'ops'} whose data stay in the caches."
+    note += f" {shown.unseen}" if shown.unseen else ""
     head = ("layer", "count", "kind", "bound", "flop_per_byte", "flop_per_s", "time_s")
     points = [(p.name, p.count, p.kind, p.bound, p.intensity, p.rate, p.time_s) for p in shown.points]
     picture = drawing(inline(shown, f"{e.network} on {device_name(e, spec)}"), "roofline", head, points)

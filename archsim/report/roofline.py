@@ -11,6 +11,8 @@ from archsim.device.device import PRECISION_BYTES, Cpu, Device
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, OpEstimate
 
+BEYOND = 100.0  # times the intensity at the highest ridge: an op with more hardly touches the memory, and moves no mark apart
+NAMED = 6  # ops without a mark that are named
 ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
 
 
@@ -42,17 +44,26 @@ class Ceiling:
 class RooflineChart:
     """The data of a roofline chart.
 
-    `bandwidth` is the data-sheet peak, `reachable` the achievable bandwidth [B/s]; `cached` counts the ops without memory
-    traffic, which have no arithmetic intensity.
+    `bandwidth` is the data-sheet peak, `reachable` the achievable bandwidth [B/s]; `cached` are the ops whose data stay in the
+    caches: without memory traffic they have no arithmetic intensity, with next to none one far from all ceilings.
     """
 
     points: tuple[RooflinePoint, ...]
     ceilings: tuple[Ceiling, ...]
     bandwidth: float
     reachable: float
-    cached: int
+    cached: tuple[str, ...]
     x: tuple[float, float]
     y: tuple[float, float]
+
+    @property
+    def unseen(self) -> str:
+        """Which ops have no mark, as a sentence; empty where all have one."""
+        if not self.cached:
+            return ""
+        named, more = ", ".join(self.cached[:NAMED]), len(self.cached) - NAMED
+        others = f" and {more} more" if more > 0 else ""
+        return f"Not shown, since their data stay in the caches: {named}{others}."
 
     @property
     def top(self) -> float:
@@ -62,11 +73,13 @@ class RooflineChart:
 
 def roof(estimate: Estimate, spec: Spec) -> RooflineChart:
     """The roofline of all ops with work and traffic, and a ceiling for each peak of the device."""
-    points = _points(estimate)
     ceilings = _ceilings(estimate, spec.device)
     bandwidth = float(spec.device.memory.bandwidth) * estimate.memory_clock_share
-    cached = sum(op.flop > 0 and op.time_s > 0 and op.dram_bytes <= 0 for op in estimate.ops)
     ridges = [ceiling.rate / bandwidth for ceiling in ceilings]
+    live = [op for op in estimate.ops if op.flop > 0 and op.time_s > 0]
+    moving = [op for op in live if op.flop < BEYOND * max(ridges) * op.dram_bytes]
+    points = _points(moving, estimate.latency_s)
+    cached = tuple([op.name for op in live if op not in moving])
     across = [point.intensity for point in points] + ridges
     up = [point.rate for point in points] + [ceiling.rate for ceiling in ceilings]
     return RooflineChart(
@@ -76,13 +89,12 @@ def roof(estimate: Estimate, spec: Spec) -> RooflineChart:
     )  # fmt: skip
 
 
-def _points(estimate: Estimate) -> tuple[RooflinePoint, ...]:
+def _points(moving: list[OpEstimate], latency: float) -> tuple[RooflinePoint, ...]:
     alike: dict[tuple[object, ...], list[OpEstimate]] = {}
-    for op in estimate.ops:
-        if op.flop > 0 and op.dram_bytes > 0 and op.time_s > 0:
-            sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{_busy_s(op):.3g}")
-            alike.setdefault(sign, []).append(op)
-    points = [_point(ops, estimate.latency_s) for ops in alike.values()]
+    for op in moving:
+        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{_busy_s(op):.3g}")
+        alike.setdefault(sign, []).append(op)
+    points = [_point(ops, latency) for ops in alike.values()]
     return tuple(sorted(points, key=lambda point: -point.time_s))
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from archsim.base.units import show
 from archsim.report.lines_svg import FONT, QUIET, RULE, PlotScale, rule, words
 from archsim.report.palette import SERIES
-from archsim.report.study_figures import PlotAxis, written
+from archsim.report.study_figures import PlotAxis
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 900, 84, 24, 24, 56, 430  # [px]
 UNSTATED = 190  # least width of the strip of predictors whose time nobody states [px]
@@ -41,7 +42,7 @@ def scoreboard_svg(places: Sequence[Place], names: Sequence[str] = ()) -> str:
     parts: list[str] = []
     for mark in across.marks if timed else ():
         parts += [rule(across(mark), TOP, across(mark), floor),
-                  words(across(mark), floor + 18, written(mark, "s", 3), ink=QUIET, anchor="middle")]  # fmt: skip
+                  words(across(mark), floor + 18, show(mark, "s", 3), ink=QUIET, anchor="middle")]  # fmt: skip
     for mark in up.marks:
         parts += [rule(LEFT, up(mark), WIDTH - RIGHT, up(mark)),
                   words(LEFT - 8, up(mark) + 4, f"{mark:g} %", ink=QUIET, anchor="end")]  # fmt: skip

@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from archsim.base.units import UNITS, show
+from archsim.base.units import show
 from archsim.device.variant import called, device_fields
 from archsim.estimation.request import Request
 from archsim.report import figures
@@ -128,7 +128,7 @@ def output_text(name: str, row: Mapping[str, Any]) -> str:
         return "-"
     if name == "area_mm2" and row.get("one_die") == 0:
         return f"{value:.4g} mm2, no mask"
-    return show(value, unit, 4) if unit in UNITS else f"{value:.4g} {unit}"
+    return show(value, unit)
 
 
 def record(request: Request, f: SearchResult) -> dict[str, Any]:

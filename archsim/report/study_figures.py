@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.base.units import COUNT, UNITS, show
+from archsim.base.units import show
 from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
 from archsim.report.markup import label
 from archsim.report.palette import SERIES, look
@@ -65,17 +65,6 @@ class Span:
     measured: Sequence[tuple[float, str]] = ()
 
 
-def written(value: float, unit: str, digits: int = 4) -> str:
-    """A value with its unit; units that `units` does not know follow the plain number.
-
-    >>> written(0.0021, "s"), written(3.0, ""), written(0.19, "img/s/USD")
-    ('2.1 ms', '3', '0.19 img/s/USD')
-    """
-    if unit in UNITS:
-        return show(value, unit, digits)
-    return f"{show(value, COUNT, digits)} {unit}".rstrip()
-
-
 def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460) -> Any:
     """A line chart; a hollow mark is a point with a reservation, which the page explains."""
     import plotly.graph_objects as go
@@ -88,7 +77,7 @@ def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460)
     for s in series:
         colour = "#c9d0d8" if s.faint else SERIES[strong.index(s) % len(SERIES)]
         hollow = list(s.hollow) or [False] * len(s.x)
-        pairs = [f"{written(a, x.unit)}: {written(b, y.unit)}" for a, b in zip(s.x, s.y, strict=True)]
+        pairs = [f"{show(a, x.unit)}: {show(b, y.unit)}" for a, b in zip(s.x, s.y, strict=True)]
         notes = list(s.notes) or [f"{label(s.name)}<br>{pair}" for pair in pairs]
         figure.add_trace(go.Scatter(
             mode=s.mode, name=label(s.name), showlegend=s.listed, x=list(s.x), y=list(s.y), hoverinfo="text", hovertext=notes,
@@ -117,7 +106,7 @@ def spans(rows: Sequence[Span], unit: str, title: str) -> Any:
         figure.add_trace(go.Scatter(
             mode="markers", x=[value for value, _, _ in seen], y=[i for _, i, _ in seen], name="measured", hoverinfo="text",
             marker={"color": SERIES[1], "size": 10, "symbol": "diamond-open", "line": {"width": 2, "color": SERIES[1]}},
-            hovertext=[f"measured {written(value, unit)}<br>{label(source, 80)}" for value, _, source in seen],
+            hovertext=[f"measured {show(value, unit)}<br>{label(source, 80)}" for value, _, source in seen],
         ))  # fmt: skip
     return figure
 
@@ -153,7 +142,7 @@ def _rows_of(rows: Sequence[Span], unit: str, title: str, log: bool | None) -> A
 
 
 def _notes(rows: Sequence[Span], unit: str) -> list[str]:
-    return [f"{label(r.name)}: {written(r.value, unit)}" + (f"<br>{label(r.note, 80)}" if r.note else "") for r in rows]
+    return [f"{label(r.name)}: {show(r.value, unit)}" + (f"<br>{label(r.note, 80)}" if r.note else "") for r in rows]
 
 
 def _bar(rows: Sequence[Span], start: Sequence[float], end: Sequence[float], colour: str, name: str, notes: Sequence[str]) -> Any:
@@ -184,11 +173,11 @@ def _axis(values: Sequence[float], axis: PlotAxis) -> dict[str, Any]:
         ends = (low / 1.12, high * 1.12)
         marks = decades(*ends) if high / low > 60 else _ones_twos_fives(*ends)
         return common | {"type": "log", "range": [math.log10(end) for end in ends], "tickvals": marks,
-                         "ticktext": [written(v, axis.unit) for v in marks]}  # fmt: skip
+                         "ticktext": [show(v, axis.unit) for v in marks]}  # fmt: skip
     pad = 0.04 * (high - low or abs(high) or 1.0)
     ends = (min(low, 0.0) - (pad if low < 0 else 0), high + pad)
     marks = _round_marks(*ends)
-    return common | {"range": list(ends), "tickvals": marks, "ticktext": [written(v, axis.unit) if v else "0" for v in marks]}
+    return common | {"range": list(ends), "tickvals": marks, "ticktext": [show(v, axis.unit) if v else "0" for v in marks]}
 
 
 def _ones_twos_fives(low: float, high: float) -> list[float]:

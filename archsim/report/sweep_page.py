@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.units import UNITS, show
+from archsim.base.units import show
 from archsim.estimation.die import die_columns
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
@@ -155,8 +155,7 @@ def shown(s: SweepPoints, name: str, value: Any) -> str:
         return str(value)
     if name in SIZES:
         return f"{value:g}"
-    unit = s.units.get(name, "1")
-    return show(value, unit) if unit in UNITS else f"{value:.4g} {unit.removeprefix('1')}".strip()
+    return show(value, s.units.get(name, "1").removeprefix("1"))
 
 
 def _machines(s: SweepPoints, drawn: Sequence[Row], chart: str) -> str:

@@ -35,9 +35,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> 
 
 
 def streams_note(e: Estimate) -> str:
-    """The number of streams, if more than one, and where the traffic comes from, if not from the closed forms."""
-    traffic = ", simulated traffic" if e.traffic != "closed" else ""
-    return (f" with {e.streams} streams" if e.streams > 1 else "") + traffic
+    """What is not as in most runs: several streams, traffic that is simulated, a replayed graph, cold caches."""
+    said = ((f" with {e.streams} streams", e.streams > 1), (", simulated traffic", e.traffic != "closed"),
+            (", replayed graph", e.graph), (", cold caches", e.cold))  # fmt: skip
+    return "".join(text for text, holds in said if holds)
 
 
 def clean(text: str) -> str:
@@ -60,7 +61,7 @@ def heading(e: Estimate) -> str:
     threads = f", {e.threads} threads" if e.threads else ""
     return (
         f"{clean(e.network)} on {clean(e.hardware_name)}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
-        f"{clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}{', replayed graph' if e.graph else ''}"
+        f"{clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}"
     )
 
 
@@ -77,18 +78,23 @@ def layer_table(e: Estimate, all_layers: bool) -> str:
     if len(live) > MANY and not all_layers:
         longest = sorted(live, key=lambda op: -op.time_s)[:LONGEST]
         shown = [op for op in live if op in longest]
-    rows = [_layer(op, e.latency_s) for op in shown]
+    rows = [_layer(op, e) for op in shown]
     body = table(("layer", "kind", "algorithm", "bound", "time", "share", "FLOP", "DRAM", "energy"), rows, left=4)
     if len(shown) < len(live):
         body += f"\n({len(live) - len(shown)} shorter ops not listed; --layers lists all)"
     return body
 
 
-def _layer(op: OpEstimate, latency: float) -> tuple[str, ...]:
+def bound_name(e: Estimate, name: str) -> str:
+    """What limits, in words: a CPU waits for no host, it dispatches its own ops."""
+    return "dispatch" if name == HOST and e.threads else name
+
+
+def _layer(op: OpEstimate, e: Estimate) -> tuple[str, ...]:
     algorithm = op.kernels[0].algorithm if op.kernels else ""
     return (
-        op.name, op.kind if op.phase == "forward" else f"{op.kind} ({op.phase})", algorithm, op.bound,
-        show(op.time_s, "s", 3), f"{100 * op.time_s / latency:.1f} %", show(op.flop, "FLOP", 3),
+        op.name, op.kind if op.phase == "forward" else f"{op.kind} ({op.phase})", algorithm, bound_name(e, op.bound),
+        show(op.time_s, "s", 3), f"{100 * op.time_s / e.latency_s:.1f} %", show(op.flop, "FLOP", 3),
         show(op.dram_bytes, "B", 3), show(op.energy_j, "J", 3),
     )  # fmt: skip
 
@@ -139,7 +145,7 @@ def totals(e: Estimate) -> str:
         ("energy", f"{show(e.energy_j, 'J', 3)} per batch, {e.throughput_per_w:.3g} {rate_unit(e)}/W: {energy_parts(e)}"),
         ("limited by", limit_line(e)),
         ("time", time_line(e)),
-        ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic"),
+        ("work", work(e)),
         ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
                    f"{'fits' if e.fits else 'DOES NOT FIT'} ("
                    + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"
@@ -150,11 +156,17 @@ def totals(e: Estimate) -> str:
     return "\n".join(f"{name:<11} {value}" for name, value in lines)
 
 
+def work(e: Estimate) -> str:
+    """Arithmetic and memory traffic."""
+    why = "" if e.dram_bytes else ": all data stay in the caches"
+    return f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic{why}"
+
+
 def limit_line(e: Estimate) -> str:
     """What limits the run, and what each resource would save."""
-    saved = [(name, 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
+    saved = [(bound_name(e, name), 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
     if not saved:
-        return f"{e.limited_by}: no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
+        return f"{bound_name(e, e.limited_by)}: no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
     first, others = saved[0], saved[1:]
     rest = "; " + ", ".join(f"{name} {share:.1f} %" for name, share in others) if others else ""
     return f"{first[0]}: {FASTER_TEXT} faster saves {first[1]:.1f} %{rest}"
@@ -165,7 +177,7 @@ WAITS = {HOST: "the host", INPUT: "decoded input"}  # what a device waits for
 
 def time_line(e: Estimate) -> str:
     """Where the time goes: on the device by bound, and waiting for the host CPU."""
-    parts = sorted(((t, name) for name, t in e.breakdown_s.items() if t > 0.0005 * e.latency_s), reverse=True)
+    parts = sorted(((t, bound_name(e, name)) for name, t in e.breakdown_s.items() if t > NOTABLE * e.latency_s), reverse=True)
     on_device = ", ".join(f"{name} {100 * t / e.latency_s:.1f} %" for t, name in parts if name not in WAITS)
     waited = ", for ".join(f"{WAITS[name]} {100 * t / e.latency_s:.1f} %" for t, name in parts if name in WAITS)
     waits = f"waiting for {waited}" if waited else ""

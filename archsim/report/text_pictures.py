@@ -71,6 +71,7 @@ def _names(chart: RooflineChart, columns: int) -> list[str]:
     """The ops that stand as digits, in lines of at most so many columns."""
     names = "  ".join(f"{i + 1}\u00a0{clean(p.name)}" for i, p in enumerate(chart.points[:NAMED]))
     lines = textwrap.wrap(names, columns, break_long_words=True, break_on_hyphens=False)
+    lines += textwrap.wrap(clean(chart.unseen), columns)
     return [f"{'':{LEFT}} {line}".replace("\u00a0", " ") for line in lines]
 
 

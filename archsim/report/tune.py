@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
-from archsim.base.units import UNITS, show
+from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.frame import document
@@ -131,7 +131,7 @@ def cell(one: OperatingPoint, key: str, unit: str) -> str:
     value = getattr(one, key)
     if value is None:
         return "-"
-    return show(value, unit, 4) if unit in UNITS else f"{value:.4g} {unit}".rstrip()
+    return show(value, unit)
 
 
 def record(t: Tuning) -> dict[str, Any]:

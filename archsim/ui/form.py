@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import TEXT, UNITS
+from archsim.base.units import BARE, TEXT, UNITS
 from archsim.device.device import PRECISION_BYTES
 from archsim.device.entry import quantity
 from archsim.device.part import Unit
@@ -204,7 +204,7 @@ def _knob(one: SliderRange, state: PageState) -> str:
     value, problem = quantity(written, one.unit) if written else (one.value, None)
     now = float(value) if problem is None else one.value
     base, unit, name = plain(one.value, one.unit.unit), one.unit.unit, text(one.key)
-    prefixes = "yes" if UNITS.get(unit, (False, False))[0] else "no"
+    prefixes = "no" if UNITS.get(unit, BARE) is BARE else "yes"
     slider = (
         f'<input type="range" min="0" max="{STEPS}" step="1" value="{_position(one, now)}" aria-label="{name} slider" '
         f'aria-valuetext="{text(written or base)}" '

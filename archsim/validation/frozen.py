@@ -13,7 +13,7 @@ import numpy as np
 from archsim.base.identity import digest_of
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.estimation.ablation import PARTS
+from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import RATES, quantity
 from archsim.validation.ablation import POWER_PARTS, worth

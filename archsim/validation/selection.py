@@ -10,9 +10,9 @@ from archsim.base.errors import UnknownName
 from archsim.calibration.constants import Calibration, default
 from archsim.detect.catalog import find as find_device
 from archsim.device.catalog import is_path, spec_beside
-from archsim.estimation.ablation import PARTS
 from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
+from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, known_columns, written
 from archsim.stack.catalog import canonical as exact_stack

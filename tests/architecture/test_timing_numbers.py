@@ -25,7 +25,7 @@ STRUCTURE = {
                     "PREFETCHED": "exponent"},
     "cost/gpu.py": {"WORD": "bytes of a value", "TRIPS": "visits to a cache"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
-    "cost/retention.py": {"STEPS": "steps of an iteration", "LARGE": "sizes of a cache"},
+    "cost/retention.py": {"NOTICED": "share of a tensor", "STEPS": "steps of an iteration", "LARGE": "sizes of a cache"},
     "cost/row_visits.py": {"UNROLLED": "loads of a thread"},
     "cost/blocking.py": {
         "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
@@ -67,13 +67,12 @@ STRUCTURE = {
     "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
     "estimation/unknown.py": {"SHOWN": "names in a sentence"},
     "estimation/warnings.py": {"NOTABLE": "share that is worth a word"},
-    "estimation/fidelity.py": {"NEVER": "later than anything"},
+    "estimation/fidelity.py": {"NEVER": "later than anything", "MOST_STREAMS": "streams"},
     "estimation/power_estimate.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
     "estimation/clock.py": {"MOST_POWER": "limit of an argument", "CLOCKS": "limits of one", "ROUNDED": "accuracy of a clock"},
     "estimation/budget.py": {"MOST_BUDGET": "limit of an argument", "CLOCKS": "steps of a search", "ROUNDS": "steps of one"},
     "estimation/request.py": {"LARGEST_BATCH": "samples", "MOST_THREADS": "threads"},
-    "estimation/replay.py": {"MOST_STREAMS": "streams"},
 }  # fmt: skip
 
 

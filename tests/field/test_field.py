@@ -15,6 +15,7 @@ A case is a row of `cases/*.toml`:
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ from ..hostile.run import at, furnish
 
 HERE = Path(__file__).parent
 CASES = [case for path in sorted((HERE / "cases").glob("*.toml")) for case in tomllib.loads(path.read_text("utf-8"))["case"]]
+PARTS = re.compile(r"[\d.] [munpµ](?:B|FLOP|OP)\b(?!/)")  # of what has none: whatever is asked, bytes are whole
+UNROUNDED = re.compile(r"\d\.\d{7,}|(?<![\w,.])\d{8,}")
 KEYS = {"what", "run", "files", "code", "gives", "prints", "says", "never"}
 
 
@@ -52,6 +55,9 @@ def problems(case: dict[str, Any], folder: Path) -> list[str]:
     wrong += [f"does not print {text!r}" for text in case.get("prints", ()) if text not in found.out]
     wrong += [f"does not say {text!r}" for text in case.get("says", ()) if not any(one in found.err for one in text.split("|"))]
     wrong += [f"speaks of {text!r}" for text in case.get("never", ()) if text in found.out + found.err]
+    wrong += [f"counts in parts: {text!r}" for text in PARTS.findall(found.out + found.err)]
+    if case["run"].startswith("explain") and "--json" not in case["run"]:
+        wrong += [f"rounds no {text!r}" for text in UNROUNDED.findall(found.out)]
     answer = json.loads(found.out) if case.get("gives") and not wrong else {}
     for path, right in case.get("gives", {}).items() if answer else ():
         value = value_at(answer, path)

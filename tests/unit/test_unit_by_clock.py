@@ -10,12 +10,11 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.cost.blocking import library_rate
-from archsim.cost.by_clock import power_by_clock
 from archsim.cost.cores import copy_clocks
 from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.switched import mac_energy
-from archsim.cost.units import unit_power
+from archsim.cost.units import power_by_clock, unit_power
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates

@@ -12,7 +12,7 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
-from archsim.cost.cost import SMOOTH
+from archsim.cost.cost import Cost
 from archsim.cost.retention import still_there
 from archsim.device import catalog
 
@@ -64,12 +64,6 @@ def test_one_socket_is_used_by_the_first_core_and_all_by_the_last() -> None:
     assert found == [1, 1, 1, 2, 2]
 
 
-def test_further_panels_read_and_write_the_results_of_packed_products_only() -> None:
-    panels = row(3.0)
-    assert number(cpu_traffic.sums_of(cpu_kernel(packed=1.0, c_bytes=100.0), panels)) == 400
-    assert number(cpu_traffic.sums_of(cpu_kernel(packed=0.0, c_bytes=100.0), panels)) == 0
-
-
 def test_activations_stay_in_half_the_cache_of_the_sockets_at_work() -> None:
     """2 MiB on one socket and 4 on two, of which half holds the last results; up to the last byte they are not read again."""
     half = 1024 * KIB
@@ -88,11 +82,12 @@ def test_a_product_of_two_results_finds_both_in_the_cache() -> None:
         assert moved == (0.0 if stays else size - 64 + 2 * 64 + 5.0), size
 
 
-def test_copies_wait_for_memory_and_the_product_for_the_copies() -> None:
-    """8 s of memory, 4 s of copying and 3 s of the product, which the smooth maximum with the 7 s of the core makes 15 s."""
-    terms = Some(dram_bytes=8e9, bandwidth=1e9, copy_clk=4e9, behind_clk=3e9, speed=1e9)
-    memory = number(cpu.memory_bound(terms))
-    assert (memory**SMOOTH + 7.0**SMOOTH) ** (1 / SMOOTH) == pytest.approx(15.0)
+def test_a_product_waits_for_memory() -> None:
+    """9 s of memory and 3 s of the core, one after the other, beside 5 s of a cache: 13 s."""
+    bounds = {"compute": row(3.0), "dram": row(9.0), "l2": row(5.0)}
+    given = Cost(bounds=bounds, busy_s=row(0.0), overhead_s=row(0.0), dram_bytes=row(0.0), cache_bytes=row(0.0), in_turn=row(1.0))
+    assert number(given.served(bounds).busy_s) == pytest.approx(13.0)
+    assert number(replace(given, in_turn=row(0.0)).served(bounds).busy_s) == pytest.approx(115**0.5)
 
 
 def test_all_that_passes_the_last_level_adds_up() -> None:
@@ -455,12 +450,13 @@ def test_a_real_card_has_what_these_records_have() -> None:
                 assert {name for name in vars(value) if not hasattr(getattr(real, part), name)} == set(), part
 
 
+def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
+    """What an L2 of 1 MB has of a round."""
+    return number(still_there(row(size), Some(l2=Some(size=1e6, partitions=partitions, ways=ways))))
+
+
 def test_what_a_cache_has_from_the_round_before() -> None:
     """h solves h = exp(-(1 - h) x); two partitions halve the cache; a round that fits stays whole."""
-    def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
-        l2 = Some(size=1e6, partitions=partitions, ways=ways)
-        return float(np.ravel(still_there(row(size), Some(l2=l2)))[0])
-
     assert still(1e6) == 1.0
     assert still(2e6) == pytest.approx(np.exp(-(1 - still(2e6)) * 2), rel=1e-3)
     assert still(1e6, partitions=2.0) == still(2e6)
@@ -468,16 +464,12 @@ def test_what_a_cache_has_from_the_round_before() -> None:
 
 
 def test_sets_that_hold_their_lines_of_a_round_hit() -> None:
-    """Of a set of two ways the chance of at most two lines, of which it has two times x on average."""
-    def still(size: float, ways: float, partitions: float | None = None) -> float:
-        l2 = Some(size=1e6, partitions=partitions, ways=ways)
-        return float(np.ravel(still_there(row(size), Some(l2=l2)))[0])
-
+    """Of a set of two ways the chance of at most two lines, of which it has two times x on average; all but 1/1000 is all."""
     assert still(0.5e6, ways=2.0) == pytest.approx(np.exp(-1.0) * (1 + 1 + 0.5))
     assert still(0.5e6, ways=2.0, partitions=2.0) == still(1e6, ways=2.0)
     assert still(2e6, ways=64.0) < still(2e6, ways=16.0) < still(2e6, ways=4.0)  # the more ways, the sharper the edge
     assert still(0.5e6, ways=64.0) > still(0.5e6, ways=16.0) > still(0.5e6, ways=4.0)
-    assert still(np.inf, ways=16.0) == 0.0
+    assert (still(np.inf, ways=16.0), still(0.3e6, ways=16.0)) == (0.0, 1.0)  # P(N > 16) of a mean of 4.8: 1e-5
 
 
 def test_tiles_one_after_the_other_along_n_read_b_for_each_row_of_them() -> None:

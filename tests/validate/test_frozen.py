@@ -13,7 +13,7 @@ import pytest
 
 import archsim.evidence.readers
 from archsim.calibration.constants import default
-from archsim.estimation.ablation import PARTS
+from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case
 from archsim.evidence.readers import data_hash, read
 from archsim.validation import frozen

@@ -9,7 +9,7 @@ import numpy as np
 
 from archsim.cost.blocking import panel_depth
 from archsim.cost.cores import copy_share, second_clocks
-from archsim.cost.cost import family_efficiency, smooth_maximum
+from archsim.cost.cost import family_efficiency, overlapping, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share, siblings
@@ -101,8 +101,9 @@ def simulated_core(terms: CpuTerms, bounds: Mapping[str, float], known: Known, c
     clocks = busiest_clocks(v, known)
     if clocks is None:
         return None
-    shared = {name: np.array([[bound]]) for name, bound in bounds.items() if name not in ("compute", "l1")}
-    return smooth_maximum({"compute": np.array([[clocks / v.at(terms.speed)]]), **shared}).item()
+    served = {name: np.array([[bound]]) for name, bound in bounds.items() if name != "l1"}
+    served["compute"] = np.array([[clocks / v.at(terms.speed)]])
+    return smooth_maximum(overlapping(served, v.at(terms.in_turn))).item()
 
 
 def simulated_on(v: CpuVariant, known: Known) -> Simulated:
