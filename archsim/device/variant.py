@@ -88,13 +88,10 @@ def _plain(text: str) -> str:
 def values_digest(spec: Spec) -> str:
     """A hash of what the models read of a device: the values of every key that is not only shown, and whose kernels it runs.
 
-    The id, sources and notes do not count: two devices with one digest have the same predictions. Of provenance, only whether
-    somebody measured the sustained clock counts, because a clock that nobody measured is decided by the power model.
+    The id, sources and notes do not count: two devices with one digest have the same predictions.
     """
     read = sorted(key for key in spec.entries if not unit_of(spec.kind, key).informational)
-    sustained = spec.entries.get("clock.sustained")
-    guessed = sustained is not None and sustained.unpublished
-    return digest_of([spec.kind, spec.identity.kernels_of, guessed, {key: spec.entries[key].value for key in read}])
+    return digest_of([spec.kind, spec.identity.kernels_of, {key: spec.entries[key].value for key in read}])
 
 
 PER_CORE = ("sm.", "rate.", "l1.", "core.")  # keys of one SM or core

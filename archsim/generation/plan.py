@@ -16,7 +16,7 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import on_tensor_cores
-from archsim.estimation.clock import check_limit, clock_and_limit
+from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
 from archsim.estimation.request import LARGEST_BATCH, find_device, host_of
 from archsim.node.node import Node
 from archsim.node.spec import find as find_node
@@ -143,8 +143,7 @@ def serving_plan(
     stored = _formats(precision, weights, kv, device)
     joined = _node(node, spec, tp * pp, stack)
     _check_shares(model, tp, pp, ep)
-    if clock is not None and not 1e6 <= clock <= 1e11:
-        raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+    check_core_clock(spec, clock)
     if power_limit is not None:
         check_limit(device, power_limit)
     highest, limit = clock_and_limit(spec, clock, power_limit)

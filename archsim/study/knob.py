@@ -16,7 +16,7 @@ from archsim.cost.cost import Array
 from archsim.device import catalog as devices
 from archsim.device.part import LARGEST, SMALLEST, Unit
 from archsim.device.spec import ORDER, Spec, keys, unit_of
-from archsim.estimation.clock import CLOCKS, MOST_POWER, memory_clock_problems
+from archsim.estimation.clock import CLOCKS, FARTHEST, MOST_POWER, far_clock, memory_clock_problems
 from archsim.estimation.request import LARGEST_BATCH, precision_of, task_of
 from archsim.stack.choose import chosen
 from archsim.trace import file as networks
@@ -74,6 +74,10 @@ def point_problems(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
         said = [text or "threads: only a CPU has them" for text in said]
     if "memory_clock" in columns:
         said = [text or problem for text, problem in zip(said, memory_clock_problems(spec, columns["memory_clock"]), strict=True)]
+    if "clock" in columns:
+        boost = np.broadcast_to(_value(spec, columns, "clock.boost"), (len(said),))
+        for i in np.flatnonzero(columns["clock"] > FARTHEST * boost):
+            said[i] = said[i] or far_clock(spec, float(columns["clock"][i]), float(boost[i]))
     for small, large in _pairs(spec, columns):
         low, high = (np.broadcast_to(_value(spec, columns, key), (len(said),)) for key in (small, large))
         shown = meaning(spec.kind, small).unit
