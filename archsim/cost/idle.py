@@ -23,13 +23,17 @@ from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 
 def idle_top(device: Device) -> Array | float:
-    """The clock at which the idle power of a spec is stated: the highest of this product [Hz], a float or [D, 1].
+    """The clock at which the idle power of a spec is stated: the highest of this product, and no more than that of the chip
+    [Hz], a float or [D, 1].
 
     >>> from archsim.device.catalog import find
     >>> float(idle_top(find("gtx_1080").device)) == find("gtx_1080").device.clock.boost
     True
     """
-    return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.clock.boost
+    if not isinstance(device, Gpu):
+        return device.clock.boost
+    own = np.maximum(device.clock.boost, device.clock.sustained)
+    return own if device.clock.silicon is None else np.minimum(own, device.clock.silicon)
 
 
 def idle_power(device: Device, constants: Calibration, memory: Array | float) -> Array:

@@ -14,6 +14,7 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.detect.catalog import threads_of
+from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
@@ -230,7 +231,7 @@ def make_request(
     memory = memory_clock_share(spec, memory_clock)
     notes += limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
-    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec)
+    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
         from archsim.estimation.replay import check_graph

@@ -141,7 +141,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
         interval_basis=interval_basis(kind, time, energy),
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
-        warnings=_warnings(plan, memory, most, waves),
+        warnings=_warnings(plan, most, waves),
         assumptions=_assumptions(plan, first), provenance=_provenance(plan),
     )  # fmt: skip
 
@@ -219,7 +219,7 @@ def _phase(cost: StepCost) -> PhaseEstimate:
                          limited_by=cost.limited_by if cost is not NOTHING else "none", breakdown_s=found)  # fmt: skip
 
 
-def _warnings(plan: ServingPlan, memory: ServingMemory, most: int, waves: int) -> tuple[str, ...]:
+def _warnings(plan: ServingPlan, most: int, waves: int) -> tuple[str, ...]:
     found = []
     if waves > 1:
         found.append(f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves")
@@ -227,7 +227,6 @@ def _warnings(plan: ServingPlan, memory: ServingMemory, most: int, waves: int) -
         found.append(f"weights {plan.weights} are widened as they are loaded")
     if plan.batch > plan.stack.serving.graph_sequences > 0 and plan.graph:
         found.append(f"steps of more than {plan.stack.serving.graph_sequences} sequences are not replayed as graphs")
-    del memory
     return tuple(found)
 
 

@@ -13,6 +13,7 @@ from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
+from archsim.device import follow
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import on_tensor_cores
@@ -154,7 +155,7 @@ def serving_plan(
         model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,
         node=joined, graph=replays, speculation=_speculation(speculative, draft), clock=float(highest), turbo=clock is None,
         limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
-        calibration=calibration or default_calibration(), notes=(*notes, *model.notes), asked=asked,
+        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow.notes(spec.entries)), asked=asked,
     )  # fmt: skip
 
 
