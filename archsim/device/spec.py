@@ -78,7 +78,7 @@ class Spec(Identified):
                 changed[key] = entry
         if problems:
             raise InputError("--scale", problems)
-        found = self._changed(changed)
+        found = self._changed(changed, {*settings, *(scales or {})})
         problems = self._incomplete(changed) or relations(self.kind, found.entries)
         if problems:
             raise InputError("--scale" if scales and not settings else "--set", problems)
@@ -97,15 +97,15 @@ class Spec(Identified):
         problems = self._incomplete(changed)
         if problems:
             raise InputError(self.identity.id, problems)
-        return self._changed(changed)
+        return self._changed(changed, values)
 
-    def _changed(self, entries: Mapping[str, Entry]) -> Spec:
+    def _changed(self, entries: Mapping[str, Entry], named: Collection[str]) -> Spec:
         """The spec of a what-if with these entries and what follows from them. Another product has no price and no month of
-        launch unless set."""
+        launch unless set. `named`: keys that were given, be it with the value that they had."""
         before = self.base if self.base is not None and self.base.path == self.path else self
         units = _units(self.kind)
         given = {key for key, entry in entries.items() if entry.kind == "set"}
-        entries = followed(before.entries, entries, given)
+        entries = followed(before.entries, entries, {*given, *named})
         if any(units[key].product and not units[key].informational for key in given):
             entries = {key: entry for key, entry in entries.items() if key in given or not key.startswith("market.")}
         return replace(self, entries=entries, base=before)

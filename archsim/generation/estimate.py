@@ -14,7 +14,7 @@ from archsim.base.version import __version__
 from archsim.calibration.constants import Spread
 from archsim.calibration.nearness import Platform
 from archsim.generation.intervals import POWER, TIME, interval_basis, served_spread
-from archsim.generation.memory import ServingMemory, largest_batch, largest_context, memory_of, room
+from archsim.generation.memory import largest_batch, largest_context, memory_of, room
 from archsim.generation.phases import PrefillCost
 from archsim.generation.plan import WIDENED, ServingPlan, serving_plan
 from archsim.generation.references import ServedReference, references_of
