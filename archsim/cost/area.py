@@ -44,7 +44,8 @@ def die_parts(device: Gpu, silicon: Silicon) -> dict[str, Array | float]:
     fp64 = 0.0 if rate.fp64 is None else rate.fp64
     logic = shrink * (silicon.fp32 * rate.fp32 + silicon.fp64 * fp64 + silicon.tensor * tensor)
     storage = cell * silicon.sm_storage * (sm.registers + near_storage(device))
-    pin = silicon.hbm if device.memory.type.startswith("HBM") else silicon.gddr
+    family = silicon.family(device.memory.type)
+    pin = silicon.hbm if family is not None and family.stacked else silicon.gddr
     return {
         "SMs": sm.count * (logic + storage),
         "L2": cell * silicon.l2_storage * device.l2.size,

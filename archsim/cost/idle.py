@@ -11,6 +11,8 @@ its socket, at a clock of its own: that of the cores, up to the one of all cores
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from archsim.calibration.constants import Calibration
@@ -21,13 +23,17 @@ from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 
 def idle_top(device: Device) -> Array | float:
-    """The clock at which the idle power of a spec is stated: the highest of this product [Hz], a float or [D, 1].
+    """The clock at which the idle power of a spec is stated: the highest of this product, and no more than that of the chip
+    [Hz], a float or [D, 1].
 
     >>> from archsim.device.catalog import find
     >>> float(idle_top(find("gtx_1080").device)) == find("gtx_1080").device.clock.boost
     True
     """
-    return np.maximum(device.clock.boost, device.clock.sustained) if isinstance(device, Gpu) else device.clock.boost
+    if not isinstance(device, Gpu):
+        return device.clock.boost
+    own = np.maximum(device.clock.boost, device.clock.sustained)
+    return own if device.clock.silicon is None else np.minimum(own, device.clock.silicon)
 
 
 def idle_power(device: Device, constants: Calibration, memory: Array | float) -> Array:
@@ -127,10 +133,13 @@ def idle_clock_power(device: Device, clock: Array | float, volt: Array, constant
     return np.asarray(device.power.idle * constants["energy.idle_clock"] * clock / top * (volt / top_volt) ** 2)
 
 
-def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> dict[str, Array]:
+def idle_parts(
+    device: Device, clock: Array | float, constants: Calibration, limit: Array | float | None = None
+) -> dict[str, Array]:  # fmt: skip
     """What a device draws at a core clock while nothing runs [W], by the components `base`, `leakage`, `clock` of the energy.
 
     clock: [Hz], a float, [D, 1] or [D, V]; at the highest clock of the product they add up to its idle power
+    limit: of power [W]; the TDP if not given
 
     The idle power of a CPU is that with every core asleep, at whatever clock; that of a TPU has no parts that are known.
 
@@ -143,10 +152,15 @@ def idle_parts(device: Device, clock: Array | float, constants: Calibration) -> 
     if isinstance(device, Cpu | Tpu):
         return {"base": np.asarray(device.power.idle), "leakage": np.zeros(1), "clock": np.zeros(1)}
     volt = voltage(clock, device, constants)
-    return {
-        "base": standing_power(device, constants, device.memory.clock_share), "leakage": leakage_power(device, volt, constants),
-        "clock": idle_clock_power(device, clock, volt, constants),
-    }  # fmt: skip
+    more = {"leakage": leakage_power(device, volt, constants), "clock": idle_clock_power(device, clock, volt, constants)}
+    return _within(standing_power(device, constants, device.memory.clock_share), more, device, limit)
+
+
+def _within(base: Array, more: Mapping[str, Array], device: Device, limit: Array | float | None) -> dict[str, Array]:
+    """What stands, `base`, and `more` that a lower clock lowers until a power limit, or without one the TDP, is kept [W]."""
+    left = np.maximum((device.power.tdp if limit is None else limit) - base, 0.0)
+    kept = np.minimum(1.0, left / sum(more.values()))
+    return {"base": base, **{name: np.asarray(part * kept) for name, part in more.items()}}
 
 
 def uncore_power(
@@ -245,6 +259,4 @@ def waiting_parts(
         "clock": uncore_power(device, 1.0, at, operation, constants),
         "awake": clock_energy(device, volt, operation, constants) * at,
     }
-    left = np.maximum((device.power.tdp if limit is None else limit) - device.power.idle, 0.0)
-    kept = np.minimum(1.0, left / sum(more.values()))
-    return {"base": np.asarray(device.power.idle), **{name: np.asarray(part * kept) for name, part in more.items()}}
+    return _within(np.asarray(device.power.idle), more, device, limit)

@@ -12,12 +12,9 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.occupancy import WARP
 from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
+from archsim.device.silicon import silicon
 
 TENSOR_WIDTH = {"fp32": 4.0, "tf32": 2.0, "fp8": 0.5, "int8": 0.5}  # of an operand, in 16 bits; tf32 is two, fp32 four
-MEMORY_FAMILIES = {  # what the type of a memory begins with -> the family whose energy per byte it has
-    "GDDR7": "GDDR6", "GDDR6": "GDDR6",
-    "GDDR5X": "GDDR5X", "GDDR5": "GDDR5", "LPDDR": "LPDDR", "HBM3": "HBM3", "HBM": "HBM", "DDR": "DDR",
-}  # fmt: skip
 NODE = "energy.node."  # how the names of the constants of process nodes begin: those of GPUs
 CORE_NODE = "energy.core_node."  # the same of CPUs, whose powers are not among those that the energies of GPUs are fitted to
 
@@ -190,13 +187,13 @@ def byte_energy(device: Device, constants: Calibration) -> float:
 
 
 def memory_family(device: Device) -> str:
-    """The family of a device's memory; Unsupported where it has no energy per byte.
+    """The family of a device's memory whose energy per byte it has; Unsupported where its own is unknown.
 
     >>> from archsim.device.catalog import find
     >>> memory_family(find("tesla_v100_sxm2").device)
     'HBM'
     """
-    for begins, family in MEMORY_FAMILIES.items():
-        if device.memory.type.lower().startswith(begins.lower()):
-            return family
-    raise Unsupported(f"{device.identity.id}: no energy per byte for memory type {device.memory.type!r}")
+    family = silicon().family(device.memory.type)
+    if family is None:
+        raise Unsupported(f"{device.identity.id}: memory type {device.memory.type!r} is not one of {', '.join(silicon().memory)}")
+    return family.energy

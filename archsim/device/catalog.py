@@ -130,8 +130,11 @@ def _own(spec: Spec) -> Spec:
     if spec.base is None and spec.identity.id in names():
         shipped = _shipped(spec.identity.id)
         spec = replace(spec, base=shipped if shipped.kind == spec.kind else None)
-    known = like(spec)
-    return spec if known == spec.identity.architecture else replace(spec, identity=replace(spec.identity, like=known))
+    own, known, first = spec.identity, like(spec), spec
+    while first.base is not None:
+        first = first.base
+    origin = first.identity.id if first.identity.id != own.id and is_shipped(first) else ""
+    return replace(spec, identity=replace(own, like="" if known == own.architecture else known, origin=origin))
 
 
 @cache

@@ -87,6 +87,7 @@ class Identity:
     aliases: tuple[str, ...] = ()
     faster: str = ""  # the spec (id) of a CPU's faster cores, where it has two kinds; all else is then of the slower
     like: str = ""  # a known architecture, for one that is not: libraries are taken to have its kernels
+    origin: str = ""  # the shipped device (id) that a user's file inherits, of whose SM the cycle model has told the start
 
     @property
     def kernels_of(self) -> str:

@@ -16,9 +16,10 @@ from archsim.base.toml import parsed
 from archsim.base.units import TEXT
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Identity
 from archsim.device.entry import ARCHITECTURE, Entry, StatedForm, read_entry, read_table
+from archsim.device.follow import TOLERANCE, followed
 from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import Spec, keys, missing, relations, unit_of
-from archsim.device.stated import TOLERANCE, contradictions, stated_keys
+from archsim.device.stated import contradictions, stated_keys
 
 SCHEMA = 1
 FOLDER, ARCHITECTURES = "hwspecs", "architectures"  # what all devices of an architecture share
@@ -61,6 +62,7 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     problems += _drop_absent(kind, found, written)
     stated: dict[str, Entry] = {}
     problems += _read_stated(kind, stated_table, sources, header["id"], stated)
+    found = found if base is None or problems else followed(base.entries, found, written, clocks=False)
     problems += [_way_out(said, dropped) for said in missing(kind, found, written)] or relations(kind, found)
     identity, lacking = _identity(header, base)
     problems += lacking

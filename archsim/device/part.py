@@ -149,8 +149,8 @@ class Memory:
     achievable: Number = fraction("share of the peak bandwidth that a long stream reaches", product=False)
     latency: Number = spec("s", "load-to-use latency of a miss in every cache", low=1e-9, high=1e-4, product=False)
     capacity: Number = spec("B", "size of the memory", low=1e6, high=1e15)
-    bus: Number | None = spec("bit", "bus width", low=1, high=1e6, optional=True, informational=True)
-    data_rate: Number | None = spec("bit/s", "transfer rate of one pin", low=1e6, high=1e13, optional=True, informational=True)
+    bus: Number | None = spec("bit", "bus width, which moves the bandwidth", low=1, high=1e6, optional=True)
+    data_rate: Number | None = spec("bit/s", "rate of one pin, which moves the bandwidth", low=1e6, high=1e13, optional=True)
     channels: Number | None = spec(COUNT, "channels over all sockets", low=1, high=1e4, optional=True, informational=True)
     clock_share: Number = 1.0  # memory clock over the usual one [1]; `bandwidth` is that at this clock
 
@@ -287,7 +287,7 @@ class GpuClock:
     base: Number = hertz("guaranteed core clock", informational=True)
     boost: Number = hertz("rated boost clock (the highest clock where there is no boost)")
     sustained: Number = hertz("clock seen under sustained load; the default of an estimate", inherited=False)
-    silicon: Number | None = hertz("highest clock of any card with this chip, where higher than the boost", optional=True)
+    silicon: Number | None = hertz("highest clock of any card with this chip, where not the boost", optional=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

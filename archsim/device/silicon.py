@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -33,6 +34,21 @@ class ProcessNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFamily:
+    """A family of memory.
+
+    rate: usual transfer rate of a pin [bit/s], and its source; energy: FAMILY of the constant `energy.byte.FAMILY`
+    stacked: whether it is stacked beside the chip, with small pins
+    """
+
+    name: str
+    rate: float
+    source: str
+    energy: str
+    stacked: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Die:
     """A published die, whose area the spec named by `spec` has.
 
@@ -55,7 +71,7 @@ class Silicon:
     sm_storage, l2_storage: area of storage over that of its bit cells
     field: largest area that one exposure covers, and so one die has [mm2]
     diameter: of a wafer [mm]; cluster: clustering of defects in the negative binomial yield model
-    nodes, dies: process nodes by name, published dies
+    nodes, memory, dies: process nodes and families of memory by name, published dies
     """
 
     reference: str
@@ -71,6 +87,7 @@ class Silicon:
     diameter: float
     cluster: float
     nodes: Mapping[str, ProcessNode]
+    memory: Mapping[str, MemoryFamily]
     dies: tuple[Die, ...]
 
     def node(self, size: float) -> ProcessNode:
@@ -83,6 +100,14 @@ class Silicon:
         if name not in self.nodes:
             raise Unsupported(f"area: nothing is known of {name}; these nodes are: {', '.join(self.nodes)}")
         return self.nodes[name]
+
+    def family(self, written: str) -> MemoryFamily | None:
+        """The family of a memory that a spec describes, `LPDDR4X-4266 (shared with the CPU)`; None for an unknown one.
+
+        >>> silicon().family("HBM2e").name, silicon().family("DDR4-3200").rate, silicon().family("HBM9")
+        ('HBM2E', 3200000000.0, None)
+        """
+        return self.memory.get(re.split(r"[^0-9A-Z]", written.upper(), maxsplit=1)[0])
 
 
 @cache
@@ -119,6 +144,11 @@ def loads(text: str, path: str) -> Silicon:
     for name, content in document.get("nodes", {}).items():
         read = [of(f"nodes.{name}", key, content) for key in ("transistors_per_mm2", "cell_um2", "wafer_usd", "defects_per_cm2")]
         nodes[name] = ProcessNode(name=name, density=read[0], cell=read[1], wafer=read[2], defects=read[3])
+    families = document.get("memory", {})
+    memory = {
+        name: MemoryFamily(name=name, rate=of("memory", name, families), source=sources.get(row["source"], row["source"]),
+                           energy=row["energy"], stacked=row["stacked"]) for name, row in families.items()
+    }  # fmt: skip
     parts, wafer, scanner = (document.get(name) for name in ("parts", "wafer", "scanner"))
     areas = {name: of("parts", f"{name}_mm2", parts) for name in ("fp32", "fp64", "tensor", "gddr", "hbm", "rest")}
     storage = {name: of("parts", name, parts) for name in ("sm_storage", "l2_storage")}
@@ -132,7 +162,7 @@ def loads(text: str, path: str) -> Silicon:
     found = Silicon(
         reference=str(reference), **areas, **storage, field=of("scanner", "field_mm2", scanner),
         diameter=of("wafer", "diameter_mm", wafer),
-        cluster=of("wafer", "cluster", wafer), nodes=nodes, dies=dies,
+        cluster=of("wafer", "cluster", wafer), nodes=nodes, memory=memory, dies=dies,
     )  # fmt: skip
     if problems:
         raise InputError(path, problems)

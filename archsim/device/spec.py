@@ -12,6 +12,7 @@ from archsim.base.identity import LABEL, Identified
 from archsim.base.units import TEXT
 from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.entry import Entry, quantity, scaled, set_entry
+from archsim.device.follow import contradiction, followed
 from archsim.device.part import Unit, declared
 
 if TYPE_CHECKING:
@@ -77,10 +78,11 @@ class Spec(Identified):
                 changed[key] = entry
         if problems:
             raise InputError("--scale", problems)
-        problems = self._incomplete(changed) or relations(self.kind, changed)
+        found = self._changed(changed, {*settings, *(scales or {})})
+        problems = self._incomplete(changed) or relations(self.kind, found.entries)
         if problems:
             raise InputError("--scale" if scales and not settings else "--set", problems)
-        return self._changed(changed)
+        return found
 
     def with_values(self, values: Mapping[str, Number]) -> Spec:
         """This spec with some numbers replaced, in base units, floats or [D, 1]. Ranges are the caller's to check.
@@ -95,13 +97,15 @@ class Spec(Identified):
         problems = self._incomplete(changed)
         if problems:
             raise InputError(self.identity.id, problems)
-        return self._changed(changed)
+        return self._changed(changed, values)
 
-    def _changed(self, entries: Mapping[str, Entry]) -> Spec:
-        """The spec of a what-if with these entries. Another product has no price and no month of launch unless set."""
+    def _changed(self, entries: Mapping[str, Entry], named: Collection[str]) -> Spec:
+        """The spec of a what-if with these entries and what follows from them. Another product has no price and no month of
+        launch unless set. `named`: keys that were given, be it with the value that they had."""
         before = self.base if self.base is not None and self.base.path == self.path else self
         units = _units(self.kind)
         given = {key for key, entry in entries.items() if entry.kind == "set"}
+        entries = followed(before.entries, entries, {*given, *named})
         if any(units[key].product and not units[key].informational for key in given):
             entries = {key: entry for key, entry in entries.items() if key in given or not key.startswith("market.")}
         return replace(self, entries=entries, base=before)
@@ -166,6 +170,7 @@ def missing(kind: str, found: Mapping[str, Entry], written: Collection[str] = ()
     return problems
 
 
+EQUAL = 1.0 + 1e-12  # a value that follows another one may differ from it by rounding
 # Pairs (small, large): the first value may not exceed the second.
 ORDER = {
     "gpu": [
@@ -174,17 +179,18 @@ ORDER = {
     ],
     "cpu": [
         ("core.sockets", "core.count"), ("core.count", "core.threads"), ("clock.base", "clock.boost"),
-        ("clock.all_core", "clock.boost"), ("clock.simd", "clock.boost"), ("power.idle", "power.tdp"),
+        ("clock.all_core", "clock.boost"), ("clock.simd", "clock.all_core"), ("clock.simd512", "clock.all_core"),
+        ("power.idle", "power.tdp"),
     ],
     "tpu": [("power.idle", "power.busy"), ("power.busy", "power.tdp"), ("accumulator.buffers", "accumulator.rows")],
 }  # fmt: skip
 
 
 def relations(kind: str, found: Mapping[str, Entry]) -> list[str]:
-    """Which pairs of ORDER are the wrong way round, one sentence each."""
-    problems = []
+    """Which pairs of ORDER are the wrong way round, and whether the memory is one, one sentence each."""
+    problems = [said] if (said := contradiction(found)) else []
     for small, large in ORDER[kind]:
         low, high = found.get(small), found.get(large)
-        if low and high and isinstance(low.value, float) and isinstance(high.value, float) and low.value > high.value:
+        if low and high and isinstance(low.value, float) and isinstance(high.value, float) and low.value > high.value * EQUAL:
             problems.append(f"{small}: {low.written} is more than {large} ({high.written})")
     return problems

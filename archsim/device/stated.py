@@ -9,7 +9,6 @@ from archsim.device.part import declared
 from archsim.device.spec import Spec
 
 CPU_PEAKS = ("fp32", "fp64", "fp16", "bf16", "int8")
-TOLERANCE = 0.015  # vendors round a peak to two or three digits
 
 
 def stated_keys(kind: str) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 
 from archsim.base.identity import digest_of
 from archsim.device.entry import ABSENT, Entry
+from archsim.device.follow import BUS, FOLLOWS, RATE
 from archsim.device.spec import Spec, unit_of
 
 MOST_NAMED = 3  # changes that a name lists
@@ -22,7 +23,8 @@ LONGEST = 60  # characters of a changed word in a name
 def changes(spec: Spec) -> dict[str, str]:
     """The values of which `spec` has another one than its base, as written, by key; empty without a base.
 
-    Of keys that no model reads, only those that a what-if set. A value that the base has and `spec` lacks is "absent".
+    Of keys that no model reads, only those that a what-if set, and none that follows from others. A value that the base has and
+    `spec` lacks is "absent".
 
     >>> from archsim.device.catalog import find
     >>> changes(find("gtx_1080").with_settings({"sm.count": "80", "l2.size": "2 MiB"}))  # it has 2 MiB
@@ -37,7 +39,7 @@ def changes(spec: Spec) -> dict[str, str]:
     for key in dict.fromkeys((*base.entries, *spec.entries)):
         before, after = base.entries.get(key), spec.entries.get(key)
         told = not unit_of(spec.kind, key).informational or (after is not None and after.kind == "set")
-        if told and not same_value(before, after):
+        if told and not same_value(before, after) and not (after is not None and after.kind == FOLLOWS):
             found[key] = ABSENT if after is None else after.written
     return found
 
@@ -88,13 +90,11 @@ def _plain(text: str) -> str:
 def values_digest(spec: Spec) -> str:
     """A hash of what the models read of a device: the values of every key that is not only shown, and whose kernels it runs.
 
-    The id, sources and notes do not count: two devices with one digest have the same predictions. Of provenance, only whether
-    somebody measured the sustained clock counts, because a clock that nobody measured is decided by the power model.
+    The id, sources and notes do not count, and the bandwidth stands for the bus and its rate: two devices with one digest have
+    the same predictions.
     """
-    read = sorted(key for key in spec.entries if not unit_of(spec.kind, key).informational)
-    sustained = spec.entries.get("clock.sustained")
-    guessed = sustained is not None and sustained.unpublished
-    return digest_of([spec.kind, spec.identity.kernels_of, guessed, {key: spec.entries[key].value for key in read}])
+    read = sorted(key for key in spec.entries if not unit_of(spec.kind, key).informational and key not in (BUS, RATE))
+    return digest_of([spec.kind, spec.identity.kernels_of, {key: spec.entries[key].value for key in read}])
 
 
 PER_CORE = ("sm.", "rate.", "l1.", "core.")  # keys of one SM or core

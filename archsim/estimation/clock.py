@@ -12,11 +12,12 @@ from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.base.units import show
 from archsim.cost.cost import Array
 from archsim.cost.power import thermal_limit, within_heat
-from archsim.device.device import Device, Gpu, with_caches
+from archsim.device.device import Cpu, Device, Gpu, with_caches
 from archsim.device.spec import Spec
 
 CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
 MOST_POWER = 1e5  # W; no board or package takes as much
+FARTHEST = 2.0  # times the boost clock: the highest core clock that can be asked for. A choice: the line of voltages ends there
 ROUNDED = 1.01  # drivers round clocks: a memory clock that is higher by less is the usual one
 
 
@@ -26,33 +27,26 @@ def clock_and_limit(
 ) -> tuple[float | Array, float | Array | None]:  # fmt: skip
     """The highest core clock that kernels may take [Hz], and the power that they keep to [W], None where no power lowers it.
 
-    A `clock` that was `measured` while the kernels ran stands. One that is asked for is the highest that they take, as on a card
-    with locked clocks, and without one they run at the device's usual clock: the all-core clock of a CPU, the sustained clock of
-    a GPU. Under a `power_limit` [W] kernels run at the highest clock at which they draw no more; a GPU whose sustained clock
-    nobody measured keeps to its TDP, and what is given a cooler keeps to the heat that it carries away (`thermal_limit`). Numbers
-    are floats or [D, 1].
+    A board or package keeps to its power limit: kernels that would draw more than `power_limit`, or than the TDP without one, run
+    at a lower clock, as do those that heat the chip beyond what its cooler carries away (`thermal_limit`). Without a `clock` they
+    take at most the device's usual one: the all-core clock of a CPU, the sustained clock of a GPU; under a `power_limit` [W] the
+    highest that the device has. A `clock` that is asked for is the highest that they take, as on a card with locked clocks; one
+    that was `measured` while the kernels ran stands, whatever they draw by the power model. Numbers are floats or [D, 1].
 
     With "clock" in `without` kernels run at the rated boost clock; with "sustained" at what the power model finds.
 
     >>> from archsim.device.catalog import find
-    >>> clock_and_limit(find("tegra_x1"))  # its sustained clock is published
-    (690000000.0, None)
-    >>> clock_and_limit(find("tesla_k80"))[1]  # nobody measured it: the TDP of one of the two GPUs
-    150.0
+    >>> clock_and_limit(find("tegra_x1"))
+    (690000000.0, 10.0)
     """
     device = spec.device
-    guessed = isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished
-    if clock is not None:
-        if measured:
-            return clock, power_limit
-    elif "clock" in without:
-        return device.clock.boost, None
-    elif "sustained" in without:
-        clock, guessed = highest_clock(device), True
-    else:
-        clock = device.usual_clock if power_limit is None else highest_clock(device)
-    limit = device.power.tdp if guessed and power_limit is None else power_limit
-    return clock, within_heat(device, limit)
+    if clock is None:
+        if "clock" in without:
+            return device.clock.boost, None
+        clock = device.usual_clock if power_limit is None and "sustained" not in without else highest_clock(device)
+    elif measured:
+        return clock, power_limit
+    return clock, within_heat(device, device.power.tdp if power_limit is None else power_limit)
 
 
 def highest_clock(device: Device) -> float | Array:
@@ -82,12 +76,13 @@ def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Ar
     return modes[found]
 
 
-def clock_note(spec: Spec, device: Gpu) -> str:
+def clock_note(spec: Spec, device: Gpu | Cpu) -> str:
     """What is said of a clock that nobody asked for."""
-    if clock_and_limit(spec)[1] is None:
-        return f"clock {megahertz(device)} MHz: the sustained clock of the spec; --clock sets another"
-    return (f"clock up to {megahertz(device)} MHz, less for kernels that would draw more than "
-            f"{float(np.ravel(device.power.tdp)[0]):g} W: nobody has measured it; --clock sets one")  # fmt: skip
+    of = "all cores in SIMD code" if isinstance(device, Cpu) else "the sustained clock of the spec"
+    if isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished:
+        of += ", which nobody has measured"
+    return (f"clock up to {float(device.usual_clock) / 1e6:.0f} MHz: {of}; less for kernels that would draw more than "
+            f"{float(np.ravel(device.power.tdp)[0]):g} W; --clock sets another")  # fmt: skip
 
 
 def limit_notes(device: Device, power_limit: float | None) -> list[str]:
@@ -117,16 +112,27 @@ def limit_note(device: Device, limit: float) -> str:
     return f"power limit {limit:.4g} W: {of}"
 
 
-def megahertz(device: Device) -> str:
-    """The clock of an estimate that names none [MHz]."""
-    return f"{float(device.usual_clock) / 1e6:.0f}"
-
-
 def check_limit(device: Device, power_limit: float) -> None:
     """Raise ArgumentError for a power limit [W] at or below the idle power, or beyond any board."""
     idle = float(np.ravel(device.power.idle)[0])
     if not idle < power_limit <= MOST_POWER:
         raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
+
+
+def check_core_clock(spec: Spec, clock: float | None) -> None:
+    """Raise ArgumentError for a core clock [Hz] that no chip has, and for one too far above the boost clock of this one."""
+    if clock is None:
+        return
+    check_clock("clock", clock)
+    boost = float(np.ravel(spec.device.clock.boost)[0])
+    if clock > FARTHEST * boost:
+        raise ArgumentError(far_clock(spec, clock, boost))
+
+
+def far_clock(spec: Spec, clock: float, boost: float) -> str:
+    """Why a core clock cannot be asked for beside a boost clock [Hz]."""
+    return (f"clock {show(clock, 'Hz')} is more than {FARTHEST:g} times the boost clock of {spec.identity.id}, "
+            f"{show(boost, 'Hz')}: no voltage is known so far from it; --set clock.boost=... describes a chip made for it")
 
 
 def check_clock(what: str, clock: float) -> None:

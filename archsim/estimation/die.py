@@ -102,6 +102,20 @@ def die_columns(spec: Spec, columns: Mapping[str, Array], count: int) -> dict[st
     return {name: np.broadcast_to(column, (count,)) for name, column in zip(OUTPUTS, found, strict=True)}
 
 
+def moves_area(spec: Spec, key: str) -> bool:
+    """Whether a number of a device moves the area of its die.
+
+    >>> from archsim.device.catalog import find
+    >>> [moves_area(find("gtx_1080"), key) for key in ("rate.fp64", "memory.data_rate", "clock.base")]
+    [True, True, False]
+    """
+    entry = spec.entries.get(key)
+    if entry is None or isinstance(entry.value, str):
+        return False
+    before, after = (die_columns(one, {}, 1) for one in (spec, spec.with_values({key: 2.0 * entry.number})))
+    return bool(before and after and before["area_mm2"][0] != after["area_mm2"][0])
+
+
 def too_large(spec: Spec) -> str:
     """What is to be said of a device whose die no mask can make; empty for any other."""
     found = die_columns(spec, {}, 1)

@@ -200,7 +200,8 @@ def on_device(constants: Calibration, device: Device) -> Calibration:
     """The constants with the values that are derived for a GPU."""
     if not isinstance(device, Gpu):
         return constants
-    return constants.on(*tables_of(device.identity.id, device.identity.kernels_of, float(np.ravel(device.sm.warps)[0])))
+    of = device.identity
+    return constants.on(*tables_of(of.origin or of.id, of.kernels_of, float(np.ravel(device.sm.warps)[0])))
 
 
 FIDELITIES = {

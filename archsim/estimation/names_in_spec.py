@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from archsim.base.errors import ArchsimError, InputError, Unsupported
-from archsim.cost.switched import MEMORY_FAMILIES, memory_family
+from archsim.base.errors import ArchsimError, InputError
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures, is_shipped
+from archsim.device.silicon import silicon
 from archsim.device.spec import Spec
 from archsim.stack import catalog as stacks
 
@@ -42,11 +42,8 @@ def architecture_notes(spec: Spec) -> list[str]:
 
 
 def _memory_problem(spec: Spec) -> str:
-    try:
-        memory_family(spec.device)
-    except Unsupported:
-        return f"no energy per byte is known of {spec.device.memory.type!r}; it must begin with {', '.join(MEMORY_FAMILIES)}"
-    return ""
+    written = spec.device.memory.type
+    return "" if silicon().family(written) else f"{written!r} is no family of memory that is known: {', '.join(silicon().memory)}"
 
 
 def _host_problem(spec: Spec) -> str:

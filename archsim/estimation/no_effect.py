@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from archsim.base.errors import ArchsimError
 from archsim.device.spec import unit_of
+from archsim.estimation.die import moves_area
 from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.memory import needed_bytes
 from archsim.estimation.pipeline import run
@@ -35,7 +36,7 @@ def without_effect(request: Request) -> dict[str, str]:
 
 
 def read_by(request: Request, key: str) -> str:
-    """What reads a key that the request does not, in words: simulated traffic, the cycle model; empty where neither does.
+    """What reads a key that the request does not, in words: simulated traffic, the cycle model, the area of the die; or nothing.
 
     >>> from archsim.estimation.request import make_request
     >>> read_by(make_request("alexnet", "gtx_1080"), "sm.alu_latency")
@@ -44,7 +45,9 @@ def read_by(request: Request, key: str) -> str:
     unit = unit_of(request.spec.kind, key)
     if unit.cache and request.traffic == CLOSED and request.fidelity.caches:
         return "--traffic simulated reads it"
-    return f"--fidelity {SIMULATED} reads it" if unit.cycle and request.fidelity.name != SIMULATED else ""
+    if unit.cycle and request.fidelity.name != SIMULATED:
+        return f"--fidelity {SIMULATED} reads it"
+    return "the area of the die follows it (`archsim whatif --area`)" if moves_area(request.spec, key) else ""
 
 
 def _outcome(request: Request) -> tuple[float, ...]:

@@ -239,7 +239,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
 def waiting(request: Request) -> dict[str, Array]:
     """Power while the kernels wait for the host CPU [W], by component: a GPU or TPU idles, of a CPU one core works."""
     if not isinstance(request.device, Cpu):
-        return idle_parts(request.device, request.clock, request.calibration)
+        return idle_parts(request.device, request.clock, request.calibration, request.limit)
     return waiting_parts(request.device, request.calibration, None if request.turbo else request.clock, request.limit)
 
 

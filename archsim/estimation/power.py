@@ -23,7 +23,7 @@ from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.device.variant import device_fields
 from archsim.estimation.boundary import WALL, check_boundary
-from archsim.estimation.clock import ROUNDED, check_clock, limit_note, limit_notes, memory_clock_top
+from archsim.estimation.clock import ROUNDED, check_clock, check_core_clock, limit_note, limit_notes, memory_clock_top
 from archsim.estimation.power_estimate import COUNTED, PowerEstimate, clock_within
 from archsim.estimation.request import find_device, host_of
 
@@ -137,8 +137,7 @@ def _of_packages(
             raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
     device = spec.device
     assert isinstance(device, Cpu)
-    if clock is not None:
-        check_clock("clock", clock)
+    check_core_clock(spec, clock)
     use = PackageUse(
         spec=spec, shares=shares_of(shares, package_unit_named), constants=calibration or default(),
         clock=float(np.ravel(device.usual_clock)[0]) if clock is None else clock,
@@ -191,11 +190,10 @@ def _gpu(spec: Spec) -> Gpu:
 
 def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks | None = None) -> UnitClocks:
     """Clocks [Hz] as the model takes them; without a memory clock that of `counted`, or the usual one."""
-    for what, value in (("clock", clock), ("memory clock", memory)):
-        if value is not None:
-            check_clock(what, value)
+    check_core_clock(spec, clock)
     if memory is None:
         return UnitClocks(core=clock, memory=1.0 if counted is None else counted.memory)
+    check_clock("memory clock", memory)
     return UnitClocks(core=clock, memory=memory / memory_clock_top(spec, memory))
 
 

@@ -112,7 +112,9 @@ def _optimiser(request: Request) -> str:
 
 def _clock(request: Request) -> str:
     clock = f"{float(np.ravel(request.clock)[0]) / 1e6:.0f} MHz"
-    return clock if request.limit is None else f"up to {clock} within {float(np.ravel(request.limit)[0]):g} W"
+    tdp = float(np.ravel(request.device.power.tdp)[0])
+    limit = tdp if request.limit is None else float(np.ravel(request.limit)[0])
+    return clock if limit == tdp else f"up to {clock} within {limit:g} W"
 
 
 def _memory_clock(request: Request) -> str:

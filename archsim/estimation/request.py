@@ -14,6 +14,7 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.detect.catalog import threads_of
+from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
@@ -21,11 +22,10 @@ from archsim.estimation.boundary import check_boundary
 from archsim.estimation.clock import (
     asked_clock,
     at_memory_clock,
-    check_clock,
+    check_core_clock,
     clock_and_limit,
     clock_note,
     limit_notes,
-    megahertz,
     memory_clock_note,
     memory_clock_share,
     mode_clock,
@@ -208,7 +208,8 @@ def make_request(
     device = spec.device
     work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)
-    _check(1 if batch is None else batch, threads, devices, clock)
+    _check(1 if batch is None else batch, threads, devices)
+    check_core_clock(spec, clock)
     samples = samples_of(work, batch)
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
@@ -222,20 +223,18 @@ def make_request(
     if isinstance(device, Gpu):
         if threads is not None:
             raise ArgumentError("threads belong to a CPU; a GPU has none to set")
-        if clock is None and power_limit is None:
-            notes.append(clock_note(spec, device))
         if chosen.inputs == stack_choice.DECODED:
             notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     elif isinstance(device, Cpu):
         threads = threads if threads is not None else int(chosen.usual_threads(device.core.count, device.core.threads))
-        if clock is None and power_limit is None:
-            notes.append(f"clock {megahertz(device)} MHz: all cores in SIMD code; --clock sets another")
+    if clock is None and power_limit is None and not isinstance(device, Tpu):
+        notes.append(clock_note(spec, device))
     memory = memory_clock_share(spec, memory_clock)
     notes += limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
-    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec)
+    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
         check_graph(device, chosen, fidelity)
@@ -353,7 +352,7 @@ def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec
     return []
 
 
-def _check(batch: int, threads: int | None, devices: int, clock: float | None) -> None:
+def _check(batch: int, threads: int | None, devices: int) -> None:
     if not 1 <= batch <= LARGEST_BATCH:
         raise ArgumentError(f"batch {batch} is not between 1 and {LARGEST_BATCH}")
     if threads is not None and not 1 <= threads <= MOST_THREADS:
@@ -361,9 +360,6 @@ def _check(batch: int, threads: int | None, devices: int, clock: float | None) -
     if devices != 1:
         raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
-    if clock is not None:
-        check_clock("clock", clock)
-
 
 def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace) -> tuple[str, frozenset[str] | None, list[str]]:
     """The precision of products, the op kinds that have it where others stay in fp32, and what is said of it.

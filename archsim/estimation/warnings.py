@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from archsim.calibration.constants import EXTRAPOLATED
+from archsim.cost.power import SLOWEST
 from archsim.device.catalog import is_shipped
 from archsim.device.device import Tpu
 from archsim.estimation.intervals import class_of
 from archsim.estimation.memory import fits, footprint_of
 from archsim.estimation.no_effect import read_by, without_effect
-from archsim.estimation.pipeline import Run, run
+from archsim.estimation.pipeline import Run
 from archsim.estimation.request import Request
-
-NOTABLE = 0.01  # of the latency: a smaller loss to the board's own power limit is no warning
 
 
 def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
@@ -33,7 +30,6 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     for key, value in without_effect(request).items():
         why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""
         found.append(f"{key} changes no output of this estimate{why}")
-    found += _throttled(request, result)
     kind, spread = class_of(request)
     if kind.endswith(EXTRAPOLATED) and not spread.rows:
         found.append(f"no measured row of a {request.spec.kind.upper()} stands behind this: the interval is the widest of other "
@@ -41,7 +37,7 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     elif kind.endswith(EXTRAPOLATED):
         near = spread.basis or "rows of other cells"
         found.append(f"extrapolated: the interval rests on {near} and is wider for it")
-    found += _too_large(request)
+    found += _too_large(request) + _above_limit(request, result)
     found += [request.fidelity.warning] if request.fidelity.warning else []
     clock = float(np.ravel(request.clock)[0])
     if clock > 1.25 * float(device.clock.boost):
@@ -68,17 +64,11 @@ def _too_large(request: Request) -> list[str]:
     return [said] if said else []
 
 
-def _throttled(request: Request, result: Run) -> list[str]:
-    """A warning where the board's own power limit would lower the clock that a changed device runs at here.
-
-    A spec's sustained clock is that of the device as sold; with other values its kernels may draw more than the TDP.
-    """
-    changed = any(request.asked.get(name) for name in ("settings", "scales", "clock"))
-    if not changed or request.limit is not None or not request.fidelity.overheads:
+def _above_limit(request: Request, result: Run) -> list[str]:
+    """A warning where kernels would draw more than the power limit at the lowest clock that is modelled."""
+    lowest = SLOWEST * float(np.ravel(request.clock)[0])
+    clocks = result.cost.kernel_clock[result.cost.kernel_time_s > 0.0]
+    if request.limit is None or not np.any(clocks <= lowest * (1.0 + 1e-9)):
         return []
-    tdp = float(np.ravel(request.device.power.tdp)[0])
-    slower = float(run(replace(request, limit=tdp)).latency_s[0]) / float(result.latency_s[0])
-    if slower < 1.0 + NOTABLE:
-        return []
-    more = f"at this clock kernels would draw more than {tdp:g} W"
-    return [f"{more}; --power-limit {tdp:g}W lowers it for them: latency x {slower:.2f}"]
+    return [f"some kernels would draw more than {float(np.ravel(request.limit)[0]):g} W even at {lowest / 1e6:.0f} MHz, the "
+            "lowest clock that is modelled: their power is cut to the limit"]  # fmt: skip

@@ -145,7 +145,10 @@ def one_of(kernels: Kernels, v: int) -> Kernels:
 def of_one(terms: Any, v: int) -> Any:
     """The record from which the bounds of one variant are computed."""
     clock = np.asarray(terms.clock)
-    found = {"moved": terms.moved.at(v)} if isinstance(terms, MovedGpuTerms | MovedCpuTerms) else {}
+    found: dict[str, Any] = {"moved": terms.moved.at(v)} if isinstance(terms, MovedGpuTerms | MovedCpuTerms) else {}
+    if isinstance(terms, CpuTerms) and np.size(terms.device.clock.boost) > 1:  # lowered for each variant by a power limit
+        boost = np.asarray(terms.device.clock.boost)[..., v : v + 1]
+        found["device"] = replace(terms.device, clock=replace(terms.device.clock, boost=boost))
     return replace(terms, kernels=one_of(terms.kernels, v), clock=clock if clock.size == 1 else clock[..., v : v + 1], **found)
 
 
@@ -184,10 +187,13 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
 
 
 def _asked(terms: Any, request: Request) -> dict[str, tuple[str, str]]:
-    """Keys of the spec that the settings of a run replace: a clock that was asked for is that of every core, without turbo."""
+    """Keys of the spec that the settings of a run replace: a power limit lowers the turbo of one core with the clock of all, and
+    a clock that was asked for is that of every core, without turbo."""
     device = request.device
     if not isinstance(device, Cpu) or _at(np.asarray(terms.device.clock.boost), 0) == _at(np.asarray(device.clock.boost), 0):
         return {}
+    if request.turbo:
+        return {"clock.boost": ("turbo", "clock of one active core, as far as the power limit leaves it")}
     return {"clock.boost": ("clock", docs.symbols(CpuTerms)["clock"][1])}
 
 

@@ -119,8 +119,6 @@ def explain(request: Request, layer: str, phase: str | None = None) -> Explanati
     """
     if request.fidelity.name != FITTED:
         raise ArgumentError(f"fidelity {request.fidelity.name}: only the analytical and the cycle model are explained")
-    if request.spec.kind == "cpu" and request.limit is not None:
-        raise ArgumentError("a CPU under a power limit is not explained; give the --clock that the estimate says instead")
     index = position(request, layer, phase)
     result = run(request)
     plan = int(result.lowered.plan_of[index])

@@ -13,10 +13,11 @@ from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
+from archsim.device import follow
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import on_tensor_cores
-from archsim.estimation.clock import check_limit, clock_and_limit
+from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
 from archsim.estimation.request import LARGEST_BATCH, find_device, host_of
 from archsim.generation.formats import ALSO, BOTH_NARROW, CACHE_BYTES, WEIGHTS
 from archsim.node.node import Node
@@ -135,8 +136,7 @@ def serving_plan(
     stored = _formats(precision, weights, kv, device)
     joined = _node(node, spec, tp * pp, stack)
     _check_shares(model, tp, pp, ep)
-    if clock is not None and not 1e6 <= clock <= 1e11:
-        raise ArgumentError(f"clock {clock:g} Hz is not between 1 MHz and 100 GHz")
+    check_core_clock(spec, clock)
     if power_limit is not None:
         check_limit(device, power_limit)
     highest, limit = clock_and_limit(spec, clock, power_limit)
@@ -147,7 +147,7 @@ def serving_plan(
         model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,
         node=joined, graph=replays, speculation=_speculation(speculative, draft), clock=float(highest), turbo=clock is None,
         limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
-        calibration=calibration or default_calibration(), notes=(*notes, *model.notes), asked=asked,
+        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow.notes(spec.entries)), asked=asked,
     )  # fmt: skip
 
 

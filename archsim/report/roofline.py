@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import show
-from archsim.device.device import PRECISION_BYTES, Cpu, Device
+from archsim.device.device import PRECISION_BYTES, Cpu, Device, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate, OpEstimate
 
@@ -113,7 +113,8 @@ def _busy_s(op: OpEstimate) -> float:
 
 
 def _ceilings(estimate: Estimate, device: Device) -> tuple[Ceiling, ...]:
-    """Peaks at the clock of the estimate, on a CPU for the cores that its threads occupy; equal ones are one line."""
+    """Peaks at the clock of the estimate of what the chip multiplies, on a CPU for the cores that its threads occupy; equal ones
+    are one line. Of operands that it widens to fp32, those of the estimate are named beside fp32."""
     used = _cores(estimate, device)
     precisions: dict[tuple[float, str], list[str]] = {}
     for precision in PRECISION_BYTES:
@@ -121,12 +122,25 @@ def _ceilings(estimate: Estimate, device: Device) -> tuple[Ceiling, ...]:
             peak = float(device.peak_flops(precision, estimate.clock_hz)) * used
         except Unsupported:
             continue
-        unit = "OP/s" if precision == "int8" else "FLOP/s"
-        precisions.setdefault((peak, unit), []).append(precision)
+        own, chosen = _multiplies(device, precision), precision == estimate.precision
+        if own or chosen:
+            unit = "OP/s" if precision == "int8" else "FLOP/s"
+            precisions.setdefault((peak, unit), []).append(precision if own else f"{precision} computed as fp32")
     return tuple(
-        Ceiling(name=f"{', '.join(names)}: {show(peak, unit, 3)}", rate=peak, chosen=estimate.precision in names)
+        Ceiling(name=f"{', '.join(names)}: {show(peak, unit, 3)}", rate=peak,
+                chosen=any(name.split(" ")[0] == estimate.precision for name in names))
         for (peak, unit), names in sorted(precisions.items())
-    )
+    )  # fmt: skip
+
+
+def _multiplies(device: Device, precision: str) -> bool:
+    """Whether a chip multiplies operands of a precision as such, at no less than the rate of fp32, and does not widen them."""
+    if precision not in ("fp16", "bf16") or isinstance(device, Tpu):
+        return True
+    if isinstance(device, Cpu):
+        return bool(device.forms(precision))
+    rates = [getattr(device.rate, name, None) for name in (precision, f"tensor_{precision}")]
+    return any(rate is not None and float(rate) >= float(device.rate.fp32) for rate in rates)
 
 
 def _cores(estimate: Estimate, device: Device) -> float:

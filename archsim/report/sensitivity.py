@@ -11,6 +11,7 @@ from archsim.base.units import show
 from archsim.device.part import Unit
 from archsim.device.spec import read_by
 from archsim.device.variant import called, device_fields
+from archsim.estimation.die import moves_area
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.request import Request
@@ -26,6 +27,7 @@ from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
 SCHEMA = "archsim-sensitivity/1"
 BAR = 18  # characters of one half of the tornado
 TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
+AREA = "moves the area of the die alone"
 UNTOUCHED = 0.0005  # log ratio below which a bar is empty
 
 
@@ -99,10 +101,10 @@ def _ends(pair: tuple[float | None, float | None]) -> str:
 def _legend(request: Request, found: Sequence[Elasticity]) -> str:
     titles = ("without effect here", f"read by --fidelity {SIMULATED} alone", "read by --traffic simulated alone",
               "read by no model")  # fmt: skip
-    groups: dict[str, list[str]] = {title: [] for title in titles}
+    groups: dict[str, list[str]] = {title: [] for title in (*titles[:1], AREA, *titles[1:])}
     for e in found:
         if e.unit.informational or not (e.matters or e.why):
-            groups[titles[_reader(e.unit, request)]].append(e.key)
+            groups[AREA if moves_area(request.spec, e.key) else titles[_reader(e.unit, request)]].append(e.key)
     lines = ["bars: '-' with less of the value, '+' with more; left of | the output falls, right of it it rises"]
     lines += [f"{title}: {', '.join(names)}" for title, names in groups.items() if names]
     lines += [f"{e.key}: {e.why}" for e in found if e.why]

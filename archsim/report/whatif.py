@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show
+from archsim.device.follow import notes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.data import records_csv
 from archsim.report.silicon import die_line
@@ -29,7 +30,7 @@ def whatif_text(c: Change, layers: bool = True, all_layers: bool = False) -> str
         parts.append(f"Nothing changes: by the {c.before.fidelity} model no output of this network on this device depends on it.")
     if layers:
         parts.append(_layers(c, all_layers))
-    parts += [moves_text(c), _totals(c), dies_text(c), _notes(c)]
+    parts += [moves_text(c), _totals(c), dies_text(c), "\n".join(notes_of(c))]
     return "\n\n".join(filter(None, parts))
 
 
@@ -44,14 +45,16 @@ def heading(c: Change) -> str:
 
 
 def followed_text(c: Change) -> str:
-    """The defaults that came with the change, on one line; empty without any."""
+    """The defaults that came with the change, and the values of the device that follow it; empty without any."""
     words = []
     for name, (before, after) in c.followed.items():
         title, unit = FOLLOWED[name]
         was, now = ("none" if value is None else show(value, unit) if isinstance(value, float) else str(value)
                     for value in (before, after))  # fmt: skip
         words.append(f"{title} {now}, not {was}")
-    return clean(f"with it     {'; '.join(words)}: the defaults there, which --to sets") if words else ""
+    lines = [f"{'; '.join(words)}: the defaults there, which --to sets"] if words else []
+    lines += [line for line in notes(c.after.spec.entries) if line not in notes(c.before.spec.entries)]
+    return "\n".join(clean(f"with it     {line}") for line in lines)
 
 
 def _layers(c: Change, all_layers: bool) -> str:
@@ -129,15 +132,15 @@ def dies_text(c: Change) -> str:
     )
 
 
-def _notes(c: Change) -> str:
+def notes_of(c: Change) -> list[str]:
+    """What is to be known beside the totals: how the two sides differ, and the warnings of both."""
     lines = []
     if c.before.batch != c.after.batch:
         lines.append("times are of a whole batch, and the batches differ: compare throughputs")
     only = [op.name for op in c.ops if op.before is None or op.after is None]
     if only:
         lines.append(f"{len(only)} ops exist on one side only: the two stacks build different graphs")
-    lines += [f"warning     {line}" for line in dict.fromkeys((*c.before.warnings, *c.after.warnings))]
-    return "\n".join(lines)
+    return lines + [f"warning     {line}" for line in dict.fromkeys((*c.before.warnings, *c.after.warnings))]
 
 
 def whatif_json(c: Change) -> str:

@@ -8,7 +8,7 @@ from archsim.report.frame import document
 from archsim.report.layers import MOST
 from archsim.report.markup import TableCell, bound_cell, number, table, text, words
 from archsim.report.study_figures import before_after
-from archsim.report.whatif import dies_text, followed_text, heading, moves_text, quantity, ratio_text
+from archsim.report.whatif import dies_text, followed_text, heading, moves_text, notes_of, quantity, ratio_text
 from archsim.study.whatif import TOTALS, Change
 
 
@@ -22,8 +22,9 @@ def whatif_page(c: Change) -> str:
     moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
     sections = [
         f'<h1>{text(title)}</h1>\n<p class="asked">{text(asked)}</p>',
-        f'<p class="quiet">{text(followed)}</p>' if (followed := followed_text(c)) else "",
+        *(f'<p class="quiet">{text(line)}</p>' for line in followed_text(c).splitlines()),
         '<p class="warn">No output of this network on this device depends on the change.</p>' if c.idle else "",
+        *(f'<p class="warn">{text(line)}</p>' for line in notes_of(c)),
         _cards(c),
         _dies(c),
         f"<h2>What changed its limit</h2>\n<ul>{moves}</ul>",

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from archsim.base.errors import UnknownName
+from archsim.base.errors import InputError, UnknownName
 from archsim.base.units import COUNT, TEXT, show
 from archsim.cost.cost import Array
 from archsim.device import catalog as devices
+from archsim.device.follow import BANDWIDTH, BUS, MEMORY, RATE, TOLERANCE, gap
 from archsim.device.part import LARGEST, SMALLEST, Unit
-from archsim.device.spec import ORDER, Spec, keys, unit_of
-from archsim.estimation.clock import CLOCKS, MOST_POWER, memory_clock_problems
+from archsim.device.spec import EQUAL, ORDER, Spec, keys, unit_of
+from archsim.estimation.clock import CLOCKS, FARTHEST, MOST_POWER, far_clock, memory_clock_problems
 from archsim.estimation.request import LARGEST_BATCH, precision_of, task_of
 from archsim.stack.choose import chosen
 from archsim.trace import file as networks
@@ -74,10 +75,24 @@ def point_problems(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
         said = [text or "threads: only a CPU has them" for text in said]
     if "memory_clock" in columns:
         said = [text or problem for text, problem in zip(said, memory_clock_problems(spec, columns["memory_clock"]), strict=True)]
+    numbers = {knob: column[:, None] for knob, column in columns.items() if "." in knob}
+    try:
+        with np.errstate(all="ignore"):  # of numbers that are refused already
+            entries = spec.with_values(numbers).entries if numbers else spec.entries
+    except InputError as error:
+        return [text or str(error) for text in said]
+
+    def value(key: str) -> Array:
+        return np.broadcast_to(np.ravel(columns[key] if key in columns else entries[key].number), (len(said),))
+
+    for i in np.flatnonzero(columns["clock"] > FARTHEST * value("clock.boost")) if "clock" in columns else ():
+        said[i] = said[i] or far_clock(spec, float(columns["clock"][i]), float(value("clock.boost")[i]))
+    apart = np.ravel(gap({key: entries[key].number for key in MEMORY if key in entries}))
+    for i in np.flatnonzero(np.broadcast_to(apart > TOLERANCE, (len(said),))):
+        said[i] = said[i] or f"{BANDWIDTH}: is not {BUS} x {RATE}; leave one of the three out"
     for small, large in _pairs(spec, columns):
-        low, high = (np.broadcast_to(_value(spec, columns, key), (len(said),)) for key in (small, large))
-        shown = meaning(spec.kind, small).unit
-        for i in np.flatnonzero(low > high):
+        low, high, shown = value(small), value(large), meaning(spec.kind, small).unit
+        for i in np.flatnonzero(low > high * EQUAL):
             said[i] = said[i] or f"{small}: {show(float(low[i]), shown)} is more than {large} ({show(float(high[i]), shown)})"
     return said
 
@@ -94,7 +109,3 @@ def _pairs(spec: Spec, columns: Mapping[str, Array]) -> Iterable[tuple[str, str]
     pairs = [*ORDER[spec.kind], *([("power.idle", "power_limit")] if "power_limit" in columns else [])]
     there = {*spec.entries, *columns}
     return [pair for pair in pairs if there.issuperset(pair) and not columns.keys().isdisjoint(pair)]
-
-
-def _value(spec: Spec, columns: Mapping[str, Array], key: str) -> Array:
-    return columns[key] if key in columns else np.asarray(spec.entries[key].number)

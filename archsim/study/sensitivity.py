@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,10 +26,12 @@ from archsim.study.grid import outcomes
 STEP = 0.01  # h, as a share of the value
 SPAN = 0.25  # the wide step, of the tornado
 STEEP, SMALL = 0.7, 0.05  # a step of y: one-sided slopes that differ by this share of the larger one, if that is not small
+ALIKE = 7  # digits of an elasticity by which values that act alike are told
 NOTHING = 1e-9  # elasticity below which an output counts as independent of a value
 OUTPUTS = ("latency_s", "energy_j", "power_w")
 WITHOUT_MEANING = {  # keys of which small changes have no meaning, and why
     "chip.node": "selects constants of the model, so a small change has no meaning",
+    "sm.schedulers": "is 1, 2 or 4, between which warps are dealt in equal shares, so a small change has no meaning",
     "sm.warp": "is a power of two, so a small change has no meaning",
 }
 
@@ -163,11 +165,15 @@ def _log_change(y: float, base: float) -> float | None:
 def by_swing(found: Sequence[Elasticity], output: str = "latency_s") -> list[Elasticity]:
     """The values that matter, in decreasing order of their swing of `output`: the rows of a tornado.
 
-    Values that act alike (a bandwidth, and the share of it that is reached) are equal but for the last digits, which differ from
-    one version of numpy to the next; they stand in the order of their names.
+    Values that act alike (a bandwidth, and the share of it that is reached) are one row, that of the widest swing, with the names
+    of all: equal but for the last digits, which differ from one version of numpy to the next.
     """
-    return sorted((e for e in found if e.matters),
-                  key=lambda e: (-_rounded(_swing_width(e, output)), -_rounded(abs(e.local[output])), e.key))  # fmt: skip
+    rows: dict[object, list[Elasticity]] = {}
+    for e in sorted((e for e in found if e.matters), key=lambda e: (-_rounded(_swing_width(e, output)), e.key)):
+        alike = tuple([round(e.local[name], ALIKE) for name in OUTPUTS])
+        rows.setdefault(alike if any(alike) else e.key, []).append(e)
+    merged = [replace(of[0], key=", ".join(e.key for e in of)) for of in rows.values()]
+    return sorted(merged, key=lambda e: (-_rounded(_swing_width(e, output)), -_rounded(abs(e.local[output])), e.key))
 
 
 def _rounded(value: float) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from archsim.base.errors import ArchsimError, ArgumentError
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
+from archsim.estimation.clock import FARTHEST
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.study.condition import Condition
@@ -23,8 +24,9 @@ COARSE_POINTS = 121  # up to there, in equal ratios
 FINE_POINTS = 33  # between the last point that misses the target and the first that meets it
 KNOBS: dict[str, tuple[tuple[str, ...], ...]] = {  # tried by default
     "gpu": (("clock",), ("memory.bandwidth",), ("sm.count",), ("rate.fp32",), ("l2.size",), ("l2.bandwidth",),
-            ("launch.latency",), ("batch",)),
-    "cpu": (("clock",), ("memory.bandwidth",), ("core.count", "core.threads"), ("core.simd",), ("l3.size",), ("batch",)),
+            ("launch.latency",), ("power.tdp",), ("batch",)),
+    "cpu": (("clock",), ("memory.bandwidth",), ("core.count", "core.threads"), ("core.simd",), ("l3.size",), ("power.tdp",),
+            ("batch",)),
     "tpu": (("clock",), ("memory.bandwidth",), ("array.count",), ("array.rows", "array.columns"), ("buffer.size",),
             ("launch.latency",), ("batch",)),
 }  # fmt: skip
@@ -76,8 +78,7 @@ def _check_start(request: Request, knob: str) -> None:
     if base_value(request, knob) > 0:
         return
     what = f"network {request.network}" if knob == "seq_len" else request.spec.identity.id
-    option = f"; --{knob.replace('_', '-')} gives one" if knob == "power_limit" else ""
-    raise ArgumentError(f"{knob}: {what} has no such number above 0 to start from{option}")
+    raise ArgumentError(f"{knob}: {what} has no such number above 0 to start from")
 
 
 def _least_change(evaluator: Evaluator, request: Request, target: Condition, knobs: tuple[str, ...]) -> TargetChange:
@@ -115,6 +116,8 @@ def _at(
 ) -> tuple[dict[str, Array], dict[str, Array]]:
     """Settings and outputs where all knobs have these factors."""
     columns = {knob: _scaled(base_value(request, knob), factors, knob, meaning(request.spec.kind, knob)) for knob in knobs}
+    if "clock" in columns:
+        columns["clock"] = np.minimum(columns["clock"], FARTHEST * base_value(request, "clock.boost"))
     values, _ = evaluator(columns)
     return columns, values
 

@@ -95,7 +95,6 @@ def test_a_target_names_every_way(cli: Any) -> None:
         (("--target", "throughput=1000/s", "--vary", "threads"), "threads: gtx_1080 has no such number above 0 to start from"),
         (("--target", "throughput=1000/s", "--vary", "seq_len"), "seq_len: network alexnet has no such number"),
         (("--target", "throughput=1000/s", "--vary", "rate.tensor_fp16"), "rate.tensor_fp16: gtx_1080 has no such number"),
-        (("--target", "throughput=1000/s", "--vary", "power_limit"), "--power-limit gives one"),
         (("--target", "throughput=1000/s", "--vary", "precision"), "this is a name"),
         (("--hw", "i7_6700k", "--target", "cost=5USD"), "cost_usd: the die of i7_6700k is not modelled"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import archsim
+from archsim.report.markup import text as markup
 
 TEGRA = ("whatif", "--net", "alexnet", "--hw", "tegra_x1")
 
@@ -89,3 +90,26 @@ def test_what_is_named_has_not_followed(cli: Any) -> None:
     out = cli(*TEGRA, "--to", "hw=gtx_1080", "--to", "stack=caffe-cudnn4", "--to", "host_cpu=tegra_x1_cpu", "--no-layers").out
     assert "with it     clock 1.65 GHz, not 690 MHz: the defaults there" in out
     assert "with it" not in cli(*TEGRA, "--to", "batch=4", "--no-layers").out
+
+
+FAR = ("--net", "vgg_16", "--hw", "gtx_1080", "--set", "memory.capacity=1GB", "--set", "sm.count=90",
+       "--set", "sm.alu_latency=8clk")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("estimate", *FAR), ("whatif", *FAR, "--to", "batch=4"), ("simulate", "train", *FAR, "--devices", "1", "--batch", "16"),
+        ("llm", "--net", "llama_3_8b", "--hw", "gtx_1080", "--set", "memory.capacity=24GB", "--input", "1000", "--output", "4",
+         "--batch", "256"),
+    ],
+    ids=lambda words: words[0],
+)  # fmt: skip
+def test_every_warning_of_the_text_is_on_the_page(cli: Any, tmp_path: Path, words: tuple[str, ...]) -> None:
+    page = tmp_path / "page.html"
+    found = cli(*words, "--html", str(page))
+    assert found.code == 0, found.err
+    said = [line.partition("warning")[2].strip() for line in found.out.splitlines() if line.startswith("warning")]
+    assert said
+    for line in said:
+        assert markup(line) in page.read_text("utf-8"), line

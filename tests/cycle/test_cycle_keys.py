@@ -120,7 +120,7 @@ def test_only_names_dates_prices_and_origins_move_nothing() -> None:
     """What no command reads, and what only `archsim cache` does."""
     nothing = {key for key, unit, _ in keys("gpu") if not read_by(unit)}
     assert nothing == {
-        "clock.base", "memory.bus", "memory.data_rate", "memory.channels", "power.boundary", "chip.area", "chip.transistors",
+        "clock.base", "memory.channels", "power.boundary", "chip.area", "chip.transistors",
         "link.type", "market.price", "market.launch",
     }  # fmt: skip
     cache = {key for key, unit, _ in keys("gpu") if read_by(unit) == "archsim cache"}

@@ -157,7 +157,7 @@ def test_only_names_dates_prices_and_origins_of_a_cpu_move_nothing() -> None:
     """And the clock that no code of a network runs at."""
     nothing = {key for key, unit, _ in keys("cpu") if not read_by(unit)}
     assert nothing == {
-        "clock.base", "memory.bus", "memory.data_rate", "memory.channels",
+        "clock.base", "memory.channels",
         "chip.area", "chip.transistors", "market.price", "market.launch",
     }  # fmt: skip
 
@@ -193,15 +193,6 @@ def test_a_setting_that_changes_nothing_is_named() -> None:
 def test_a_value_that_is_there_already_is_said_to_be() -> None:
     warnings = archsim.estimate("alexnet", "gtx_1080", set={"sm.count": "20", "l2.size": "1 MiB"}).warnings
     assert warnings == ("sm.count changes no output of this estimate: it is 20 already",)
-
-
-def test_a_machine_that_its_power_limit_would_slow_is_told_so() -> None:
-    twice = {"net": "vgg_16", "hw": "titan_x_maxwell", "batch": 64, "scale": {"sm.count": 2.0}}
-    free, limited = archsim.estimate(**twice), archsim.estimate(**twice, power_limit=250.0)
-    (warning,) = set(free.warnings) - set(limited.warnings)
-    assert warning == ("at this clock kernels would draw more than 250 W; --power-limit 250W lowers it for them: "
-                       f"latency x {limited.latency_s / free.latency_s:.2f}")  # fmt: skip
-    assert archsim.estimate("vgg_16", "titan_x_maxwell", batch=64, scale={"memory.bandwidth": 0.5}).warnings == ()
 
 
 def test_factors_are_those_of_the_value_in_the_spec() -> None:

@@ -109,7 +109,7 @@ def test_a_child_is_estimated_or_refused_by_file_and_key(text: str, net: str) ->
         ('default_stack = "intel-mkl"', "default_stack: stack intel-mkl is for a cpu, not a gpu"),
         ('[launch]\nhost_cpu = { value = "nobody", source = "x", kind = "datasheet" }', "launch.host_cpu: unknown device"),
         ('[launch]\nhost_cpu = { value = "gtx_980", source = "x", kind = "datasheet" }', "launch.host_cpu: gtx_980 is no CPU"),
-        ('[memory]\ntype = { value = "FOO", source = "x", kind = "datasheet" }', "memory.type: no energy per byte is known of"),
+        ('[memory]\ntype = { value = "FOO", source = "x", kind = "datasheet" }', "memory.type: 'FOO' is no family of memory"),
     ],
 )  # fmt: skip
 def test_a_name_that_leads_nowhere_is_an_error_of_its_key(line: str, said: str) -> None:
@@ -120,6 +120,6 @@ def test_a_name_that_leads_nowhere_is_an_error_of_its_key(line: str, said: str) 
 
 
 def test_a_name_that_is_set_is_an_error_of_the_option() -> None:
-    with pytest.raises(InputError, match=r"--set: memory.type: no energy per byte .* must begin with GDDR7"):
+    with pytest.raises(InputError, match=r"--set: memory.type: 'FOO' is no family .* HBM4"):
         make_request("alexnet", "gtx_1080", settings={"memory.type": "FOO"})
     make_request("alexnet", "gtx_1080", settings={"launch.host_cpu": "nobody"}, host_cpu="i7_6700k")

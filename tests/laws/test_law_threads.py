@@ -99,9 +99,10 @@ NETS = ("alexnet", "mobilenet_v2", "resnet_50")
 
 
 def costs(net: str, hw: str, stack: str, threads: int, batch: int) -> tuple[CpuKernels, Cost]:
-    """The kernels of a network and their costs, at the highest clock of the device however many cores work."""
+    """The kernels of a network and their costs, at the highest clock of the device however many cores work
+    and whatever they draw."""
     boost = float(devices.find(hw).device.clock.boost)
-    found = run(make_request(net, hw, stack=stack, batch=batch, threads=threads, clock=boost))
+    found = run(make_request(net, hw, stack=stack, batch=batch, threads=threads, clock=boost, power_limit=1e5))
     return found.lowered.kernels, found.cost.variants
 
 

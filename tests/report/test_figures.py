@@ -170,10 +170,18 @@ def test_ops_that_stay_in_the_caches_are_named(alexnet: Estimate, tegra: Spec) -
 
 def test_ceilings_are_the_peaks_of_the_device_at_the_clock_of_the_estimate(alexnet: Estimate, tegra: Spec) -> None:
     ceilings = {ceiling.name.partition(":")[0]: ceiling for ceiling in roof(alexnet, tegra).ceilings}
-    assert ceilings["fp32, bf16"].rate == tegra.device.peak_flops("fp32", 690e6)
-    assert ceilings["fp16"].rate == 2 * ceilings["fp32, bf16"].rate
-    assert [name for name, ceiling in ceilings.items() if ceiling.chosen] == ["fp32, bf16"]
-    assert not [name for name in ceilings if "int8" in name or "fp8" in name]
+    assert ceilings["fp32"].rate == 2 * 2 * 128 * 690e6
+    assert ceilings["fp16"].rate == 2 * ceilings["fp32"].rate
+    assert [name for name, ceiling in ceilings.items() if ceiling.chosen] == ["fp32"]
+    assert ceilings.keys() == {"fp64", "fp32", "fp16"}
+
+
+def test_halves_that_a_chip_widens_have_no_ceiling_of_their_own() -> None:
+    """A GTX 1080 multiplies 2 halves per clock and SM as such, so that programs compute them as fp32."""
+    spec = catalog.find("gtx_1080")
+    charts = {precision: roof(estimate("alexnet", "gtx_1080", precision=precision), spec) for precision in ("fp32", "fp16")}
+    names = {precision: [one.name.partition(":")[0] for one in chart.ceilings] for precision, chart in charts.items()}
+    assert names == {"fp32": ["fp64", "fp32", "int8"], "fp16": ["fp64", "fp32, fp16 computed as fp32", "int8"]}
 
 
 def test_a_cpu_that_uses_half_its_cores_has_half_the_peak() -> None:

@@ -12,13 +12,14 @@ import pytest
 from archsim.cost.area import die_area, die_cost, die_parts, dies_per_wafer, near_storage, pins
 from archsim.device import catalog
 from archsim.device.device import Gpu
-from archsim.device.silicon import ProcessNode, Silicon
+from archsim.device.silicon import ProcessNode, Silicon, silicon
 
 # Four-ninths of the density of the reference node: logic takes 2.25 times its area there, drivers of pins 1.5 times.
 OLD = ProcessNode(name="16nm", density=4.0, cell=0.125, wafer=5000.0, defects=0.0)
 NEW = ProcessNode(name="7nm", density=9.0, cell=0.03, wafer=9000.0, defects=0.1)
 SILICON = Silicon(reference="7nm", fp32=0.01, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1, hbm=0.02,
-                  rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW}, dies=())  # fmt: skip
+                  rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW}, memory=silicon().memory,
+                  dies=())  # fmt: skip
 CELL = 8 * 0.125e-6  # mm2 of a byte
 
 

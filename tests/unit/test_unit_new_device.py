@@ -67,8 +67,8 @@ def test_a_misread_data_sheet_is_noticed(card: str) -> None:
 
 
 def test_a_whole_file_without_a_parent_estimates_the_same(card: str, tmp_path: Path) -> None:
+    """But for the start of CTAs: that of the parent, where a file names one, and the usual one of the architecture without."""
     whole = tmp_path / "whole.toml"
     whole.write_text(to_toml(catalog.find(card), "whole"), "utf-8")
     one, other = (archsim.estimate(net="alexnet", hw=str(path), batch=16) for path in (card, whole))
-    assert one.latency_s == other.latency_s
-    assert one.energy_j == other.energy_j
+    assert (one.latency_s, one.energy_j) == pytest.approx((other.latency_s, other.energy_j), rel=2e-3)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,21 +17,17 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.evidence.readers import read_files
 from archsim.explain.layer import explain
+from archsim.study.grid import evaluate
 
 
-def test_a_card_with_a_measured_clock_runs_at_it_without_a_limit() -> None:
-    request = make_request("alexnet", "titan_x_maxwell")
-    assert request.limit is None
-    assert request.clock == request.spec.device.clock.sustained
-
-
-def test_a_card_with_an_assumed_clock_keeps_to_its_own_limit() -> None:
-    request = make_request("alexnet", "rtx_3090")
-    assert request.spec.entries["clock.sustained"].kind == "assumed"
-    assert request.limit == request.spec.device.power.tdp
-    assert any("nobody has measured" in note for note in request.notes)
-    assert make_request("alexnet", "rtx_3090", clock=1.4e9).limit == request.limit  # a card with locked clocks keeps to it too
-    assert make_request("alexnet", "rtx_3090", settings={"clock.sustained": "1500 MHz"}).limit is None
+@pytest.mark.parametrize("hw", ["titan_x_maxwell", "rtx_3090", "i7_6700k"])
+def test_a_device_keeps_to_its_own_limit_whoever_tells_its_clock(hw: str) -> None:
+    """A sustained clock that somebody measured is the highest that kernels take; the TDP lowers it as on any other board."""
+    request = make_request("alexnet", hw)
+    assert (request.limit, request.clock) == (request.spec.device.power.tdp, request.spec.device.usual_clock)
+    guessed = request.spec.kind == "gpu" and request.spec.entries["clock.sustained"].unpublished
+    assert any("nobody has measured" in note for note in request.notes) == guessed
+    assert make_request("alexnet", hw, clock=1.4e9).limit == request.limit  # a card with locked clocks keeps to it too
 
 
 def test_a_limit_takes_the_clock_from_the_highest_of_the_card() -> None:
@@ -88,9 +86,42 @@ def test_what_cannot_be_set_is_refused(hw: str, words: dict[str, float | str], e
         make_request("alexnet", hw, **words)  # type: ignore[arg-type]
 
 
-def test_a_processor_under_a_limit_is_predicted_and_not_explained() -> None:
+def test_a_processor_under_a_limit_is_predicted_and_explained() -> None:
     free, capped = (archsim.estimate("alexnet", "i7_6700k", batch=16, **words) for words in ({}, {"power_limit": 30.0}))
     assert capped.latency_s > free.latency_s
     assert capped.power_w <= 30.0
-    with pytest.raises(ArgumentError, match="not explained"):
-        explain(make_request("alexnet", "i7_6700k", power_limit=30.0), "conv1")
+    told = explain(make_request("alexnet", "i7_6700k", batch=16, power_limit=30.0), "conv1")
+    assert told.clock_hz < 4e9
+    assert sum(kernel.steps[-1].value for kernel in told.kernels) == pytest.approx(told.device_s)
+
+
+CHANGED = {"sm.count": "80", "memory.bandwidth": "1280 GB/s"}
+OWN = '''schema = 1
+id = "own"
+name = "an own card"
+inherits = "gtx_1080"
+year = 2026
+[sm]
+count = { value = 80, source = "a plan of mine", kind = "assumed", note = "x 4" }
+[memory]
+bandwidth = { value = "1280 GB/s", source = "a plan of mine", kind = "assumed", note = "x 4" }
+[clock]
+sustained = { value = "1650 MHz", source = "a plan of mine", kind = "assumed", note = "as before" }
+[power]
+idle = { value = "38 W", source = "a plan of mine", kind = "assumed", note = "as before" }
+'''
+
+
+def test_energy_is_power_times_time_however_a_device_was_changed(tmp_path: Path) -> None:
+    """A change by settings, by a file, and as a point of a sweep are one device; the sum over kernels is what the board drew."""
+    (tmp_path / "own.toml").write_text(OWN, "utf-8")
+    by_key = archsim.estimate("vgg_16", "gtx_1080", batch=16, set=CHANGED)
+    by_file = archsim.estimate("vgg_16", str(tmp_path / "own.toml"), batch=16)
+    points = evaluate(make_request("vgg_16", "gtx_1080", batch=16), {"sm.count": [20, 80], "memory.bandwidth": [320e9, 1280e9]})
+    assert (by_file.latency_s, by_file.energy_j) == (by_key.latency_s, by_key.energy_j)
+    assert points["latency_s"].tolist() == [archsim.estimate("vgg_16", "gtx_1080", batch=16).latency_s, by_key.latency_s]
+    drawn = math.fsum(kernel.power_w * kernel.time_s for op in by_key.ops for kernel in op.kernels)
+    assert drawn <= by_key.energy_j <= 180.0 * by_key.latency_s
+    assert max(kernel.power_w for op in by_key.ops for kernel in op.kernels) == pytest.approx(180.0)
+    fastest = max(kernel.clock_hz for op in by_key.ops for kernel in op.kernels)
+    assert min(kernel.clock_hz for op in by_key.ops for kernel in op.kernels) < 0.9 * fastest == pytest.approx(0.9 * 1.65e9)
