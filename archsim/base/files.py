@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import chain
@@ -18,6 +21,11 @@ from archsim.base.errors import InputError, MissingFile
 GZIP = b"\x1f\x8b"
 GZIP_RATIO = 250  # a file that inflates further is taken for a bomb; traces of tight loops come to 1/100
 MOST_MEMBERS = 1_000_000  # of a gzip file; bgzip writes one for 64 KiB
+SPECIAL = {
+    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}  # fmt: skip
+_FOLDER: ContextVar[str | None] = ContextVar("folder", default=None)  # in which alone a name may lead to a file; None: anywhere
 CHUNK = 1 << 20  # bytes; a smaller file may inflate by any factor
 PACKED = 1 << 12  # bytes that are inflated at once: what is behind the end of a member is copied
 
@@ -32,6 +40,36 @@ def data_folder(name: str) -> Traversable:
     if shipped.is_dir():
         return shipped
     return Path(str(package)).parent.joinpath(*name.split("/"))
+
+
+@contextmanager
+def files_within(folder: str) -> Iterator[None]:
+    """For the time of a page's request: no name leads to a file outside of `folder`."""
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def named_file(name: str, stream: bool = False) -> Path:
+    """The file that a name is the path of: the one way to it from a word of a command, of a page or of another file.
+
+    stream: one that a user may pipe to a command; all else must be a regular file with content, since a pipe, a device and what
+    the kernel shows as a file can block for ever.
+
+    Raises InputError for what may not be opened; whether a file is there is for its reader to say.
+    """
+    folder = _FOLDER.get()
+    if folder is not None and os.path.dirname(os.path.abspath(name)) != folder:
+        raise InputError(name, "is a file; on the page only what is shipped can be named")
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return Path(name)
+    if not stream and (what := SPECIAL.get(stat.S_IFMT(found.st_mode), "" if found.st_size else "empty")):
+        raise InputError(name, f"is {what}; name a file")
+    return Path(name)
 
 
 def read_text(path: str | Path | Traversable, limit: int) -> str:

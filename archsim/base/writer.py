@@ -18,12 +18,9 @@ from pathlib import Path
 from typing import IO
 
 from archsim.base.errors import InputError
+from archsim.base.files import SPECIAL
 
 MARKED = 1 << 22  # bytes of a file in which its mark is looked for; no file with a digest is larger
-SPECIAL = {
-    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}  # fmt: skip
 MOST_LINKS = 40  # as Linux follows
 _META = '<meta charset="utf-8">\n'
 _SUM = re.compile(r"# archsim (\w+) replaces this file unless it was changed; sha256 of the rest: ([0-9a-f]{64})\n")

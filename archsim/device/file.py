@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import InputError, MissingFile, UnknownName, nearest
+from archsim.base.errors import ArchsimError, InputError, nearest
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.toml import parsed
@@ -137,7 +137,7 @@ def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec 
         return None
     try:
         return parent(name)
-    except (UnknownName, MissingFile) as error:
+    except ArchsimError as error:
         raise InputError(path, f"inherits: {error}") from None
 
 

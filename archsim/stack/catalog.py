@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, nearest
+from archsim.base.files import named_file
 from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, compose, document, folder, fusing
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
+from archsim.trace.formats import is_path as is_network_file
 
 HINT = "`archsim list stacks` prints all"
 LIST = "stacks.toml"  # every shipped stack: id = { parts, and what differs }
@@ -37,6 +39,8 @@ def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
     if fusion:
         composed = fusing(RECORD, composed, fusion)
     stack, problems = read(RECORD, composed.table(), id=composed.id)
+    for net in filter(is_network_file, stack.variants.values() if stack is not None else ()):
+        named_file(net)
     if stack is None or (problems := _lacking(stack)):
         raise InputError(_place(name_or_path), problems)
     return stack
@@ -49,7 +53,7 @@ def composition(name_or_path: str, architecture: str = "") -> Composition:
     On an architecture that a library is older than, its first version with kernels for it takes its place.
     """
     if is_path(name_or_path):
-        return _of_file(Path(name_or_path), architecture)
+        return _of_file(named_file(name_or_path), architecture)
     name = canonical(name_or_path)
     return _composed(name, name, _listed()[name].get("parts", {}), [own_values(name)], architecture)
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import data_folder, named_file, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.naming import resolve
 from archsim.trace.formats import is_path
@@ -31,7 +31,7 @@ def aliases() -> Mapping[str, tuple[str, ...]]:
 def find(name_or_path: str) -> TransformerModel:
     """A shipped model, or that of a `config.json`. Raises UnknownName, MissingFile or InputError."""
     if is_path(name_or_path):
-        return load_model(name_or_path)
+        return load_model(named_file(name_or_path, stream=True))
     return _shipped(canonical(name_or_path))
 
 
