@@ -29,7 +29,7 @@ LIMITS = {
     "calibration": InputLimit(size=MIB, depth=8, entries=50_000),
     "study": InputLimit(size=64 * KIB, depth=8, entries=5_000),
     "sources": InputLimit(size=MIB, depth=8, entries=50_000),
-    "network": InputLimit(size=64 * MIB, depth=32, entries=1_000_000),
+    "network": InputLimit(size=64 * MIB, depth=32, entries=250_000),
     "config": InputLimit(size=4 * MIB, depth=32, entries=2_000),
     "prototxt": InputLimit(size=4 * MIB, depth=16, entries=200_000),
     "onnx": InputLimit(size=(1 << 31) - 1, depth=32, entries=30_000),  # weights are not read; entries are nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 LONGEST_NUMBER = 25  # characters; 2^64 has 20
@@ -51,15 +52,18 @@ def strict_json(text: str) -> Any:
     return DECODER.decode(text)
 
 
-def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
-    """The objects of `text`, at most `most` of them, and the problems of its lines. Blank lines are skipped."""
-    lines: list[JsonLine] = []
-    problems: list[str] = []
+def parse(text: str, most: int, problems: list[str]) -> Iterator[JsonLine]:
+    """The objects of `text`, at most `most` of them; the problems of its lines are added to `problems`. Blank lines are skipped.
+
+    One after the other: what a caller keeps of a line takes less memory than its object.
+    """
+    count = 0
     for number, line in enumerate(text.split("\n"), 1):
         if not line or line.isspace():
             continue
-        if len(lines) == most:
-            return [], [f"line {number}: more than {most - 1} ops; refused"]
+        if count == most:
+            problems[:] = [f"line {number}: more than {most - 1} ops; refused"]
+            return
         try:
             record = DECODER.decode(line)
             if not isinstance(record, dict):
@@ -71,7 +75,8 @@ def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
         except RecursionError:
             problems.append(f"line {number}: is nested too deeply")
         else:
-            lines.append(JsonLine(number, record))
+            count += 1
+            yield JsonLine(number, record)
         if len(problems) > MOST_PROBLEMS:
-            return [], [*problems, "and perhaps more; reading stopped here"]
-    return lines, problems
+            problems.append("and perhaps more; reading stopped here")
+            return
