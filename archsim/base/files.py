@@ -52,6 +52,11 @@ def files_within(folder: str) -> Iterator[None]:
         _FOLDER.reset(token)
 
 
+def is_path(name: str) -> bool:
+    """Whether a name of a device, a stack or a node is the path of its file."""
+    return "/" in name or "\\" in name or name.endswith(".toml")
+
+
 def named_file(name: str, stream: bool = False) -> Path:
     """The file that a name is the path of: the one way to it from a word of a command, of a page or of another file.
 

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.files import is_path
 from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
@@ -201,7 +202,7 @@ def _check_maker(spec: Spec, stack: Stack) -> None:
 
 def engine_named(name: str | None) -> str:
     """The stack of an engine's name, by which its newest version is meant. Raises UnknownName."""
-    if name and stacks.is_path(name):
+    if name and is_path(name):
         return name
     known = engines()
     newest = {each.rpartition("-")[0]: each for each in sorted(known, key=_version) if "-" in each}

@@ -8,9 +8,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from archsim.base.files import data_folder, named_file
+from archsim.base.files import data_folder, is_path, named_file
 from archsim.base.naming import resolve
-from archsim.device.catalog import is_path
 
 T = TypeVar("T")
 SUFFIX = ".toml"

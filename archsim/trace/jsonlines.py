@@ -27,7 +27,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """A whole number of a file. Raises ValueError for one of thousands of digits."""
     if len(text) > LONGEST_NUMBER:
         raise ValueError(f"has a number of {len(text)} digits")
     return int(text)
@@ -40,11 +41,12 @@ def _real(text: str) -> float:
     return value
 
 
-def _constant(text: str) -> float:
+def no_number(text: str) -> float:
+    """Raises ValueError for NaN and infinity."""
     raise ValueError(f"has {text}, which is no number")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=whole, parse_float=_real, parse_constant=no_number)
 
 
 def strict_json(text: str) -> Any:

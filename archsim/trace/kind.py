@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from archsim.trace.dims import Shape, elements, show
 
@@ -107,6 +107,31 @@ def axis_of(axis: int, shape: Shape) -> int:
     if not -len(shape) <= axis < len(shape):
         raise ValueError(f"has axis {axis}, but its input is {show(shape)}")
     return axis % len(shape)
+
+
+def kept_along(self: Any, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    """The shape of a kind that works along its `axis`: that of its input."""
+    data = only(inputs)
+    axis_of(self.axis, data)
+    return data
+
+
+def as_recorded(self: Any, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    """The shape of a kind with any inputs: the recorded one."""
+    if not inputs:
+        raise ValueError("takes at least 1 input, got 0")
+    return tuple(recorded)
+
+
+def with_bias(self: Any, inputs: Sequence[Shape], out: Shape) -> int:
+    """FLOP of a product with learned values: 2 per MAC, and the bias."""
+    return int(2 * self.macs(inputs, out) + (elements(out) if self.bias else 0))
+
+
+def gradient_with_bias(self: Any, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    """FLOP of its gradient: 2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
+    own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
+    return int(2 * self.gradient_macs(phase, inputs, out) + own)
 
 
 def chosen(recorded: Shape, axis: int, what: str) -> int:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from http import HTTPStatus
 from importlib.resources import files
 from secrets import compare_digest, token_urlsafe
 from socket import SHUT_RD, SHUT_WR
@@ -41,8 +42,6 @@ HEADERS = [
     ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
     ("Cross-Origin-Resource-Policy", "same-origin"), ("Cross-Origin-Opener-Policy", "same-origin"), ("Cache-Control", "no-store"),
 ]  # fmt: skip
-STATUS = {200: "200 OK", 400: "400 Bad Request", 403: "403 Forbidden", 404: "404 Not Found", 405: "405 Method Not Allowed",
-          413: "413 Content Too Large", 500: "500 Internal Server Error"}  # fmt: skip
 OPENED = '<!DOCTYPE html>\n<html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>archsim</title></html>\n'
 HTML, PLAIN = "text/html; charset=utf-8", "text/plain; charset=utf-8"
 Answer = tuple[int, str, str]  # status, type, body
@@ -74,7 +73,7 @@ class WhatIfApplication:
         status, kind, body = (200, HTML, OPENED) if opened else self.answer(environ)
         content = body.encode("utf-8", "replace")
         kept = [("Set-Cookie", f"{self.cookie}; Path=/; HttpOnly; SameSite=Strict")] if opened else []
-        start_response(STATUS[status], [("Content-Type", kind), ("Content-Length", str(len(content))), *HEADERS, *kept])
+        start_response(_line(status), [("Content-Type", kind), ("Content-Length", str(len(content))), *HEADERS, *kept])
         return [] if environ["REQUEST_METHOD"] == "HEAD" else [content]
 
     def answer(self, environ: dict[str, Any]) -> Answer:
@@ -145,6 +144,10 @@ class WhatIfApplication:
         except ArchsimError as error:
             status, body = 400, problem(self.uploads.plain(str(error)))
         return status, HTML, self.uploads.plain(_whole(state, body, status != 200) if whole else body, text)
+
+
+def _line(status: int) -> str:
+    return f"{status} {HTTPStatus(status).phrase}"
 
 
 def _equal(one: str, other: str) -> bool:
@@ -235,5 +238,5 @@ def server(port: int) -> WSGIServer:
 
 def _placeholder(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
     """Before the port is known."""
-    start_response(STATUS[404], [])
+    start_response(_line(404), [])
     return []

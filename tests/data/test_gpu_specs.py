@@ -11,7 +11,7 @@ from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.device import Gpu
-from archsim.device.stated import TOLERANCE, contradictions
+from archsim.device.file import TOLERANCE, contradictions
 
 from ..each import each
 

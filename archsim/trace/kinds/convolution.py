@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer, padding, pair
 from archsim.trace.dims import Shape, elements
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, chosen, image
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, chosen, gradient_with_bias, image, with_bias
 
 
 def sides(pad: tuple[int, ...]) -> tuple[int, int, int, int]:
@@ -76,18 +76,13 @@ class Conv2d(Kind):
         """Output elements x taps of one filter."""
         return elements(out) * (inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1]
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
+    flop = with_bias
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[1] * ((inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1] + self.bias)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
+    gradient_flop = gradient_with_bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,15 +117,10 @@ class ConvTranspose2d(Kind):
         """Input elements x taps of one window in every output channel."""
         return elements(inputs[0]) * out[1] * self.kernel[0] * self.kernel[1]
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
+    flop = with_bias
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights and biases."""
         return out[1] * (inputs[0][1] * self.kernel[0] * self.kernel[1] + self.bias)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
+    gradient_flop = gradient_with_bias

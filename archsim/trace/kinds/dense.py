@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, axis_of, chosen, only
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, chosen, gradient_with_bias, kept_along, only, with_bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +42,7 @@ class Linear(Kind):
         """Output elements x input features."""
         return elements(out) * inputs[0][-1]
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and the bias."""
-        return 2 * self.macs(inputs, out) + (elements(out) if self.bias else 0)
+    flop = with_bias
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Weights, where they are its own, and biases."""
@@ -54,10 +52,7 @@ class Linear(Kind):
         """Weights and biases."""
         return out[-1] * (inputs[0][-1] + self.bias)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per MAC, and in the filter gradient the sum over rows that is the bias gradient."""
-        own = elements(out) if self.bias and phase == BACKWARD_FILTER else 0
-        return 2 * self.gradient_macs(phase, inputs, out) + own
+    gradient_flop = gradient_with_bias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,11 +129,7 @@ class BiasAdd(Kind):
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
+    shape = kept_along
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """One for each index along the axis."""

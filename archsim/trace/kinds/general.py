@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import choice, flag, integer, integers, word
 from archsim.trace.dims import LARGEST, Shape, elements, show
-from archsim.trace.kind import Kind, axis_of, image, only
+from archsim.trace.kind import Kind, as_recorded, axis_of, image, only
 from archsim.trace.kinds.pointwise import _broadcast
 
 COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "reduce_scatter",
@@ -76,11 +76,7 @@ class Gather(Kind):
 
     function: str = word(default="gather")
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """The recorded one."""
-        if not inputs:
-            raise ValueError("takes at least 1 input, got 0")
-        return tuple(recorded)
+    shape = as_recorded
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value."""
@@ -125,11 +121,7 @@ class Traffic(Kind):
     each: int = integer(default=0)
     own: int = integer(default=0)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """The recorded one."""
-        if not inputs:
-            raise ValueError("takes at least 1 input, got 0")
-        return tuple(recorded)
+    shape = as_recorded
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """What the registered function says, else `each` per element."""
@@ -153,11 +145,7 @@ class _Moving(Kind):
 
     __slots__ = ()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """The recorded one."""
-        if not inputs:
-            raise ValueError("takes at least 1 input, got 0")
-        return tuple(recorded)
+    shape = as_recorded
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """Twice the forward work."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import Kind, axis_of, image, only
+from archsim.trace.kind import Kind, image, kept_along, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +104,7 @@ class RmsNorm(Kind):
 
     axis: int = integer(least=-8, most=7, default=-1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
+    shape = kept_along
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """The scale."""
@@ -130,11 +126,7 @@ class Softmax(Kind):
     axis: int = integer(least=-8, most=7, default=-1)
     apart: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
+    shape = kept_along
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, fraction, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import Kind, axis_of, only
+from archsim.trace.kind import Kind, kept_along, only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +109,7 @@ class Scale(Pointwise):
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
-        """That of the input."""
-        data = only(inputs)
-        axis_of(self.axis, data)
-        return data
+    shape = kept_along
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """One for each index along the axis."""

@@ -11,31 +11,21 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.base.files import pieces_of
 from archsim.base.limits import LIMITS
 from archsim.trace.dims import short
+from archsim.trace.jsonlines import no_number, whole
 
 LIMIT = LIMITS["profile"]
 CHUNK = 1 << 20  # bytes that are decoded at once
 LARGEST_OBJECT = 1 << 20  # characters of one event
-LONGEST_NUMBER = 25  # characters of a whole number
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
-def _constant(text: str) -> NoReturn:
-    raise ValueError(f"has {text}, which is no number")
-
-
-def _whole(text: str) -> int:
-    if len(text) > LONGEST_NUMBER:
-        raise ValueError(f"has a number of {len(text)} digits")
-    return int(text)
-
-
-DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_whole)
+DECODER = json.JSONDecoder(parse_constant=no_number, parse_int=whole)
 
 
 def events(path: Path, key: str) -> Iterator[dict[str, Any]]:
