@@ -5,15 +5,29 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from itertools import chain
 from pathlib import Path
 
 from archsim.base.errors import InputError, MissingFile
 
-GZIP_RATIO = 100  # a file that inflates further than this is taken for a bomb
-CHUNK = 1 << 20
+GZIP = b"\x1f\x8b"
+GZIP_RATIO = 250  # a file that inflates further is taken for a bomb; traces of tight loops come to 1/100
+MOST_MEMBERS = 1_000_000  # of a gzip file; bgzip writes one for 64 KiB
+SPECIAL = {
+    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}  # fmt: skip
+_FOLDER: ContextVar[str | None] = ContextVar("folder", default=None)  # in which alone a name may lead to a file; None: anywhere
+CHUNK = 1 << 20  # bytes; a smaller file may inflate by any factor
+PACKED = 1 << 12  # bytes that are inflated at once: what is behind the end of a member is copied
 
 
 def data_folder(name: str) -> Traversable:
@@ -28,8 +42,43 @@ def data_folder(name: str) -> Traversable:
     return Path(str(package)).parent.joinpath(*name.split("/"))
 
 
+@contextmanager
+def files_within(folder: str) -> Iterator[None]:
+    """For the time of a page's request: no name leads to a file outside of `folder`."""
+    token = _FOLDER.set(folder)
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def is_path(name: str) -> bool:
+    """Whether a name of a device, a stack or a node is the path of its file."""
+    return "/" in name or "\\" in name or name.endswith(".toml")
+
+
+def named_file(name: str, stream: bool = False) -> Path:
+    """The file that a name is the path of: the one way to it from a word of a command, of a page or of another file.
+
+    stream: one that a user may pipe to a command; all else must be a regular file with content, since a pipe, a device and what
+    the kernel shows as a file can block for ever.
+
+    Raises InputError for what may not be opened; whether a file is there is for its reader to say.
+    """
+    folder = _FOLDER.get()
+    if folder is not None and os.path.dirname(os.path.abspath(name)) != folder:
+        raise InputError(name, "is a file; on the page only what is shipped can be named")
+    try:
+        found = os.stat(name)
+    except (OSError, ValueError):
+        return Path(name)
+    if not stream and (what := SPECIAL.get(stat.S_IFMT(found.st_mode), "" if found.st_size else "empty")):
+        raise InputError(name, f"is {what}; name a file")
+    return Path(name)
+
+
 def read_text(path: str | Path | Traversable, limit: int) -> str:
-    """The text of a file of at most `limit` bytes (after inflating, when its name ends in `.gz`).
+    """The text of a file of at most `limit` bytes after inflating.
 
     Raises MissingFile, or InputError for a folder, an unreadable, empty, oversized, binary or broken file.
     """
@@ -47,52 +96,75 @@ def read_text(path: str | Path | Traversable, limit: int) -> str:
 
 
 def read_head(place: Path, count: int) -> bytes:
-    """The first `count` bytes of a file. Raises MissingFile, or InputError for a folder or an unreadable file."""
-    try:
-        if not place.exists():
-            raise MissingFile(f"{place}: no such file")
-        if place.is_dir():
-            raise InputError(str(place), "is a folder, not a file")
-        with place.open("rb") as stream:
-            return stream.read(count)
-    except OSError as error:
-        raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
-    except ValueError:  # a zero byte, or half a character
-        raise InputError(str(place), "is no name of a file") from None
+    """The first `count` bytes of a file, or of what it inflates to. Raises MissingFile or InputError as `pieces_of` does."""
+    head = b""
+    with closing(pieces_of(place)) as pieces:
+        while len(head) < count and (piece := next(pieces, b"")):
+            head += piece
+    return head[:count]
 
 
 def read_bytes(place: Path | Traversable, limit: int) -> bytes:
-    """The content of a file of at most `limit` bytes, inflated when its name ends in `.gz`.
+    """The content of a file of at most `limit` bytes after inflating. Raises MissingFile or InputError as `pieces_of` does."""
+    found = bytearray()
+    for piece in pieces_of(place):
+        found += piece
+        if len(found) > limit:
+            raise InputError(str(place), f"is larger than {limit} bytes")
+    return bytes(found)
 
-    Raises MissingFile, or InputError for a folder, an unreadable, oversized or broken file.
+
+def pieces_of(place: Path | Traversable, tell: Callable[[int], object] = lambda taken: None) -> Generator[bytes]:
+    """The content of a file in pieces, inflated where it begins as gzip. `tell` hears how many bytes of the file are read.
+
+    Raises MissingFile, or InputError for a folder, an unreadable or a broken file.
     """
+    path = str(place)
     try:
         if isinstance(place, Path) and not place.exists():
-            raise MissingFile(f"{place}: no such file")
+            raise MissingFile(f"{path}: no such file")
         if place.is_dir():
-            raise InputError(str(place), "is a folder, not a file")
+            raise InputError(path, "is a folder, not a file")
         with place.open("rb") as stream:
-            data = stream.read(limit + 1)
-        if str(place).endswith(".gz"):
-            data = _inflate(data, limit, str(place))
+            first = stream.read(PACKED)
+            if first.startswith(GZIP):
+                yield from _inflated(chain([first], iter(lambda: stream.read(PACKED), b"")), path, tell)
+                return
+            if path.lower().endswith(".gz") and first:
+                raise InputError(path, "is not a gzip file, though its name says so")
+            taken = 0
+            for piece in filter(None, chain([first + stream.read(CHUNK)], iter(lambda: stream.read(CHUNK), b""))):
+                yield piece
+                taken += len(piece)
+                tell(taken)
     except OSError as error:
-        raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
+        raise InputError(path, f"cannot be read ({error.strerror or error})") from None
     except ValueError:  # a zero byte, or half a character
-        raise InputError(str(place), "is no name of a file") from None
-    if len(data) > limit:
-        raise InputError(str(place), f"is larger than {limit} bytes")
-    return data
+        raise InputError(path, "is no name of a file") from None
 
 
-def _inflate(data: bytes, limit: int, path: str) -> bytes:
-    stream = zlib.decompressobj(wbits=31)
-    cap = min(limit, max(len(data), 1024) * GZIP_RATIO)
-    try:
-        inflated = stream.decompress(data, cap + 1)
-    except zlib.error as error:
-        raise InputError(path, f"is not a gzip file ({error})") from None
-    if len(inflated) > cap:
-        raise InputError(path, f"inflates past {cap} bytes; refused")
-    if not stream.eof:
-        raise InputError(path, "is a truncated gzip file")
-    return inflated
+def _inflated(packed: Iterable[bytes], path: str, tell: Callable[[int], object]) -> Iterator[bytes]:
+    """The contents of all members of a gzip file one after the other (RFC 1952, 2.2). Zeros behind the last are padding."""
+    member, members, taken, given = zlib.decompressobj(wbits=31), 1, 0, 0
+    for piece in packed:
+        rest, taken = piece, taken + len(piece)
+        while rest:
+            if member.eof:
+                rest = rest.lstrip(b"\0")
+                if not rest:
+                    break
+                member, members = zlib.decompressobj(wbits=31), members + 1
+            try:
+                found = member.decompress(rest, CHUNK)
+            except zlib.error as error:
+                what = "has something else behind its gzip data" if members > 1 else "is not a gzip file, or a broken one"
+                raise InputError(path, f"{what} ({error})") from None
+            rest, given = member.unused_data if member.eof else member.unconsumed_tail, given + len(found)
+            if given > max(GZIP_RATIO * taken, CHUNK) or members > MOST_MEMBERS:
+                raise InputError(path, f"inflates to more than {GZIP_RATIO} times its size, or has more than {MOST_MEMBERS} "
+                                       "parts; inflate it yourself if you trust it")  # fmt: skip
+            if found:
+                yield found
+        tell(taken)
+    if not member.eof:
+        raise InputError(path, "is a truncated gzip file; copy it again, or inflate what there is of it with zcat")

@@ -29,7 +29,7 @@ LIMITS = {
     "calibration": InputLimit(size=MIB, depth=8, entries=50_000),
     "study": InputLimit(size=64 * KIB, depth=8, entries=5_000),
     "sources": InputLimit(size=MIB, depth=8, entries=50_000),
-    "network": InputLimit(size=64 * MIB, depth=32, entries=1_000_000),
+    "network": InputLimit(size=64 * MIB, depth=32, entries=250_000),
     "config": InputLimit(size=4 * MIB, depth=32, entries=2_000),
     "prototxt": InputLimit(size=4 * MIB, depth=16, entries=200_000),
     "onnx": InputLimit(size=(1 << 31) - 1, depth=32, entries=30_000),  # weights are not read; entries are nodes
@@ -37,7 +37,7 @@ LIMITS = {
     "profile": InputLimit(size=16 << 30, depth=32, entries=50_000_000),  # read event by event; entries are events
     "measurements": InputLimit(size=64 * MIB, depth=1, entries=1_000_000),
     "prices": InputLimit(size=MIB, depth=1, entries=10_000),
-    "shares": InputLimit(size=4 * MIB, depth=1, entries=20_000),
+    "shares": InputLimit(size=MIB, depth=1, entries=4_000),
     "arrivals": InputLimit(size=256 * MIB, depth=1, entries=10_000_000),
     "upload": InputLimit(size=256 * MIB, depth=1, entries=8),  # entries are files at once, each within the limits of its kind
     "sweep": InputLimit(size=1 << 50, depth=32, entries=1_000),  # entries of what it says of itself; points are read one by one

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,12 +19,10 @@ from pathlib import Path
 from typing import IO
 
 from archsim.base.errors import InputError
+from archsim.base.files import SPECIAL
 
 MARKED = 1 << 22  # bytes of a file in which its mark is looked for; no file with a digest is larger
-SPECIAL = {
-    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device", stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}  # fmt: skip
+TEMPORARY, DAY = ".archsim-", 86_400.0  # how names of temporary files begin; seconds
 MOST_LINKS = 40  # as Linux follows
 _META = '<meta charset="utf-8">\n'
 _SUM = re.compile(r"# archsim (\w+) replaces this file unless it was changed; sha256 of the rest: ([0-9a-f]{64})\n")
@@ -114,8 +113,9 @@ class OutputFile:
             raise InputError(self.path, f"cannot be written: no folder {place.parent}")
         if found is not None and not self.force:
             self._refuse_loss(place, found)
+        _tidy(place.parent)
         try:
-            handle, probe = tempfile.mkstemp(dir=place.parent, prefix=".archsim-")
+            handle, probe = tempfile.mkstemp(dir=place.parent, prefix=TEMPORARY)
             os.close(handle)
             os.unlink(probe)
         except OSError as error:
@@ -144,7 +144,7 @@ class OutputFile:
         place, temporary = self.check(), ""
         try:
             found = _mode(place, self.path)
-            handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=".archsim-")
+            handle, temporary = tempfile.mkstemp(dir=place.parent, prefix=TEMPORARY)
             with os.fdopen(handle, "wb") as stream:
                 yield stream
                 stream.flush()
@@ -170,6 +170,15 @@ class OutputFile:
         if data and not self.kind.own(_text(data), self.command):
             raise InputError(self.path, f"is there already and is no {self.kind.name} that archsim {self.command} wrote; "
                                         "name another file, or add --force")  # fmt: skip
+
+
+def _tidy(folder: Path) -> None:
+    """Delete what killed commands of this user left in a folder: temporary files that nobody has written to for a day."""
+    with suppress(OSError):
+        for left in folder.glob(f"{TEMPORARY}????????"):
+            found = left.lstat()
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and time.time() - found.st_mtime > DAY:
+                left.unlink()
 
 
 def _followed(path: str) -> Path:

@@ -14,7 +14,6 @@ error names its line.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -22,18 +21,15 @@ from pathlib import Path
 
 import numpy as np
 
-from archsim.base.errors import InputError, MissingFile
+from archsim.base.errors import InputError
+from archsim.base.files import pieces_of
 from archsim.cache.access import Accesses
 
-PIECE = 1 << 20  # bytes read at once
-# A trace compresses to 1/30, that of a tight loop to 1/100; a file that inflates further is refused as a decompression bomb.
-GZIP_RATIO = 250
 LONGEST_LINE = 256
 LARGEST = 4096  # B of one access; Valgrind writes a few hundred at most, when a processor saves its registers
 MOST_SHOWN = 40  # characters of a line that an error quotes
 FETCH, MODIFY = 2, 3  # 0 and 1 are a load and a store
 ADDRESSES = 1 << 64
-GZIP = b"\x1f\x8b"
 NOTHING = re.compile(rb"==.*|--.*|[ \t\r]*")  # lines without an access
 
 
@@ -66,74 +62,26 @@ def read(path: str | Path, instructions: bool = False, tell: Callable[[float], N
     no trace or is broken.
     """
     place = Path(path)
-    if not place.exists():
-        raise MissingFile(f"{place}: no such file")
-    if place.is_dir():
-        raise InputError(str(place), "is a folder, not a file")
-    whole = max(place.stat().st_size, 1)
     number, kept, found = 0, b"", False
     form: TraceFormat | None = None
-    try:
-        for piece, position in _pieces(place):
-            text, end, kept = (kept + piece).rpartition(b"\n")
-            if len(kept) > LONGEST_LINE:
-                line = number + len(text.splitlines()) + 1
-                raise InputError(place, f"line {line}: is longer than {LONGEST_LINE} characters; not a trace")
-            form = form or _form(text, place)
-            if form and end:
-                accesses = _parsed(text, number, form, instructions, place)
-                found = found or len(accesses) > 0
-                yield accesses
-            number += text.count(b"\n") + len(end)
-            if tell is not None:
-                tell(min(1.0, position / whole))
-        form = form or _form(kept, place)
-        if form and kept:
-            accesses = _parsed(kept, number, form, instructions, place)
+
+    def told(taken: int) -> None:
+        if tell is not None:
+            tell(min(1.0, taken / max(place.stat().st_size, 1)))
+
+    for piece in chain(pieces_of(place, told), [b""]):
+        text, end, kept = (kept + piece).rpartition(b"\n") if piece else (kept, b"", b"")  # the last line may lack its end
+        if len(kept) > LONGEST_LINE:
+            line = number + len(text.splitlines()) + 1
+            raise InputError(place, f"line {line}: is longer than {LONGEST_LINE} characters; not a trace")
+        form = form or _form(text, place)
+        if form and text:
+            accesses = _parsed(text, number, form, instructions, place)
             found = found or len(accesses) > 0
             yield accesses
-    except OSError as error:
-        raise InputError(place, f"cannot be read ({error.strerror or error})") from None
+        number += text.count(b"\n") + len(end)
     if not found:
         raise InputError(place, "has no accesses; valgrind --tool=lackey --trace-mem=yes --log-file=FILE writes some")
-
-
-def _pieces(place: Path) -> Iterator[tuple[bytes, int]]:
-    """The content in pieces, with the position in the file, which may be a pipe; inflated if its first bytes say gzip."""
-    with place.open("rb") as stream:
-        first = stream.read(PIECE)
-        pieces = chain([first] if first else [], iter(lambda: stream.read(PIECE), b""))
-        if first.startswith(GZIP):
-            yield from _inflated(pieces, place)
-            return
-        if place.suffix == ".gz":
-            raise InputError(place, "is not a gzip file, though its name says so")
-        position = 0
-        for piece in pieces:
-            position += len(piece)
-            yield piece, position
-
-
-def _inflated(pieces: Iterator[bytes], place: Path) -> Iterator[tuple[bytes, int]]:
-    inflater, taken, given = zlib.decompressobj(wbits=31), 0, 0
-    for piece in pieces:
-        taken += len(piece)
-        rest = piece
-        while rest:
-            if inflater.eof:  # concatenated gzip files
-                inflater = zlib.decompressobj(wbits=31)
-            try:
-                text = inflater.decompress(rest, PIECE)
-            except zlib.error as error:
-                raise InputError(place, f"is not a gzip file, or a broken one ({error})") from None
-            rest = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
-            given += len(text)
-            if given > GZIP_RATIO * max(taken, 4096):
-                raise InputError(place, f"inflates to more than {GZIP_RATIO} times its size; inflate it yourself if you trust it")
-            if text:
-                yield text, taken
-    if not inflater.eof:
-        raise InputError(place, "is a truncated gzip file; copy it again, or inflate what there is of it with zcat")
 
 
 def _form(text: bytes, place: Path) -> TraceFormat | None:

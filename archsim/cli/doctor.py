@@ -15,20 +15,21 @@ EXTRAS = {  # extra -> (package, what it is for)
     "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
     "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),
     "dse": ("optuna", "`archsim search --trials`"),
-    "onnx": ("onnx", "ONNX models"), "chakra": ("google.protobuf", "Chakra's .et files"),
+    "onnx": ("onnx", "ONNX models"), "chakra": ("protobuf", "Chakra's .et files"),
     "data": ("pyarrow", "Parquet files of `archsim sweep`"), "cluster": ("distributed", "`archsim sweep --scheduler`"),
 }  # fmt: skip
 
 
 @click.command("doctor")
 def command() -> None:
-    """Check this installation: versions, optional packages, every shipped file, and one prediction.
+    """Check this installation: versions, optional packages, every shipped file, what `--fidelity cycle` keeps, one prediction.
 
     \b
     Example:
       archsim doctor
     """
     problems = [*_versions(), *_data(), *_prediction()]
+    _memo()
     for problem in problems:
         say(f"PROBLEM  {problem}")
     click.echo("all well" if not problems else f"{len(problems)} problems")
@@ -93,3 +94,15 @@ def _prediction() -> list[str]:
         return [f"alexnet on tegra_x1: predicted {predicted:g} s is below its bound {bound:g} s"]
     say(f"ok       alexnet on tegra_x1: {1e3 * predicted:.3g} ms, roofline {1e3 * bound:.3g} ms")
     return []
+
+
+def _memo() -> None:
+    """What `--fidelity cycle` has simulated before; a damaged file is deleted, and no problem any more."""
+    from archsim.estimation.memo import memo
+
+    kept = memo()
+    count = kept.checked()
+    if kept.damaged:
+        say(f"removed  {kept.place}: was not as archsim wrote it; --fidelity cycle simulates anew")
+    elif kept.place is not None:
+        say(f"ok       {kept.place}: {count or 'no'} programs simulated")

@@ -171,16 +171,22 @@ def _to_file(
     resume: bool,
 ) -> None:  # fmt: skip
     from archsim.cli.progress import Progress
-    from archsim.report.sweep import FORMATS, export, summary
-    from archsim.study.store import open_store
+    from archsim.report.sweep import FORMATS, export, finished, summary
+    from archsim.study.store import about_of, open_store
 
+    record, kind = space.record(requests), requests[0].spec.kind
+    if resume and html is None and not out.force and finished(out, about_of(space, record, kind)):
+        click.echo(f"archsim: {out.path} holds all {space.count:,} points of this sweep", err=True)
+        return
     path, kept = _places(out, resume)
-    record = space.record(requests)
     with (
         _executor(space, workers, scheduler) as parts,
-        open_store(kept, space, record, requests[0].spec.kind, resume) as store,
+        open_store(kept, space, record, kind, resume) as store,
     ):
-        before = store.count
+        before, numpy = store.count, store.about()["numpy"]
+        if numpy != record["numpy"]:
+            said = f"begun with numpy {numpy}, goes on with {record['numpy']}: the last digits of its rows may differ"
+            click.echo(f"archsim: {kept}: {said}", err=True)
         try:
             with Progress() as tell:
                 for chunk in parts(range(space.part_at(before), space.parts)):

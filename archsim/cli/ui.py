@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import webbrowser
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
 import click
 
 
@@ -12,27 +16,27 @@ import click
 def command(port: int, no_browser: bool) -> None:
     """What if as a page in a browser: sliders for the values of a device, before and after, variants side by side.
 
-    Networks and served language models; your own files by dropping them on the page. Only this computer can open it. Its address
-    holds all that it shows. Ctrl-C ends it.
+    Networks and served language models; your own files by dropping them on the page. Only this computer can open it, with the key
+    in the address that is printed. The address of a page holds all that it shows. Ctrl-C ends it.
 
     \b
     Examples:
       archsim ui
       archsim ui --port 9000 --no-browser
     """
-    from archsim.ui.server import server
+    from archsim.ui.server import address_of, server
 
     try:
         made = server(port)
     except OSError as error:
         why = f"{port}: {error.strerror or error}; another one, or 0 for a free one"
         raise click.BadParameter(why, param_hint="--port") from None
-    address = f"http://127.0.0.1:{made.server_port}/"
-    click.echo(address)
+    click.echo(address_of(made))
     click.echo("Ctrl-C ends it.", err=True)
-    if not no_browser:
-        import webbrowser
-
-        webbrowser.open(address)
-    with made:
+    with made, TemporaryDirectory(prefix="archsim-ui-") as folder:
+        if not no_browser:
+            # By a file that the user alone can read: words of a command, such as a browser's, are seen by all.
+            page = Path(folder) / "open.html"
+            page.write_text(f'<meta http-equiv="refresh" content="0;url={address_of(made)}">', "utf-8")
+            webbrowser.open(page.as_uri())
         made.serve_forever()

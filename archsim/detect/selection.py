@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 
 from archsim.base.errors import UnknownName
+from archsim.base.files import is_path
 from archsim.detect.catalog import find, names
 
 ALL = "all"
@@ -31,7 +32,7 @@ def _named(word: str) -> list[str]:
         return list(names())
     if word in KINDS:
         return [name for name in names() if find(name).kind == word]
-    if not any(sign in word for sign in SIGNS) or "/" in word or word.endswith(".toml"):
+    if not any(sign in word for sign in SIGNS) or is_path(word):
         return [word]
     pattern = word.lower().replace(" ", "_").replace("-", "_")
     found = [name for name in names() if fnmatchcase(name, pattern)]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.base.files import data_folder
+from archsim.base.files import data_folder, is_path, named_file
 from archsim.base.naming import AmbiguousName, resolve
 from archsim.device.device import Cpu
 from archsim.device.file import FOLDER, load
@@ -45,7 +45,7 @@ def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, C
         place = os.path.abspath(name_or_path)
         if place in children:
             raise InputError(name_or_path, "inherits: leads back to the file itself")
-        return _own(load(Path(name_or_path), lambda parent: _find(parent, (*children, place), computed)))
+        return _own(load(named_file(name_or_path), lambda parent: _find(parent, (*children, place), computed)))
     if name_or_path in computed:
         return computed[name_or_path]()
     return _shipped(resolve("device", name_or_path, names(), aliases, HINT, _makers))
@@ -88,11 +88,6 @@ def canonical(name_or_path: str) -> str:
         raise
     except UnknownName:
         return name_or_path
-
-
-def is_path(name_or_path: str) -> bool:
-    """Whether a name of a device is the path of its file."""
-    return "/" in name_or_path or "\\" in name_or_path or name_or_path.endswith(".toml")
 
 
 def spec_beside(measurements: str) -> str:

@@ -11,7 +11,7 @@ from archsim.base.errors import nearest
 from archsim.base.identity import LABEL
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT, parse, show
-from archsim.device.part import Unit
+from archsim.device.part import Unit, declared
 
 if TYPE_CHECKING:
     from archsim.device.part import Number
@@ -132,6 +132,11 @@ def read_table(
         if entry is not None:
             found[key] = entry
     return problems
+
+
+def values_of(table: str, part: type, entries: Mapping[str, Entry]) -> dict[str, Any]:
+    """The values of the fields of a part that its table gives."""
+    return {name: entries[key].value for name in declared(part) if (key := f"{table}.{name}") in entries}
 
 
 def quantity(written: str | float, unit: Unit) -> tuple[float | str, str | None]:

@@ -21,7 +21,9 @@ def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
         return
     problems = {} if spec.kind == "tpu" else {"memory.type": _memory_problem(spec)}  # no model reads that of a TPU
     if host_cpu is None and spec.kind != "cpu":
-        problems["launch.host_cpu"] = _host_problem(spec)
+        problems["launch.host_cpu"] = _cpu_problem(str(spec.entries["launch.host_cpu"].value))
+    if spec.identity.faster:
+        problems["faster"] = _cpu_problem(spec.identity.faster)
     if stack is None:
         problems["default_stack"] = _stack_problem(spec)
     said = {key: problem for key, problem in problems.items() if problem}
@@ -46,8 +48,7 @@ def _memory_problem(spec: Spec) -> str:
     return "" if silicon().family(written) else f"{written!r} is no family of memory that is known: {', '.join(silicon().memory)}"
 
 
-def _host_problem(spec: Spec) -> str:
-    name = str(spec.entries["launch.host_cpu"].value)
+def _cpu_problem(name: str) -> str:
     try:
         found = devices.find(name)
     except ArchsimError as error:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from typing import Literal
 
-from archsim.base.errors import InputError
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
-from archsim.base.schema import Form, Word, problems_of
-from archsim.base.toml import parsed
+from archsim.base.schema import Form, Word
+from archsim.base.toml import rows_of
 from archsim.evidence.case import Case
 from archsim.evidence.shipped import FOLDER
 
@@ -64,21 +62,4 @@ def reason_of(case: Case, error: float) -> str:
 def misses() -> tuple[Miss, ...]:
     """The shipped reasons, in the order of the file: the first that fits holds."""
     place = data_folder(FOLDER).joinpath(FILE)
-    return tuple(read_misses(read_text(place, LIMITS["sources"].size), str(place)))
-
-
-def read_misses(text: str, path: str) -> Sequence[Miss]:
-    """The reasons in the text of a file, which `path` names in errors. Raises InputError with all problems."""
-    document = parsed(text, path, "sources")
-    rows = document.pop("miss", [])
-    problems = [f"{key}: unknown key; known: miss" for key in document]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(path, [*problems, "miss: must be tables `[[miss]]`"])
-    found: list[Miss] = []
-    for i, row in enumerate(rows, 1):
-        form, wrong = problems_of(Miss, row, f"miss {i}: ")
-        problems += wrong
-        found += [] if form is None else [form]
-    if problems:
-        raise InputError(path, problems)
-    return found
+    return rows_of(Miss, "miss", read_text(place, LIMITS["sources"].size), str(place))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
+from archsim.base.files import named_file
 from archsim.base.identity import ByIdentity
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
@@ -15,6 +16,7 @@ from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack.choose import chosen
 from archsim.stack.stack import Stack
+from archsim.trace.formats import is_path
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace
 from archsim.trace.training import TASKS
@@ -231,6 +233,8 @@ def _network(work: Work, batch: int, tokens: int | None) -> BoundTrace | str:
     if task not in TASKS:
         return f"task {task!r} is not one of {', '.join(TASKS)}"
     try:
+        if is_path(graph):
+            named_file(graph)
         trace = prepared(*work)
         named = {trace.symbol_called(called): size for called, size in work.sizes}
         others = [symbol for symbol in trace.unsized if symbol != "N" and symbol not in named]

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.files import is_path
 from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
@@ -202,7 +203,7 @@ def engine_named(name: str | None, vendor: str = "") -> str:
     >>> engine_named("llama.cpp", "NVIDIA"), engine_named("llama.cpp", "Apple")
     ('llama.cpp-cuda', 'llama.cpp-metal')
     """
-    if name and stacks.is_path(name):
+    if name and is_path(name):
         return name
     known, wanted = engines(), name or ENGINE
     versions = [each for each in sorted(known, key=_version, reverse=True) if each.rpartition("-")[0] == wanted]

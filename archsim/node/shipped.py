@@ -8,9 +8,8 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from archsim.base.files import data_folder
+from archsim.base.files import data_folder, is_path, named_file
 from archsim.base.naming import resolve
-from archsim.device.catalog import is_path
 
 T = TypeVar("T")
 SUFFIX = ".toml"
@@ -30,7 +29,7 @@ def found(what: str, name_or_path: str, folder: str, load: Callable[[Path | Trav
     """What `load` reads from a shipped file, once, or from a file of the user. Raises UnknownName, and what `load` raises."""
     names = names_in(folder)
     if name_or_path not in names and is_path(name_or_path):
-        return load(Path(name_or_path))
+        return load(named_file(name_or_path))
     name = name_or_path if name_or_path in names else resolve(what, name_or_path, names, dict,
                                                               f"one of {', '.join(names)}, or a path to a {SUFFIX}")  # fmt: skip
     return cast(T, _read(load, folder, name))

@@ -17,7 +17,7 @@ from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
 from archsim.device import catalog
 from archsim.device.device import Cpu
-from archsim.device.entry import Entry, read_table
+from archsim.device.entry import Entry, read_table, values_of
 from archsim.device.file import document
 from archsim.device.part import declared
 from archsim.node.node import SERVER, TABLES, LinkKind, Node
@@ -128,20 +128,16 @@ def _is_link(edge: Any) -> bool:
 
 
 def _node(header: NodeHeaderForm, entries: Mapping[str, Entry], graph: dict[str, list[list[str]]]) -> Node:
-    parts = {table: cls(**_values(cls, table, entries)) for table, cls in TABLES.items()}
+    parts = {table: cls(**values_of(table, cls, entries)) for table, cls in TABLES.items()}
     links = []
     for kind, edges in graph.items():
-        of_kind = LinkKind(name=kind, **_values(LinkKind, f"links.{kind}", entries))
+        of_kind = LinkKind(name=kind, **values_of(f"links.{kind}", LinkKind, entries))
         for (one, other), count in Counter((one, other) for one, other in edges).items():
             links += [(_in_box(one, box, header), _in_box(other, box, header), of_kind, count) for box in range(header.boxes)]
     core = host_cpu(parts["host_cpu"].id).core
     cores = parts["host_cpu"].sockets * float(core.count / core.sockets)
     return Node(id=header.id, name=header.name, devices=header.devices * header.boxes, links=tuple(links), cores=cores,
                 holds=header.holds or "", takes=tuple(header.takes), **parts)  # fmt: skip
-
-
-def _values(part: type, table: str, entries: Mapping[str, Entry]) -> dict[str, Any]:
-    return {name: entries[key].value for name in declared(part) if (key := f"{table}.{name}") in entries}
 
 
 def host_cpu(name: str) -> Cpu:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -16,7 +16,7 @@ from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT
 from archsim.device.device import Cpu, Device
-from archsim.device.entry import Entry, read_table
+from archsim.device.entry import Entry, read_table, values_of
 from archsim.device.file import document
 from archsim.device.part import Unit, declared, fraction, spec, whole
 from archsim.node.shipped import found, names_in
@@ -169,16 +169,12 @@ def load(place: Path | Traversable) -> PoweredSystem:
     problems += [f"[{name}]: no such table; nearest: {', '.join(nearest(name, known_tables) or known_tables)}" for name in tables]
     if problems or header is None:
         raise InputError(path, dict.fromkeys(problems))
-    host = HostShare(**_values("host", HostShare, entries))
+    host = HostShare(**values_of("host", HostShare, entries))
     if host.cpu is None and None in (host.idle, host.tdp, host.cores) and (host.idle, host.tdp, host.cores) != (None, None, None):
         raise InputError(path, ["host: idle, tdp and cores belong together, in place of cpu"])
     return PoweredSystem(
         path=path, id=header.id, name=header.name, devices=header.devices, results=tuple(header.results),
-        beside=tuple(header.beside), host=host, parts=OtherParts(**_values("parts", OtherParts, entries)),
-        supply=PowerSupply(**_values("supply", PowerSupply, entries)), entries=entries,
+        beside=tuple(header.beside), host=host, parts=OtherParts(**values_of("parts", OtherParts, entries)),
+        supply=PowerSupply(**values_of("supply", PowerSupply, entries)), entries=entries,
         limits={key.removeprefix("limits."): float(entry.number) for key, entry in entries.items() if key.startswith("limits.")},
     )  # fmt: skip
-
-
-def _values(table: str, part: type, entries: Mapping[str, Entry]) -> dict[str, Any]:
-    return {name: entries[key].value for name in declared(part) if (key := f"{table}.{name}") in entries}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from archsim.base.errors import InputError, MissingExtra
+from archsim.base.errors import ArchsimError, InputError, MissingExtra
+from archsim.base.files import read_text
 from archsim.base.units import show
 from archsim.base.writer import OutputFile, json_with
 from archsim.report.data import csv_lines
@@ -23,6 +25,7 @@ ORDERS = (
     ("most per watt", "throughput_per_w DESC"),
 )  # fmt: skip
 BATCH = 1 << 16  # rows in memory at once
+LARGEST = 1 << 24  # bytes of what a CSV says of itself in the file beside it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,24 @@ def beside(file: OutputFile) -> OutputFile:
     return replace(file, path=f"{file.path}.json", kind=json_with("archsim-sweep/"))
 
 
+def finished(file: OutputFile, about: Mapping[str, Any]) -> bool:
+    """Whether a file is that of a sweep which is complete, as it was written."""
+    wanted = json.loads(json.dumps(about))
+    try:
+        if file.path.endswith(".parquet"):
+            import pyarrow.parquet as parquet
+
+            return bool(json.loads(parquet.read_schema(file.path).metadata[b"archsim"]) == wanted)
+        return bool(json.loads(read_text(beside(file).path, LARGEST)) == {**wanted, "sha256": _digest(file)})
+    except (ArchsimError, ImportError, KeyError, OSError, TypeError, ValueError):
+        return False
+
+
+def _digest(file: OutputFile) -> str:
+    with open(file.path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def export(store: Store, file: OutputFile) -> None:
     """Write a finished sweep in the format of the ending of its path; a CSV has its provenance beside it, in `PATH.json`.
 
@@ -83,7 +104,7 @@ def export(store: Store, file: OutputFile) -> None:
     with file.stream() as stream:
         FORMATS[suffix].write(store, stream)
     if suffix == ".csv":
-        beside(file).write(json.dumps(store.about(), indent=2) + "\n")
+        beside(file).write(json.dumps({**store.about(), "sha256": _digest(file)}, indent=2) + "\n")
 
 
 def summary(store: Store) -> str:

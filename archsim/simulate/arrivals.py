@@ -17,6 +17,7 @@ from archsim.base.files import read_text
 from archsim.base.limits import LIMITS
 
 COLUMN = "arrival_s"
+SHORTEST = 1e-9  # s from the first arrival to the last; no clock that stamps requests tells less
 
 
 def poisson(rate: float, count: int, seed: int) -> NDArray[np.float64]:
@@ -75,6 +76,6 @@ def recorded_arrivals(path: str | Path) -> NDArray[np.float64]:
         raise InputError(path, problems)
     if len(times) < 2:
         raise InputError(path, f"holds {len(times)} arrivals; it takes two or more")
-    if times[-1] == times[0]:
-        raise InputError(path, f"all requests arrive at {times[0]:g} s; --scenario Offline is for that")
+    if times[-1] - times[0] < SHORTEST:
+        raise InputError(path, f"all requests arrive at {times[0]:g} s, or within a nanosecond; --scenario Offline is for that")
     return np.array(times)

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, nearest
+from archsim.base.files import is_path, named_file
 from archsim.base.naming import resolve
-from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, compose, document, folder, fusing
+from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, component, compose, document, folder, fusing
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
+from archsim.trace.formats import is_path as is_network_file
 
 HINT = "`archsim list stacks` prints all"
 LIST = "stacks.toml"  # every shipped stack: id = { parts, and what differs }
@@ -37,6 +39,8 @@ def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
     if fusion:
         composed = fusing(RECORD, composed, fusion)
     stack, problems = read(RECORD, composed.table(), id=composed.id)
+    for net in filter(is_network_file, stack.variants.values() if stack is not None else ()):
+        named_file(net)
     if stack is None or (problems := _lacking(stack)):
         raise InputError(_place(name_or_path), problems)
     return stack
@@ -49,7 +53,7 @@ def composition(name_or_path: str, architecture: str = "") -> Composition:
     On an architecture that a library is older than, its first version with kernels for it takes its place.
     """
     if is_path(name_or_path):
-        return _of_file(Path(name_or_path), architecture)
+        return _of_file(named_file(name_or_path), architecture)
     name = canonical(name_or_path)
     return _composed(name, name, _listed()[name].get("parts", {}), [own_values(name)], architecture)
 
@@ -72,14 +76,9 @@ def _aliases() -> dict[str, list[str]]:
     return {name: table.get("aliases", []) for name, table in _listed().items()}
 
 
-def is_path(name_or_path: str) -> bool:
-    """Whether a name of a stack is the path of its file."""
-    return "/" in name_or_path or name_or_path.endswith(".toml")
-
-
 def own_values(name: str) -> Component:
     """The values of a shipped stack that none of its parts sets."""
-    return _own(f"{LIST}: {name}", _listed()[name])
+    return component(f"{LIST}: {name}", _listed()[name], RESERVED)
 
 
 def _of_file(place: Path, architecture: str) -> Composition:
@@ -87,7 +86,7 @@ def _of_file(place: Path, architecture: str) -> Composition:
     problems = list(_problems(table))
     if problems:
         raise InputError(str(place), problems)
-    parts, own = table.get("parts", {}), [_own(str(place), table)]
+    parts, own = table.get("parts", {}), [component(str(place), table, RESERVED)]
     if unused := own[0].unused(RECORD):
         raise InputError(str(place), [f"sources.{key}: the file does not set this key" for key in unused])
     if "like" in table:
@@ -101,11 +100,6 @@ def _composed(name: str, identity: str, parts: Mapping[str, str], own: list[Comp
         return compose(RECORD, identity, on_it, own)
     except ValueError as error:
         raise InputError(_place(name), str(error).splitlines()) from None
-
-
-def _own(label: str, table: Mapping[str, Any]) -> Component:
-    values = {key: value for key, value in table.items() if key not in RESERVED}
-    return Component(label=label, table=values, sources=table.get("sources", {}))
 
 
 def _problems(table: Mapping[str, Any]) -> list[str]:
@@ -143,4 +137,4 @@ def _listed() -> dict[str, dict[str, Any]]:
 
 
 def _place(name_or_path: str) -> str:
-    return name_or_path if "/" in name_or_path or name_or_path.endswith(".toml") else f"{FOLDER}/{LIST}: {name_or_path}"
+    return name_or_path if is_path(name_or_path) else f"{FOLDER}/{LIST}: {name_or_path}"

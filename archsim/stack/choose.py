@@ -13,8 +13,9 @@ from functools import cache
 from typing import Any
 
 from archsim.base.errors import ArgumentError, UnknownName
+from archsim.base.files import is_path
 from archsim.base.naming import AmbiguousName, plain
-from archsim.stack.catalog import by_name_only, canonical, composition, find, is_path, names
+from archsim.stack.catalog import by_name_only, canonical, composition, find, names
 from archsim.stack.compose import part_aliases, part_versions
 from archsim.stack.fusing import LEVELS
 from archsim.stack.key import declared

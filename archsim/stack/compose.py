@@ -5,7 +5,7 @@ Nothing is inherited further: a component names no other component. Every value 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
@@ -172,7 +172,7 @@ def part_aliases(axis: str, name: str) -> tuple[str, ...]:
 
 @cache
 def _base() -> Component:
-    return _component("base.toml", document(folder().joinpath("base.toml")))
+    return component("base.toml", document(folder().joinpath("base.toml")))
 
 
 @cache
@@ -197,13 +197,14 @@ def components(axis: str, reference: str, kind: str) -> list[Component]:
 
 
 def _tables(label: str, table: Mapping[str, Any], kind: str) -> Iterator[Component]:
-    yield _component(label, table)
+    yield component(label, table)
     if kind in KINDS and kind in table:
-        yield _component(f"{label} [{kind}]", table[kind])
+        yield component(f"{label} [{kind}]", table[kind])
 
 
-def _component(label: str, table: Mapping[str, Any]) -> Component:
-    values = {key: value for key, value in table.items() if key not in RESERVED}
+def component(label: str, table: Mapping[str, Any], reserved: Collection[str] = RESERVED) -> Component:
+    """The values of a table, all but those under `reserved` keys."""
+    values = {key: value for key, value in table.items() if key not in reserved}
     return Component(label=label, table=values, sources=table.get("sources", {}))
 
 

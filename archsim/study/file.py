@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from archsim.base.errors import InputError, nearest
+from archsim.base.files import named_file
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.study.changed import changed_arguments
+from archsim.trace.formats import is_path
 
 SCHEMA = 1
 MOST_PARTS = 40
@@ -122,6 +124,12 @@ def load(path: str | Path) -> Study:
         parts += [part] if part else []
     names = [part.name for part in parts]
     problems += [f"part {name}: the name is used twice" for name in dict.fromkeys(names) if names.count(name) > 1]
+    for part in parts:
+        try:
+            for net in filter(is_path, part.net):
+                named_file(net)
+        except InputError as error:
+            problems.append(f"part {part.name}: net: {error}")
     if problems:
         raise InputError(str(path), problems)
     assert header is not None

@@ -144,6 +144,7 @@ class Space:
         shared = {key: value for key, value in self.asked.items() if key != "calibration" and value not in (None, {})}
         return {
             "version": __version__,
+            "numpy": np.__version__,  # with another one the last digits may differ
             "asked": shared,
             "bases": [_base_record(request) for request in requests],
             "vary": [f"{axis.knob}={axis.written}" for axis in self.axes],

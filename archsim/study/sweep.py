@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,10 @@ PROBED_POINTS = 24  # of the sweep at which a knob is tried, to see whether it c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """The points of a part: knobs, each [D], and outcomes."""
+    """The points of a part: what its network and device are called, knobs, each [D], and outcomes."""
 
     part: Part
-    network: str
-    hardware: str
-    hardware_name: str
+    called: tuple[str, str, str]
     columns: Mapping[str, Array]
     outcomes: Outcomes
     die: Mapping[str, Array]  # area and whether masks can make it, each [D]; empty where the die is not modelled
@@ -39,8 +37,8 @@ def compute(space: Space, number: int) -> Chunk:
     request = space.request(part.base)
     columns = space.columns(part, request)
     found = outcomes(request, columns)
-    return Chunk(part=part, network=request.network, hardware=request.spec.identity.id, hardware_name=called(request.spec),
-                 columns=columns, outcomes=found, die=_die(request, columns, part.stop - part.start))  # fmt: skip
+    die = _die(request, columns, part.stop - part.start)
+    return Chunk(part=part, called=called_in(request), columns=columns, outcomes=found, die=die)
 
 
 def _die(request: Request, columns: Mapping[str, Array], count: int) -> dict[str, Array]:
@@ -60,10 +58,7 @@ Source = Callable[[Space, Iterable[int]], Iterator[Chunk]]
 
 def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
     """The rows of a chunk with the columns of `names`; a missing output is None."""
-    lists: list[Iterable[Any]] = [range(chunk.part.start, chunk.part.stop)]
-    size = chunk.part.stop - chunk.part.start
-    lists += [[_storable(name)] * size for name in (chunk.network, chunk.hardware, chunk.hardware_name)]
-    lists += [_listed(chunk.columns[knob], knob in space.whole) for knob in space.knobs]
+    lists, size = points_of(space, chunk.part, chunk.called, chunk.columns), chunk.part.stop - chunk.part.start
     sound = [not problem for problem in chunk.outcomes.problems]
     for name in OUTPUTS:
         column = chunk.outcomes.values[name]
@@ -74,6 +69,18 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
         lists.append([v if ok else None for v, ok in zip(values, sound, strict=True)])
     lists.append([problem or None for problem in chunk.outcomes.problems])
     return zip(*lists, strict=True)
+
+
+def points_of(space: Space, part: Part, called: Sequence[str], columns: Mapping[str, Array]) -> list[list[Any]]:
+    """The columns that say which points these are: the first ones of `names`."""
+    numbers = list(range(part.start, part.stop))
+    named = [[_storable(name)] * len(numbers) for name in called]
+    return [numbers, *named, *(_listed(columns[knob], knob in space.whole) for knob in space.knobs)]
+
+
+def called_in(request: Request) -> tuple[str, str, str]:
+    """The names in the rows of a base: of the network, and the id and the name of the device."""
+    return request.network, request.spec.identity.id, called(request.spec)
 
 
 def _storable(name: str) -> str:

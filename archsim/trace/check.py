@@ -48,22 +48,28 @@ class Placed(NamedTuple):
     op: Op
 
 
-def trace_of(lines: Sequence[JsonLine]) -> tuple[Trace | None, list[str]]:
+def trace_of(lines: Iterable[JsonLine]) -> tuple[Trace | None, list[str]]:
     """The trace that the lines describe, or None, and the problems."""
-    header, problems = _header(lines[0])
+    rest = iter(lines)
+    first = next(rest, None)
+    if first is None:
+        return None, ["is empty"]
+    header, problems = _header(first)
     placed: list[Placed] = []
-    for line in lines[1:]:
+    for line in rest:
         op, found = _op(line)
         problems += found
         if op is not None:
             placed.append(Placed(line.number, op))
-    if len(lines) == 1:
-        problems.append("has a header but no ops")
-    if header is None or len(placed) < len(lines) - 1:  # later checks would report consequences of these problems
+        if len(problems) > ENOUGH:
+            return None, [*problems, "and perhaps more; checking stopped here"]
+    if header is None or problems:  # later checks would report consequences of these problems
         return None, problems
+    if not placed:
+        return None, ["has a header but no ops"]
     placed = _with_tables(placed)
-    problems += _names(placed, header, lines[0].number)
-    misshapen = _shapes(placed, header["inputs"], lines[0].number) + _sizes(placed, header, lines[0].number)
+    problems += _names(placed, header, first.number)
+    misshapen = _shapes(placed, header["inputs"], first.number) + _sizes(placed, header, first.number)
     if problems:  # the order needs valid names
         return None, problems + misshapen
     ops, problems = _ordered(placed, header["inputs"])
@@ -176,7 +182,7 @@ def _shapes(placed: Sequence[Placed], inputs: Mapping[str, tuple[Dim, ...]], hea
     """Recorded shapes against the shape rules, at two values of each symbol."""
     recorded = {op.name: op.shape for _, op in placed} | dict(inputs)
     worked_on = [dims for _, op in placed for dims in op.of]
-    symbols = sorted(set().union(*map(symbols_in, [*recorded.values(), *worked_on])))
+    symbols = sorted(symbols_in(dim for dims in (*recorded.values(), *worked_on) for dim in dims))
     if len(symbols) > MOST_SYMBOLS:
         return [f"uses {len(symbols)} symbols; at most {MOST_SYMBOLS} are allowed"]
     problems = [

@@ -60,14 +60,10 @@ def read(place: Path | Traversable, sizes: Mapping[str, int]) -> Trace:
 
 def loads(text: str, path: str = "trace") -> Trace:
     """The trace in `text`; errors call it `path`. Raises InputError."""
-    lines, problems = parse(text, LIMIT.entries + 1)
-    trace = None
-    if lines and not problems:
-        trace, problems = trace_of(lines)
-    if problems:
-        raise InputError(path, problems)
-    if trace is None:
-        raise InputError(path, "is empty")
+    unread: list[str] = []
+    trace, problems = trace_of(parse(text, LIMIT.entries + 1, unread))
+    if trace is None or unread:
+        raise InputError(path, unread or problems)
     return trace
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from archsim.base.errors import ArgumentError, InputError, nearest
-from archsim.base.files import read_head
+from archsim.base.files import named_file, read_head
 
 if TYPE_CHECKING:
     from archsim.trace.trace import Trace
@@ -92,6 +92,7 @@ SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format
 def format_of(path: Path) -> NetworkFormat:
     """The format of a file. One with another ending is a trace. Raises InputError where only the content can tell, and does not.
     """
+    named_file(str(path), stream=True)
     able = [format for format in FORMATS if path.name.lower().endswith(format.suffixes)]
     if not able:
         return TRACE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 LONGEST_NUMBER = 25  # characters; 2^64 has 20
@@ -26,7 +27,8 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return record
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """A whole number of a file. Raises ValueError for one of thousands of digits."""
     if len(text) > LONGEST_NUMBER:
         raise ValueError(f"has a number of {len(text)} digits")
     return int(text)
@@ -39,11 +41,12 @@ def _real(text: str) -> float:
     return value
 
 
-def _constant(text: str) -> float:
+def no_number(text: str) -> float:
+    """Raises ValueError for NaN and infinity."""
     raise ValueError(f"has {text}, which is no number")
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=_whole, parse_float=_real, parse_constant=_constant)
+DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_int=whole, parse_float=_real, parse_constant=no_number)
 
 
 def strict_json(text: str) -> Any:
@@ -51,15 +54,18 @@ def strict_json(text: str) -> Any:
     return DECODER.decode(text)
 
 
-def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
-    """The objects of `text`, at most `most` of them, and the problems of its lines. Blank lines are skipped."""
-    lines: list[JsonLine] = []
-    problems: list[str] = []
+def parse(text: str, most: int, problems: list[str]) -> Iterator[JsonLine]:
+    """The objects of `text`, at most `most` of them; the problems of its lines are added to `problems`. Blank lines are skipped.
+
+    One after the other: what a caller keeps of a line takes less memory than its object.
+    """
+    count = 0
     for number, line in enumerate(text.split("\n"), 1):
         if not line or line.isspace():
             continue
-        if len(lines) == most:
-            return [], [f"line {number}: more than {most - 1} ops; refused"]
+        if count == most:
+            problems[:] = [f"line {number}: more than {most - 1} ops; refused"]
+            return
         try:
             record = DECODER.decode(line)
             if not isinstance(record, dict):
@@ -71,7 +77,8 @@ def parse(text: str, most: int) -> tuple[list[JsonLine], list[str]]:
         except RecursionError:
             problems.append(f"line {number}: is nested too deeply")
         else:
-            lines.append(JsonLine(number, record))
+            count += 1
+            yield JsonLine(number, record)
         if len(problems) > MOST_PROBLEMS:
-            return [], [*problems, "and perhaps more; reading stopped here"]
-    return lines, problems
+            problems.append("and perhaps more; reading stopped here")
+            return

@@ -1,7 +1,7 @@
 """Networks and devices of a user's own, dropped on the page: kept in a folder of the server until it ends, read and never run.
 
 What a browser sends is a file's bytes and its name. The name is only shown; the file lies under one that is made here, so no
-address leads to another file of this computer. A spec that would read one by its words is refused.
+address leads to another file of this computer, and neither does a word of a file (`files_within`).
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkstemp
-from typing import BinaryIO
+from threading import BoundedSemaphore
+from typing import Any, BinaryIO
 
-from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
-from archsim.base.files import read_text
+from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
+from archsim.base.files import files_within
 from archsim.base.limits import LIMITS, MIB
-from archsim.device.file import document
 
 MOST_BYTES = LIMITS["upload"].size  # of one file; the network in a larger one belongs to the command line
 MOST_FILES = LIMITS["upload"].entries  # at once; the oldest makes place for another
+MOST_PENDING = 2  # that are being sent
 CHUNK = 1 << 20
 LONGEST_STEM = 40  # characters that are kept of a name
 SPEC = ".toml"
@@ -46,6 +48,7 @@ class Uploads:
 
     def __init__(self) -> None:
         self._folder: TemporaryDirectory[str] | None = None
+        self._pending = BoundedSemaphore(MOST_PENDING)
         self._files: dict[str, UploadedFile] = {}
 
     @property
@@ -53,8 +56,17 @@ class Uploads:
         """All of them, the oldest first."""
         return self._files
 
-    def receive(self, title: str, length: int, body: BinaryIO) -> UploadedFile:
-        """Write down what is sent; `keep` then decides about it. Raises ArgumentError for a size, name or end that cannot be."""
+    @property
+    def folder(self) -> str:
+        """Where they lie; empty before the first."""
+        return self._folder.name if self._folder is not None else ""
+
+    def take(self, title: str, length: int, body: BinaryIO, lock: AbstractContextManager[Any]) -> UploadedFile:
+        """Write down what is sent, and keep it if it can be read as a network or a device; `lock` guards the files.
+
+        Raises ArgumentError for a file, a size, a name or an end that cannot be, and OSError where the browser has gone or the
+        disk is full; then nothing of it stays.
+        """
         title = re.split(r"[/\\]", title)[-1].strip() or "file"
         suffix = _suffix(title)
         if length == 0:
@@ -62,34 +74,40 @@ class Uploads:
         if length > MOST_BYTES:
             raise TooLarge(f"{title} has {length / MIB:,.0f} MiB; at most {MOST_BYTES // MIB} MiB are taken here: "
                            "`archsim whatif --net FILE` reads larger ones")  # fmt: skip
-        if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="archsim-ui-")
-        handle, place = mkstemp(suffix, dir=self._folder.name)
-        summed, left = hashlib.sha256(), length
-        with open(handle, "wb") as stream:
-            while left > 0 and (piece := body.read(min(CHUNK, left))):
-                left -= stream.write(piece)
-                summed.update(piece)
-        if left:
-            Path(place).unlink()
-            raise ArgumentError(f"{title}: ended after {length - left} of {length} bytes")
-        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", title[: -len(suffix)])[:LONGEST_STEM] or "file"
-        return UploadedFile(name=f"{stem}-{summed.hexdigest()[:8]}{suffix}", title=title, path=Path(place), hw=suffix == SPEC)
-
-    def keep(self, sent: UploadedFile) -> UploadedFile:
-        """Add a file to those of the page if it can be read as a network or a device; else delete it and raise ArgumentError."""
-        kept = replace(sent, path=sent.path.rename(sent.path.with_name(sent.name)))
+        if not self._pending.acquire(blocking=False):
+            raise ArgumentError(f"{title}: other files are still being sent; drop it again when they are there")
+        sent = None
         try:
-            _check(kept)
-        except ArchsimError as error:
-            if kept.name not in self._files:
-                kept.path.unlink()
-            raise ArgumentError(str(error).replace(str(kept.path), kept.title)) from None
-        self._files.pop(kept.name, None)
-        self._files[kept.name] = kept
+            with lock:
+                self._folder = self._folder or TemporaryDirectory(prefix="archsim-ui-")
+            handle, place = mkstemp(suffix, dir=self._folder.name)
+            sent = Path(place)
+            digest = _written(handle, title, length, body)
+            stem = re.sub(r"[^A-Za-z0-9_-]+", "_", title[: -len(suffix)])[:LONGEST_STEM] or "file"
+            name = f"{stem}-{digest[:8]}{suffix}"
+            with lock:
+                return self._keep(UploadedFile(name=name, title=title, path=sent.with_name(name), hw=suffix == SPEC), sent)
+        finally:
+            self._pending.release()
+            if sent is not None:
+                sent.unlink(missing_ok=True)
+
+    def _keep(self, file: UploadedFile, sent: Path) -> UploadedFile:
+        if file.name not in self._files:
+            sent.rename(file.path)
+            try:
+                with files_within(self.folder):
+                    _check(file)
+            except BaseException as error:
+                file.path.unlink()
+                if not isinstance(error, ArchsimError):
+                    raise
+                raise ArgumentError(str(error).replace(str(file.path), file.title)) from None
+        self._files.pop(file.name, None)
+        self._files[file.name] = file
         while len(self._files) > MOST_FILES:
             self._files.pop(next(iter(self._files))).path.unlink(missing_ok=True)
-        return kept
+        return file
 
     def plain(self, message: str, shown: Callable[[str], str] = str) -> str:
         """A message with the user's own names of files in place of those of this folder; `shown` escapes both, of a page."""
@@ -105,6 +123,18 @@ class Uploads:
             self._folder = None
 
 
+def _written(handle: int, title: str, length: int, body: BinaryIO) -> str:
+    """Write down so many bytes; their digest. Raises ArgumentError where fewer come."""
+    summed, left = hashlib.sha256(), length
+    with open(handle, "wb") as stream:
+        while left > 0 and (piece := body.read(min(CHUNK, left))):
+            left -= stream.write(piece)
+            summed.update(piece)
+    if left:
+        raise ArgumentError(f"{title}: ended after {length - left} of {length} bytes")
+    return summed.hexdigest()
+
+
 def _suffix(title: str) -> str:
     """The ending by which a file is read. Raises ArgumentError for one that none reads."""
     found = [suffix for suffix in (SPEC, *NETWORKS) if title.lower().endswith(suffix)]
@@ -116,7 +146,10 @@ def _suffix(title: str) -> str:
 def _check(file: UploadedFile) -> None:
     """Raises ArchsimError for a file that is neither a device nor a network."""
     if file.hw:
-        _check_spec(file.path)
+        from archsim.device.catalog import find as find_device
+        from archsim.estimation.names_in_spec import check_names
+
+        check_names(find_device(str(file.path)), None, None)
         return
     from archsim.trace.file import load
 
@@ -131,18 +164,3 @@ def _check(file: UploadedFile) -> None:
     except ArgumentError as error:
         if "bind" not in str(error):  # sizes are given on the page
             raise
-
-
-def _check_spec(place: Path) -> None:
-    from archsim.device.catalog import find
-    from archsim.estimation.names_in_spec import check_names
-
-    words = document(read_text(place, LIMITS["device"].size), str(place))
-    launch = words.get("launch")
-    host = launch.get("host_cpu") if isinstance(launch, dict) else None
-    named = {"inherits": words.get("inherits"), "default_stack": words.get("default_stack"),
-             "launch.host_cpu": host.get("value") if isinstance(host, dict) else None}  # fmt: skip
-    paths = [key for key, name in named.items() if isinstance(name, str) and re.search(r"[/\\]|\.toml$", name)]
-    if paths:
-        raise InputError(str(place), [f"{key}: names a file; on the page only what is shipped can be named" for key in paths])
-    check_names(find(str(place)), None, None)

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from archsim.base.errors import UnknownName
+from archsim.base.files import is_path
 from archsim.calibration.constants import Calibration, default
 from archsim.detect.catalog import find as find_device
-from archsim.device.catalog import is_path, spec_beside
+from archsim.device.catalog import spec_beside
 from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.measured import PARTS

@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 from threading import Thread
 
-from archsim.ui.server import server
+from archsim.ui.server import address_of, server
 
 from ..chromium import CHROMIUM, Browser
 from .figure import arguments
@@ -44,6 +44,7 @@ def main(words: Sequence[str]) -> None:
         return
     with server(0) as made, tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
         Thread(target=made.serve_forever, daemon=True).start()
+        browser.open(address_of(made))
         for name, state in list(STATES.items())[: 1 if small else None]:
             address = f"http://127.0.0.1:{made.server_port}/{state}"
             first, again = browser.open(address), browser.open(address)

@@ -77,34 +77,6 @@ def test_the_curve_reaches_the_largest_level_and_names_all() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "text"),
-    [
-        (("--hw", "i7_6700k"), 2, "either --trace"),
-        (("--trace", PROGRAM), 2, "name a device"),
-        ((*LAYER[1:3], "--hw", "gtx_1080"), 2, "belong together"),
-        ((*LAYER[1:], "--hw", "gtx_1080", "--trace", PROGRAM), 2, "either --trace"),
-        ((*LAYER[1:3], "--layer", "conv9", "--hw", "gtx_1080"), 2, "unknown layer 'conv9'; nearest: conv"),
-        ((*LAYER[1:3], "--layer", "drop6", "--hw", "gtx_1080"), 2, "drop6 moves nothing"),
-        (("--net", "vgg_16", "--layer", "conv1_2", "--hw", "i7_6700k", "--batch", "1048576"), 2, "accesses, more than"),
-        ((*LAYER[1:], "--hw", "gtx_1080", "--instructions"), 2, "belongs to --trace"),
-        (("--hw", "i7_6700k", "--trace", PROGRAM, "--batch", "4"), 2, "--batch: no effect with --trace"),
-        (("--check", "/nowhere", "--net", "alexnet", "--json"), 2, "--net, --json: no effect with --check"),
-        (("--check", "/nowhere"), 65, "no folder /nowhere"),
-        ((*LAYER[1:], "--hw", "gtx_1080", "--html", "/nowhere/a.html"), 65, "no folder /nowhere"),
-        (("--hw", "i7_6700k", "--trace", "/nowhere"), 66, "no such file"),
-        (("--hw", "i7_6700k", "--trace", PROGRAM, "--set", "l1.ways=0"), 65, "l1.ways"),
-        (("--hw", "i7_6700k", "--trace", PROGRAM, "--set", "l1.size=33000B"), 2, "not a multiple of line x ways"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be(cli: Any, words: tuple[str, ...], code: int, text: str) -> None:
-    result = cli("cache", *words)
-    assert result.code == code, result.err
-    assert text in result.err
-    assert result.out == ""
-    assert "defect" not in result.err
-
-
-@pytest.mark.parametrize(
     ("content", "text"),
     [
         (gzip.compress(b" L 1000,8\n" * 1000)[:-12], "truncated"),

@@ -226,45 +226,6 @@ def test_unknown_electricity_is_not_counted_and_said_so(cli: Any) -> None:
     assert "by cost" not in cli(*BUYER).out
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("--hw", "gtx_1080", "--batch", "8:1:x2"), "comes before"),
-        (("--hw", "gtx_1080", "--batch", "1:8"), "FIRST:LAST:STEP"),
-        (("--hw", "gtx_1080,gtx_9999"), "nearest"),
-        (("--hw", "gtx_1080", "--correlation", "2"), "correlation"),
-        (("--hw", "gtx_1080", "--json", "--csv"), "choose one"),
-        (("--hw", "gtx_1080", "--correlation", "nan"), "correlation"),
-        (("--hw", "gtx_1080", "--price", "gtx_1080=5EUR"), "--exchange EUR="),
-        (("--hw", "gtx_1080", "--price", "gtx_980=5USD"), "price gtx_980: is not among the devices"),
-        (("--hw", "gtx_1080", "--price", "gtx_1080"), "not KEY=VALUE"),
-        (("--hw", "gtx_1080", "--price", "gtx_1080=x"), "price gtx_1080: 'x' is not an amount"),
-        (("--hw", "gtx_1080", "--price", "gtx_1080=5USD", "--price", "gtx1080=6USD"), "given twice"),
-        (("--hw", "gtx_1080", "--duty", "nan"), "duty: 'nan'"),
-        (("--hw", "gtx_1080", "--duty", "0"), "duty: 0 is not between 0.001 and 1"),
-        (("--hw", "gtx_1080", "--duty", "120%"), "duty: 120%"),
-        (("--hw", "gtx_1080", "--pue", "0.9", "--electricity", "1USD/kWh"), "pue: 0.9"),
-        (("--hw", "gtx_1080", "--pue", "1.5"), "--electricity 0.25USD/kWh"),
-        (("--hw", "gtx_1080", "--lifetime", "1e-99years"), "lifetime: '1e-99years'"),
-        (("--hw", "gtx_1080", "--lifetime", "3"), "lifetime: '3'"),
-        (("--hw", "gtx_1080", "--lifetime", "1e9years"), "lifetime: '1e9years' is not between 1h and 100years"),
-        (("--hw", "gtx_1080", "--electricity", "0.25"), "electricity: '0.25'"),
-        (("--hw", "gtx_1080", "--electricity", "0.25EUR/kWh"), "electricity: '0.25EUR/kWh': prices are in USD; --exchange EUR="),
-        (("--hw", "gtx_1080", "--exchange", "EUR=x"), "exchange EUR: 'x'"),
-        (("--hw", "gtx_1080", "--epochs", "90"), "needs --samples"),
-        (("--hw", "gtx_1080", "--samples", "10", "--epochs", "9"), "--task training_step"),
-        (("--hw", "gtx_1080", "--samples", "1.5"), "whole number"),
-        (("--hw", "gtx_1080", "--samples", "inf"), "samples: 'inf'"),
-        (("--hw", "gtx_1080", "--stack", "caffe-cudnn9"), "nearest"),
-        (("--hw", "gtx_1080", "--by", "dolar"), "nearest: dollar"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
-    result = cli("compare", *words)
-    assert (result.code, result.out) == (2, "")
-    assert text in result.err
-
-
 def test_the_page_shows_energy_price_and_what_was_measured(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "c.html"
     cli("compare", "--net", "alexnet", "--hw", "tegra_x1,gtx_1080,rtx_4090", "--batch", "128", "--html", str(page))

@@ -100,23 +100,6 @@ def test_what_a_core_cannot_run_is_counted(cli: Cli, loops: str) -> None:
     assert "no port takes operations of kind fma" in alone.err
 
 
-@each(("words", "said"), [
-    (("--kernel", "gem 6x16"), "nearest: gemm"), (("--kernel", ""), "unknown kernel"), (("--kernel", "gemm"), "like 6x16"),
-    (("--kernel", "gemm 6x"), "no block of rows"), (("--kernel", "gemm 0x16"), "no block of rows"),
-    (("--kernel", "gemm 6x16 avx3"), "nearest: avx"), (("--kernel", "gemm 6x16 avx512"), "its instruction sets: sse, avx, avx2"),
-    (("--kernel", "gemm 6x16 unrol=2"), "nearest: unroll"), (("--kernel", "gemm 6x16 unroll=0"), "from 1 to 64"),
-    (("--kernel", "gemm 6x16 broadcast=lane"), "register, embedded, element"), (("--kernel", "relu level=5"), "which is memory"),
-    (("--kernel", "gemm 6x16 int4"), "no instruction set or precision"), ((), "give one of them"),
-    (("--kernel", "relu", "--loop", "x.json"), "give one of them"), (("--kernel", "relu", "--name", "x"), "--loop"),
-    (("--loop", "nowhere.json"), "no such file"), (("--kernel", "relu", "--json", "--csv"), "choose one"),
-])  # fmt: skip
-def test_words_that_make_no_loop_are_one_error(cli: Cli, words: tuple[str, ...], said: str) -> None:
-    found = cli("simulate", "core", "--hw", "i7_6700k", *words)
-    assert found.code in (2, 65, 66), found.err
-    assert said in found.err
-    assert "Traceback" not in found.err
-
-
 def test_a_gpu_and_a_loop_that_is_not_there_are_refused(cli: Cli, loops: str) -> None:
     assert "simulate sm" in cli("simulate", "core", "--hw", "gtx_1080", "--kernel", "relu").err
     assert "nearest: chain" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--name", "chains").err
@@ -129,29 +112,6 @@ def other(op: int, **change: Any) -> dict[str, Any]:
 
 
 LOAD = {"id": 0, "kind": "load", "width_bits": 256, "elem": "f32", "out": "a", "in": [], "address_in": []}
-
-
-@each(("loop", "said"), [
-    (other(0, **{"in": [{"producer": 0, "distance": 0}]}), "not made yet"),
-    (other(0, **{"in": [{"producer": 9, "distance": 0}]}), "op 9"),
-    (other(0, **{"in": [{"producer": 0, "distance": 10**9}]}), "from 0 to 64"), (other(0, width_bits=0), "width_bits"),
-    (other(0, width_bits=1e999), "width_bits"), (other(0, width_bits=2.5), "width_bits"), (other(1, id=0), "same id"),
-    (other(0, elem="f33"), "f32"), (other(0, kind="fmaa"), "fma"), ({**LOOP, "ops": []}, "1 to 4096"),
-    ({**LOOP, "ops": 3}, "1 to 4096"),
-    ({**LOOP, "flops_per_iteration": 1e999}, "no number of FLOP"), ({**LOOP, "iterations_per_pass": 0}, "iterations_per_pass"),
-    ({**LOOP, "streams": [{"name": "x"}]}, "stride_bytes"), ({**LOOP, "ops": [LOAD]}, "lacks mem"),
-    ({**LOOP, "streams": [{"name": "x", "stride_bytes": 1e30}]}, "stride_bytes"),
-    ({**LOOP, "streams": [{"name": "x", "stride_bytes": 8}] * 2}, "same name"), ({}, "'ops'"), ([1], "loops"), ("x", "loops"),
-    ({**LOOP, "ops": [{**LOAD, "mem": {"stream": "x", "bytes": 10**12}}]}, "bytes"),
-    ({**LOOP, "ops": [{**LOAD, "mem": {"stream": "y"}}]}, "names the stream"),
-])  # fmt: skip
-def test_a_loop_that_is_none_is_one_error(cli: Cli, tmp_path: Path, loop: Any, said: str) -> None:
-    path = tmp_path / "loop.json"
-    path.write_text(json.dumps(loop), "utf-8")
-    found = cli("simulate", "core", "--hw", "i7_6700k", "--loop", str(path))
-    assert found.code == 65, found.err
-    assert said in found.err
-    assert "Traceback" not in found.err
 
 
 def test_a_file_that_is_no_json_is_one_error(cli: Cli, tmp_path: Path) -> None:

@@ -58,29 +58,6 @@ def test_on_a_cpu_and_with_a_changed_spec(cli: Any) -> None:
     assert (row["value"], row["kind"], row["source"]) == (10e9, "set", "set by the user")
 
 
-@pytest.mark.parametrize(
-    ("words", "texts"),
-    [
-        (("--layer", "conv22"), ("unknown layer 'conv22'", "conv2", "without --layer")),
-        (("--layer", "conv2", "--phase", "backward_data"), ("conv2", "backward_data", "--task training_step")),
-        (("--layer", "conv2", "--phase", "sideways"), ("unknown phase 'sideways'", "backward_filter")),
-        (("--layer", "conv2", "--task", "training_step", "--phase", "backward"), ("it has forward, ", "backward_filter")),
-        (("--phase", "forward"), ("--layer",)),
-        (("--layer", "conv2", "--fidelity", "roofline"), ("roofline", "analytical")),
-        (("--layer", "conv22", "--fidelity", "cycle"), ("unknown layer 'conv22'", "conv2")),
-        (("--layer", ""), ("unknown layer ''",)),
-        (("--layer", "\x1b[31m"), ("unknown layer",)),
-    ],
-)
-def test_bad_words_are_refused_in_one_message(cli: Any, words: tuple[str, ...], texts: tuple[str, ...]) -> None:
-    result = cli("explain", *CELL, *words)
-    assert (result.code, result.out) == (2, "")
-    assert "defect" not in result.err
-    assert "\x1b" not in result.err
-    for text in texts:
-        assert text in result.err
-
-
 def test_the_cycle_model_says_what_an_sm_does(cli: Any) -> None:
     result = cli("explain", *CELL, "--layer", "norm1", "--fidelity", "cycle")
     assert (result.code, result.err) == (0, "")

@@ -13,7 +13,6 @@ import pytest
 import archsim
 from archsim.cli.main import group
 from archsim.device.units import AWAKE, UNITS
-from tests.each import each
 
 BUSY = ("power", "--hw", "titan_xp", "--use", "fp32=0.8,dram=30%", "--clock", "1404MHz")
 ROWS = "name,clock,fp32,dram\nslow,1GHz,0.8,30%\nfast,,0.8,30%\n"
@@ -76,32 +75,6 @@ def test_a_file_gives_a_power_for_each_row(cli: Any, rows: str) -> None:
     assert [line.split()[0] for line in text.splitlines() if line.startswith(("slow", "fast"))] == ["slow", "fast"]
     assert "ABOVE" in text
     assert "warning     fast: " in text
-
-
-@each(("words", "code", "said"), [
-    (("--hw", "titan_xp"), 2, "--use"),
-    (("--hw", "titan_xp", "--use", "fp32=1.2"), 2, "share of fp32: 1.2"),
-    (("--hw", "titan_xp", "--use", "fp32=nan"), 2, "share of fp32: 'nan'"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5,fp32=0.6"), 2, "fp32 is given twice"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5,dram"), 2, "'dram' is not KEY=VALUE"),
-    (("--hw", "titan_xp", "--use", "fp23=0.5"), 2, "nearest: fp32"),
-    (("--hw", "titan_xp", "--use", "tensor=0.5"), 2, "has no tensor cores"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--clock", "0MHz"), 2, "clock 0 Hz"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--clock", "1404"), 2, "lacks its unit"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--memory-clock", "nanHz"), 2, "not a number"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--counted-at", "1GHz,2GHz,3GHz"), 2, "--counted-at"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--counted-at", ""), 2, "--counted-at"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--power-limit", "1W"), 2, "between the idle power"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--json", "--csv"), 2, "choose one"),
-    (("--hw", "titan_xp", "--use", "fp32=0.5", "--batch", "4"), 2, "--batch"),
-    (("--hw", "i7_6700k", "--use", "fp32=0.5"), 2, "the units of a CPU are core, simd, llc, dram"),
-    (("--hw", "titan_xp", "--use", "no.csv"), 66, "no.csv"),
-    (("--hw", "titan_xp", "--use", ""), 2, "--use"),
-])  # fmt: skip
-def test_what_cannot_be_is_refused(cli: Any, words: tuple[str, ...], code: int, said: str) -> None:
-    found = cli("power", *words)
-    assert (found.code, found.out) == (code, "")
-    assert said in found.err
 
 
 def test_a_bad_row_is_refused_with_its_line_before_anything_is_printed(cli: Any, rows: str) -> None:

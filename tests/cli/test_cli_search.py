@@ -39,21 +39,6 @@ def test_a_sample_repeats_with_its_seed(cli: Any) -> None:
     assert cli(*words).out != cli(*words, "--seed", "2").out
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((*GRID, "--minimise", "energy", "--where", "latency < 1us"), "no point meets the conditions"),
-        (("--vary", "threads=1,2", "--minimise", "energy"), "no point is possible (threads: only a CPU has them)"),
-        (("--vary", "seq_len=8,16", "--minimise", "energy"), "takes no sequences"),
-        (("--target", "latency=1ns", "--vary", "clock"), "no change up to x 64 reaches latency=1ns"),
-    ],
-)  # fmt: skip
-def test_a_search_that_finds_nothing_says_so_and_misses_its_bound(cli: Any, words: tuple[str, ...], said: str) -> None:
-    result = cli(*ALEXNET, *words, "--json")
-    assert (result.code, json.loads(result.out)["network"]) == (1, "alexnet")
-    assert said in result.err
-
-
 def test_a_target_starts_from_the_length_of_the_sequence(cli: Any) -> None:
     found = json.loads(cli("search", "--net", "gpt2_small", "--hw", "gtx_1080", "--target", "latency=1s", "--vary", "seq_len",
                            "--json").out)  # fmt: skip
@@ -80,29 +65,6 @@ def test_a_target_names_every_way(cli: Any) -> None:
         assert text in out, text
     found = json.loads(cli(*ALEXNET, "--target", "latency=1ms", "--vary", "clock", "--json").out)
     assert [way["knobs"] for way in found["ways"]] == [["clock"]]
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (GRID, "no objective"), (("--minimise", "energy"), "nothing varies"), ((*GRID, "--minimise", "enrgy"), "energy"),
-        ((*GRID, "--minimise", "energy", "--where", "latency is low"), "not a condition"),
-        (("--minimise", "energy", "--vary", "sm.count=40:8:8"), "runs backwards"),
-        (("--minimise", "energy", "--vary", "sm.count=8:40"), "--sample"), (("--target", "speed"), "OUTPUT=VALUE"),
-        (("--target", "latency=1ms", "--where", "power < 3W"), "--target goes with"),
-        ((*GRID, "--minimise", "energy", "--sample", "5", "--trials", "5"), "give one of them"),
-        ((*GRID, "--minimise", "energy", "--link", "l2.size=batch"), "not varied"),
-        (("--target", "throughput=1000/s", "--vary", "threads"), "threads: gtx_1080 has no such number above 0 to start from"),
-        (("--target", "throughput=1000/s", "--vary", "seq_len"), "seq_len: network alexnet has no such number"),
-        (("--target", "throughput=1000/s", "--vary", "rate.tensor_fp16"), "rate.tensor_fp16: gtx_1080 has no such number"),
-        (("--target", "throughput=1000/s", "--vary", "precision"), "this is a name"),
-        (("--hw", "i7_6700k", "--target", "cost=5USD"), "cost_usd: the die of i7_6700k is not modelled"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
-    result = cli(*ALEXNET, *words)
-    assert (result.code, result.out) == (2, "")
-    assert text in result.err
 
 
 def test_a_missing_extra_says_how_to_get_it(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ALEXNET = ("sensitivity", "--net", "alexnet", "--hw", "tegra_x1")
 
 
@@ -36,18 +34,3 @@ def test_energy_can_be_asked_for(cli: Any) -> None:
     out = cli(*ALEXNET, "--of", "energy", "--keys", "power.idle,memory.bandwidth").out
     assert "energy at -25 %" in out
     assert "sm.count" not in out
-
-
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        (("--keys", "memory.bandwith"), "memory.bandwidth"), (("--keys", ","), "names no value"),
-        (("--step", "0.5"), "between 0.0001% and 20%"),
-        (("--step", "nan"), "is not a number"), (("--span", "nan"), "is not a number"), (("--step", "inf"), "is not a number"),
-        (("--json", "--csv"), "choose one"), (("--of", "speed"), "latency"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
-    result = cli(*ALEXNET, *words)
-    assert (result.code, result.out) == (2, "")
-    assert text in result.err

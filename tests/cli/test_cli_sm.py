@@ -45,20 +45,6 @@ def test_a_changed_machine_changes_the_answer(cli: Cli) -> None:
     assert slow > usual
 
 
-@pytest.mark.parametrize(("kernel", "said"), [
-    ("gem 128x128x8", "nearest: gemm"), ("gemm", "has a tile"), ("gemm 128x128", "no tile"), ("gemm 0x1x1", "no tile"),
-    ("gemm 64x64x8 thread=64", "nearest: threads"), ("gemm 64x64x8 threads=0", "threads=0"), ("stream read=x", "read=x"),
-    ("attention", "like 128x64"), ("attention 64x64x8", "no tile of queries"), ("attention 64x64 d=0", "d=0"),
-    ("norm 64x64", "no word"), ("norm row=0", "row=0"), ("norm passes=17", "to 16"),
-    ("gemm 1024x1024x64 threads=1024 stages=8", "no CTA fits"), ("", "unknown kernel"),
-])  # fmt: skip
-def test_words_that_make_no_kernel_are_one_error(cli: Cli, kernel: str, said: str) -> None:
-    found = cli("simulate", "sm", "--hw", "gtx_1080", "--kernel", kernel)
-    assert found.code in (2, 65)
-    assert said in found.err
-    assert "Traceback" not in found.err
-
-
 @pytest.mark.parametrize(("kernel", "name"), [("attention 64x64 d=64 registers=168 bytes=4", "MUFU"), ("norm row=4096", "SHFL")])
 def test_other_kernels_run(cli: Cli, kernel: str, name: str, tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"

@@ -113,45 +113,6 @@ def test_linked_keys_move_together(cli: Cli) -> None:
     assert float(rows[1]["power.tdp"]) == pytest.approx(180 * 2**0.5)
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "said"),
-    [
-        (("--vary", "memory.bandwidth=1TB/s:100GB/s:5log"), 2, "runs backwards"),
-        (("--vary", "memory.bandwidth=100GB/s:1TB/s:0log"), 2, "empty"),
-        (("--vary", "memory.bandwidth=100GB/s:1TB/s"), 2, "belongs to --sample"),
-        (("--vary", "memory.bandwith=1GB/s"), 2, "nearest: memory.bandwidth"),
-        (("--vary", "core.count=1,2"), 2, "unknown gpu knob 'core.count'"),
-        (("--vary", "sm.count=8", "--vary", "sm.count=16"), 2, "varied twice"),
-        (("--vary", "sm.count=8", "--set", "sm.count=9"), 2, "is set and varied"),
-        (("--vary", "clock=1GHz", "--clock", "1GHz"), 2, "is set and varied"),
-        (("--vary", "batch=1,2", "--batch", "4"), 2, "is set and varied"),
-        (("--vary", "precision=fp32", "--precision", "fp16"), 2, "is set and varied"),
-        (("--vary", "clock=1GHz", "--set", "sm.count=9", "--set", "sm.count=8"), 2, "sm.count is given twice"),
-        (("--sample", "10"), 2, "a sample needs something"),
-        (("--vary", "hw=gtx_1080,tesla_k40"), 2, "--hw, separated by commas"),
-        (("--vary", "sm.count=1:1000:1", "--vary", "memory.bandwidth=1GB/s:1TB/s:1000log", "--vary", "batch=1:1000:1"), 2,
-         "1,000,000,000 points would take about"),
-        (("--vary", "sm.count=8", "--resume"), 2, "--resume needs the --out"),
-        (("--vary", "sm.count=8", "--link", "l2.bandwidth=clock"), 2, "is not varied"),
-        (("--vary", "sm.count=8", "--workers", "2", "--scheduler", "tcp://x"), 2, "give one of them"),
-        (("--vary", "sm.count=8", "--sample", "0"), 2, "x>=1"),
-        (("--vary", "precision=fp32,fp61"), 2, "unknown precision 'fp61'"),
-        (("--vary", "stack=caffe-cudnn4,cafe-cudnn5.1"), 2, "nearest: caffe-cudnn5.1"),
-        (("--vary", "sm.count=8", "--out", "/nowhere/x.sqlite"), 65, "no folder /nowhere"),
-        (("--vary", "sm.count=8", "--out", "/"), 65, "is a folder"),
-    ],
-)  # fmt: skip
-def test_what_is_refused_says_why_and_leaves_nothing(
-    cli: Cli, words: tuple[str, ...], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = cli(*BASE, *words)
-    assert found.code == code, found.err
-    assert said in found.err
-    assert found.out == ""
-    assert os.listdir(tmp_path) == []
-
-
 def test_a_failed_scheduler_leaves_nothing(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("study.sqlite", "study.csv"):

@@ -10,7 +10,6 @@ from typing import Any
 
 from archsim.cli.tune import TUNED
 from archsim.study.settings import SETTINGS
-from tests.each import each
 
 TUNE = ("tune", "--net", "alexnet", "--hw", "tesla_v100_sxm2", "--batch", "8", "--vary", "clock=600MHz:1530MHz:30MHz")
 
@@ -65,18 +64,6 @@ def test_an_estimate_takes_the_highest_clock_within_a_budget(cli: Any) -> None:
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "mJ at least, at a core clock of" in refused.err
     assert cli(*words, "5W").code == 2
-
-
-@each(("words", "said"), [
-    (("--vary", "sm.count=8"), "unknown setting 'sm.count'"), (("--vary", "clock=1GHz"), "clock: is varied twice"),
-    (("--clock", "1GHz"), "clock: is set and varied"), (("--minimise", "area"), "no setting changes it"),
-    (("--json", "--csv"), "choose one"), (("--where", "fast"), "is not a condition"),
-    (("--memory-clock", "900MHz"), "above 876 MHz"), (("--energy-budget", "nan J"), "energy-budget"),
-])  # fmt: skip
-def test_what_cannot_be_tuned_is_refused_in_one_line(cli: Any, words: tuple[str, ...], said: str) -> None:
-    found = cli(*TUNE, *words)
-    assert (found.code, found.out) == (2, ""), found.err
-    assert said in found.err
 
 
 def test_settings_that_no_device_has_are_counted_with_their_reason(cli: Any) -> None:

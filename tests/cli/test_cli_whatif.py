@@ -45,21 +45,6 @@ def test_a_knob_that_does_nothing_says_so(cli: Any) -> None:
     assert "Nothing changes" in cli(*TEGRA, "--set", "market.price=1USD", "--no-layers").out
 
 
-@pytest.mark.parametrize(
-    ("words", "text"),
-    [
-        ((), "nothing is changed"), (("--to", "precison=fp16"), "precision"), (("--to", "memory.bandwidth=1GB/s"), "--set"),
-        (("--to", "batch=many"), "no value of batch"), (("--to", "precision"), "WHAT=VALUE"),
-        (("--to", "hw=gtx_9999"), "nearest"),
-        (("--to", "clock=5"), "clock"), (("--set", "memory.bandwith=1GB/s"), "memory.bandwidth"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense_is_refused(cli: Any, words: tuple[str, ...], text: str) -> None:
-    result = cli(*TEGRA, *words)
-    assert (result.code, result.out) == (2, "")
-    assert text in result.err
-
-
 def test_a_die_can_be_asked_for(cli: Any) -> None:
     words = ("whatif", "--net", "alexnet", "--hw", "titan_x_maxwell", "--scale", "sm.count=2", "--no-layers", "--area")
     out = cli(*words).out

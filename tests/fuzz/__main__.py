@@ -120,7 +120,7 @@ def fuzz(names: list[str], seed: int, cases: int, seconds: float, keep: Path | N
         shutil.rmtree(folder, ignore_errors=True)
         totals = _save(state, counts, ended, spent)
     for name, row in totals.items():
-        print(f"{name:14} {row['cases']:>10,} cases {row['reached_the_end']:>10,} to the end {row['seconds']:>9,.0f} s")
+        print(f"{name:14} {row['cases']:>10,} cases {row.get('reached_the_end', 0):>10,} to the end {row['seconds']:>9,.0f} s")
     print(f"{done:,} cases of this run, {len(found)} findings")
     return len(found)
 
@@ -134,7 +134,7 @@ def _save(
         totals = json.loads(state.read_text())
     for name in counts:
         row = totals.setdefault(name, {"cases": 0, "reached_the_end": 0, "seconds": 0.0})
-        row["reached_the_end"] += ended[name]
+        row["reached_the_end"] = row.get("reached_the_end", 0) + ended[name]
         row["cases"] += counts[name]
         row["seconds"] = round(row["seconds"] + spent[name], 1)
     if state is not None:

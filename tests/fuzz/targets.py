@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import math
 import shutil
 import tempfile
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from archsim.base.errors import ArchsimError
 from archsim.base.files import data_folder
+from archsim.ui.server import WhatIfApplication
 
 from . import commands, models, mutate, networks
 from .check import Broken, all_finite, json_of
@@ -333,14 +335,29 @@ def _sweep() -> tuple[bytes, tuple[str, ...]]:
         shutil.rmtree(folder)
 
 
+@cache
+def _memo() -> tuple[bytes, dict[bytes, float]]:
+    """A file of simulated programs, and what it holds."""
+    from archsim.estimation.memo import Memo
+
+    folder = Path(tempfile.mkdtemp(prefix="archsim-fuzz-"))
+    try:
+        made = Memo(folder / "memo")
+        made.update({str(i).encode(): 12.5 + i for i in range(200)})
+        made.close()
+        return (folder / "memo").read_bytes(), dict(made)
+    finally:
+        shutil.rmtree(folder)
+
+
 HOSTILE_SQL: list[str] = mutate.VALUES["sql"]
 
 
-def make_store(random: Random) -> bytes:
-    """A file of a sweep with changed bytes, or changed by SQL."""
+def _damaged(sound: Callable[[], bytes], random: Random) -> bytes:
+    """An SQLite file with changed bytes, or changed by SQL."""
     import sqlite3
 
-    data, _ = _sweep()
+    data = sound()
     if random.random() < 0.5:
         return mutate.bytes_of(data, random)
     with contextlib.closing(sqlite3.connect(":memory:")) as connection:
@@ -350,6 +367,48 @@ def make_store(random: Random) -> bytes:
                 connection.execute(text)
         connection.commit()
         return connection.serialize()
+
+
+def run_memo(data: bytes, folder: Path) -> None:
+    """What a process takes from a file in the cache folder, and what the next one does."""
+    from archsim.estimation.memo import Memo
+
+    path, (_, sound) = Path(_file(data, folder, "memo")), _memo()
+    for _ in range(2):
+        found = Memo(path)
+        if not {key: found[key] for key in sound if key in found}.items() <= sound.items():
+            raise Broken("another number than was simulated")
+        found.close()
+
+
+REQUESTS: list[str] = mutate.VALUES["requests"]
+
+
+def make_request(random: Random) -> bytes:
+    """A request to the page: its method, its path with the query, its headers, and what is sent with it."""
+    words = random.choice(REQUESTS).split(" ")
+    return json.dumps([mutate.text_of(word, random) if random.random() < 0.4 else word for word in words]).encode()
+
+
+def run_request(data: bytes, folder: Path) -> None:
+    """A request of the browser that opened the page; no answer may be a defect."""
+    from ..ui.asked import asked
+
+    method, path, length, *body = (*json.loads(data), "", "", "")
+    path, _, query = path.partition("?")
+    app = WhatIfApplication(8050)
+    with contextlib.closing(app.uploads):
+        told = {"REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": query, "CONTENT_LENGTH": length}
+        status, _, text = asked(app, told, "".join(body).encode("utf-8", "surrogatepass"))
+        if status >= 500:
+            raise Broken(text)
+
+
+def run_shares(data: bytes, folder: Path) -> None:
+    """The shares of units, and the power of each row."""
+    from archsim.estimation.power_file import powers_of_file
+
+    all_finite([one.power_w for one in powers_of_file(_file(data, folder, "s.csv"), "titan_xp")])
 
 
 def run_store(data: bytes, folder: Path) -> None:
@@ -415,6 +474,7 @@ def _gzipped(make: Callable[[Random], bytes]) -> Callable[[Random], bytes]:
 
 LACKEY, DIN = "I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n", "0 1ffeffe7d8\n1 1ffeffe7d0\n2 4001000\n"
 ADDRESSES = (LACKEY * 6, DIN * 8)
+SHARES = ("name,fp32,dram,clock,power\na,0.5,0.1,1.4 GHz,180 W\nb,0.2,0.6,,\n", "dram\n0.3\n")
 ARRIVALS = ("arrival_s\n" + "".join(f"{i * 0.1:.2f}\n" for i in range(20)),)
 PRICES = ("device,price,per_hour,source\ngtx_1080,450USD,,shop\ntesla_v100_sxm2,,2.5USD/h,cloud\ni7_6700k,300EUR,,shop\n",)
 
@@ -489,8 +549,14 @@ TARGETS = {target.name: target for target in (
            sound=lambda: ARRIVALS[0].encode()),
     Target(name="addresses", make=_gzipped(_from(lambda: ADDRESSES)), run=run_addresses, weight=3,
            sound=lambda: ADDRESSES[0].encode()),
-    Target(name="store", make=make_store, run=run_store, weight=1,
+    Target(name="store", make=partial(_damaged, lambda: _sweep()[0]), run=run_store, weight=1,
            sound=lambda: _sweep()[0]),
+    Target(name="memo", make=partial(_damaged, lambda: _memo()[0]), run=run_memo, weight=2,
+           sound=lambda: _memo()[0]),
+    Target(name="request", make=make_request, run=run_request, weight=2,
+           sound=lambda: json.dumps(REQUESTS[0].split(" ")).encode()),
+    Target(name="shares", make=_from(lambda: SHARES), run=run_shares, weight=2,
+           sound=lambda: SHARES[0].encode()),
     Target(name="command", make=commands.make, run=commands.run_case, weight=4,
            sound=lambda: b'["estimate", "--net", "n.jsonl", "--hw", "d.toml", "--json"]'),
 )}  # fmt: skip

@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 
 from archsim.cli.main import group
-from archsim.ui.server import server
+from archsim.ui.server import address_of, server
 
 from ..chromium import VIEWS, Browser
 
@@ -58,6 +58,7 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with server(0) as made, tempfile.TemporaryDirectory() as kept, Browser(Path(kept)) as browser:
         Thread(target=made.serve_forever, daemon=True).start()
+        browser.open(address_of(made))
         addresses = {name: f"http://127.0.0.1:{made.server_port}/{state}" for name, state in SERVED.items()}
         for name in (*ASKED, *SERVED):
             address = addresses.get(name) or written(name, Path(kept)).as_uri()

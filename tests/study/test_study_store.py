@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from archsim.study.axis import axis_of
 from archsim.study.executors import WorkersFailed, over_processes
 from archsim.study.space import Space
 from archsim.study.store import Store, open_store
-from archsim.study.sweep import compute, in_this_process
+from archsim.study.sweep import compute, in_this_process, names, rows
 
 from ..each import each
 
@@ -202,7 +202,7 @@ def wait_for_a_part(out: Path) -> None:
 def test_twenty_kills_leave_the_bytes_of_an_undisturbed_sweep(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole.sqlite", tmp_path / "killed.sqlite"
     assert swept(whole) == 0
-    draw, counts = random.Random(1), []
+    draw, counts = Random(1), []
     for _ in range(KILLS):
         swept(killed, "--resume", kill_after=draw.uniform(0.0, 0.012))
         counts.append(len(points(killed)))
@@ -251,12 +251,29 @@ def leave(*_: Any) -> None:
 
 
 HOSTILE = (
-    "UPDATE points SET latency_s = 9e999", "UPDATE points SET latency_s = 'x'", "UPDATE points SET latency_s = NULL",
-    "UPDATE points SET problem = 'x'", "UPDATE points SET network = NULL", "DELETE FROM points WHERE point = 0",
-    "INSERT INTO points (point) VALUES (1000000)", "ALTER TABLE points ADD COLUMN more TEXT", "DROP TABLE points",
-    "CREATE TRIGGER t AFTER INSERT ON points BEGIN DELETE FROM points; END", "UPDATE study SET value = '[' || value",
+    "UPDATE points SET latency_s = 9e999",
+    "UPDATE points SET latency_s = 'x'",
+    "UPDATE points SET latency_s = NULL",
+    "UPDATE points SET problem = 'x'",
+    "UPDATE points SET network = NULL",
+    "DELETE FROM points WHERE point = 0",
+    "INSERT INTO points (point) VALUES (1000000)",
+    "ALTER TABLE points ADD COLUMN more TEXT",
+    "DROP TABLE points",
+    "CREATE TRIGGER t AFTER INSERT ON points BEGIN DELETE FROM points; END",
+    "UPDATE study SET value = '[' || value",
     "CREATE VIEW v AS WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t",
-    "UPDATE study SET value = CAST(x'22ff22' AS TEXT)", "UPDATE points SET fits = 'no'",
+    "UPDATE study SET value = CAST(x'22ff22' AS TEXT)",
+    "UPDATE points SET fits = 'no'",
+    "UPDATE points SET latency_s = 1e-9",
+    "UPDATE points SET hardware = '=cmd|calc'",
+    "UPDATE points SET latency_s = latency_s * 2",
+    "UPDATE points SET latency_s = CAST(latency_s AS BLOB)",
+    "DELETE FROM parts",
+    "INSERT INTO parts VALUES (9, x'00')",
+    "UPDATE parts SET digest = NULL WHERE 0; UPDATE parts SET start = 1",
+    "DELETE FROM points",
+    "CREATE INDEX i ON points (fits)",
 )
 
 
@@ -267,8 +284,73 @@ def test_what_a_stranger_wrote_into_a_sweep_is_refused(tmp_path: Path, statement
     filled(path, space)
     filled(path, space, resume=True)  # impossible points and all, as archsim wrote it
     connection = sqlite3.connect(path)
-    connection.execute(statement)
+    connection.executescript(statement)
     connection.commit()
     connection.close()
     with pytest.raises(InputError, match="is not a sweep of archsim"), store_of(path, space, resume=True):
         pass
+
+
+def test_rows_of_other_points_are_refused_even_with_a_digest_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, space = tmp_path / "study.sqlite", space_of("sm.count=8,16")
+    for change in ({"sm.count": 9.0}, {"hardware": "other"}, {"hardware_name": "other"}, {"latency_s": None}, {"point": 7}):
+
+        def changed(chunk: Any, of: Space, change: dict[str, Any] = change) -> list[tuple[Any, ...]]:
+            first, *others = rows(chunk, of)
+            return [tuple({**dict(zip(names(of, "gpu"), first, strict=True)), **change}.values()), *others]
+
+        path.unlink(missing_ok=True)
+        with monkeypatch.context() as patched:
+            patched.setattr("archsim.study.store.rows", changed)
+            filled(path, space)
+        with pytest.raises(InputError, match="points 0 to 1 are not as it wrote them"), store_of(path, space, resume=True):
+            pass
+
+
+@pytest.mark.usefixtures("small_parts")
+@each("seed", range(150))
+def test_a_damaged_file_is_refused_or_ends_in_the_same_rows(tmp_path: Path, seed: int) -> None:
+    space, random = space_of("sm.count=8:160:8", "precision=fp32,int8"), Random(seed)
+    sound, damaged = tmp_path / "sound", tmp_path / "damaged"
+    if not sound.exists():
+        filled(sound, space, parts=2)
+        filled(tmp_path / "whole", space)
+    data = bytearray(sound.read_bytes())
+    kind, at = random.randrange(3), random.randrange(len(data))
+    for _ in range(random.choice((1, 5, 50)) if kind == 0 else 0):
+        data[random.randrange(len(data))] ^= 1 << random.randrange(8)
+    damaged.write_bytes(data[:at] if kind == 1 else data[:at] + random.randbytes(40) + data[at + 40 :] if kind == 2 else data)
+    try:
+        filled(damaged, space, resume=True)
+    except InputError:
+        return
+    assert all_rows(damaged) == all_rows(tmp_path / "whole")
+
+
+def all_rows(path: Path) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(path) as connection:
+        found = connection.execute("SELECT * FROM points ORDER BY point").fetchall()
+    connection.close()
+    return found
+
+
+def test_pages_that_are_used_and_said_to_be_free_are_noticed(tmp_path: Path) -> None:
+    path, space = tmp_path / "study.sqlite", space_of("sm.count=8,16")
+    filled(path, space)
+    data = bytearray(path.read_bytes())
+    data[32:40] = bytes([0, 0, 0, 3, 0, 0, 0, 1])  # first page and count of the free list (SQLite's file format, 1.3)
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="it is damaged"), store_of(path, space, resume=True):
+        pass
+
+
+def test_another_numpy_is_recorded_and_goes_on(tmp_path: Path) -> None:
+    path, space = tmp_path / "study.sqlite", space_of("sm.count=8,16")
+    filled(path, space)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE study SET value = '\"1.26.0\"' WHERE key = 'numpy'")
+    connection.close()
+    with store_of(path, space, resume=True) as store:
+        assert store.about()["numpy"] == "1.26.0"

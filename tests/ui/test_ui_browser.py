@@ -14,7 +14,7 @@ from urllib.parse import quote
 import pytest
 
 from archsim.base.files import data_folder
-from archsim.ui.server import server
+from archsim.ui.server import address_of, server
 
 from ..chromium import CHROMIUM, Browser
 
@@ -35,10 +35,12 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PAT
 
 
 @pytest.fixture(scope="module")
-def address() -> Iterator[str]:
+def address(browser: Browser) -> Iterator[str]:
     with server(0) as made:
         running = Thread(target=made.serve_forever, daemon=True)
         running.start()
+        browser.open(address_of(made))
+        browser.wait("document.getElementById('result')")
         yield f"http://127.0.0.1:{made.server_port}/"
         made.shutdown()
         running.join()

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
+from time import monotonic, sleep
 from urllib.parse import parse_qs
 
 import pytest
 
+from archsim.base.errors import ArgumentError
 from archsim.base.files import data_folder
 from archsim.ui.server import WhatIfApplication, server
-from archsim.ui.uploads import MOST_BYTES, MOST_FILES
+from archsim.ui.uploads import MOST_BYTES, MOST_FILES, UploadedFile
 
 from ..each import each
 from .asked import get, send
@@ -102,7 +108,7 @@ def test_what_cannot_be_read_is_refused_and_not_kept(name: str, content: bytes) 
 
 def test_a_spec_that_names_a_file_says_which_key(app: WhatIfApplication) -> None:
     body = send(app, "hw.toml", HEAD)[2]
-    assert "inherits: names a file" in body
+    assert "inherits: /etc/passwd: is a file" in body
     assert "root:" not in body
 
 
@@ -144,14 +150,142 @@ def test_the_oldest_file_makes_place_and_all_end_with_the_server(app: WhatIfAppl
     assert not folder.exists()
 
 
+@contextmanager
+def served() -> Iterator[tuple[WhatIfApplication, Callable[[str], socket.socket]]]:
+    """A server, and what opens a connection to it on which some bytes are sent."""
+    with server(0) as made:
+        running = Thread(target=made.serve_forever, daemon=True)
+        running.start()
+        app, links, host = made.get_app(), list[socket.socket](), f"127.0.0.1:{made.server_port}"
+        assert isinstance(app, WhatIfApplication)
+
+        def connected(sent: str) -> socket.socket:
+            links.append(socket.create_connection(("127.0.0.1", made.server_port), timeout=30))
+            head = f"Host: {host}\r\nOrigin: http://{host}\r\nCookie: {app.cookie}\r\n"
+            links[-1].sendall(sent.replace("HEAD", head).encode())
+            return links[-1]
+
+        yield app, connected
+        for link in links:
+            link.close()
+        made.shutdown()
+        running.join()
+
+
+def status(link: socket.socket) -> int:
+    """The status of the answer, 0 where the server says nothing."""
+    with link.makefile("rb") as answer:
+        return int((answer.readline().split() or [b"", b"0"])[1])
+
+
+def test_what_is_not_sent_to_its_end_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archsim.ui.server._QuietHandler.timeout", 0.3)
+    with served() as (app, connected):
+        post = "POST /upload?name=n.jsonl HTTP/1.1\r\nHEADContent-Length: 5000000\r\n\r\n" + "x" * 1000
+        reset = connected(post)
+        while not app.uploads.folder or not os.listdir(app.uploads.folder):
+            sleep(0.01)
+        reset.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        reset.close()
+        assert status(connected(post)) == 400
+        assert os.listdir(app.uploads.folder) == []
+        assert send_all(connected) == 200
+
+
+def send_all(connected: Callable[[str], socket.socket]) -> int:
+    return status(connected(f"POST /upload?name=n.jsonl HTTP/1.1\r\nHEADContent-Length: {len(NET)}\r\n\r\n{NET.decode()}"))
+
+
+def test_no_more_than_some_files_are_being_sent_at_once(app: WhatIfApplication) -> None:
+    class Slow(BytesIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if held:
+                held.pop()
+                told.append(send(app, "other.jsonl", NET)[0])
+                slow.append(app.uploads.take("slow.jsonl", len(NET), Slow(NET), app.lock))
+            return super().read(size)
+
+    held, told, slow = [1, 1], list[int](), list[UploadedFile]()
+    with pytest.raises(ArgumentError, match="still being sent"):
+        app.uploads.take("slow.jsonl", len(NET), Slow(NET), app.lock)
+    assert told == [200, 400]
+    assert send(app, "net.jsonl", NET)[0] == 200
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(app: WhatIfApplication, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> str:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("archsim.ui.uploads._written", full)
+    code, _, body = send(app, "net.jsonl", NET)
+    assert (code, os.listdir(app.uploads.folder)) == (400, [])
+    assert "No space left" in body
+
+
+@each("changed", (
+    {"CONTENT_LENGTH": "9" * 5000}, {"CONTENT_LENGTH": "\u0663"}, {"QUERY_STRING": "name=a&b=1&c=2"},
+    {"QUERY_STRING": "&" * 60000},
+    {"QUERY_STRING": "name=%ff%00.toml"}, {"HTTP_COOKIE": ""}, {"HTTP_COOKIE": "\xff;=;;"}, {"HTTP_ORIGIN": "null"},
+    {"PATH_INFO": "/\xff"}, {"REQUEST_METHOD": "\xff"}, {"HTTP_HOST": "\x00"}, {"HTTP_SEC_FETCH_SITE": "\xff"},
+))  # fmt: skip
+def test_odd_requests_are_no_defect(app: WhatIfApplication, changed: dict[str, str]) -> None:
+    code = send(app, "net.jsonl", NET, **changed)[0]
+    assert 400 <= code < 500
+
+
+def test_a_header_has_a_time_in_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("archsim.ui.server.PATIENCE", 0.5)
+    with served() as (_, connected):
+        link, began = connected("GET / HTTP/1.1\r\nHEAD"), monotonic()
+        with suppress(OSError):
+            while monotonic() - began < 10:
+                link.sendall(b"X-a: b\r\n")
+                sleep(0.1)
+                link.setblocking(False)
+                with suppress(BlockingIOError):
+                    if link.recv(100):
+                        break
+                link.setblocking(True)
+        assert monotonic() - began < 5
+
+
+def test_only_the_browser_that_opened_the_printed_address_sees_anything() -> None:
+    with started() as app:
+        told = send(app, "secret.jsonl", NET)[2]
+        key = f"key={app.key}"
+        for cookie in ("", "archsim_8050=", f"archsim_8050={app.key[:-1]}", f"archsim_8051={app.key}"):
+            for path in ("/", "/result", "/llm", "/ui.js", "/ui.css"):
+                code, headers, body = get(path, f"{told}&hw=gtx_1080", app, HTTP_COOKIE=cookie)
+                assert code == 403
+                assert "Set-Cookie" not in headers
+                assert "archsim ui" in body
+                assert "secret" not in body
+            assert send(app, "other.jsonl", NET, HTTP_COOKIE=cookie)[0] == 403
+        code, headers, body = get("/", key, app, HTTP_COOKIE="", HTTP_SEC_FETCH_SITE="cross-site")
+        assert code == 200
+        assert headers["Set-Cookie"] == f"archsim_8050={app.key}; Path=/; HttpOnly; SameSite=Strict"
+        assert app.key not in body
+        assert get("/", key[:-1], app, HTTP_COOKIE="")[0] == 403
+        assert get("/", key, app, HTTP_COOKIE="", HTTP_HOST="evil.example:8050")[0] == 403
+        assert next(iter(app.uploads.files.values())).title == "secret.jsonl"
+        assert WhatIfApplication(8050).key != app.key
+
+
+@each(("site", "code"), (("none", 200), ("same-origin", 200), ("same-site", 403), ("cross-site", 403)))
+def test_no_page_of_another_site_has_work_done(app: WhatIfApplication, site: str, code: int) -> None:
+    assert get("/", "net=alexnet&hw=tegra_x1", app, HTTP_SEC_FETCH_SITE=site, HTTP_SEC_FETCH_DEST="image")[0] == code
+
+
 def test_a_gigabyte_is_refused_with_a_message_and_the_server_stays_up() -> None:
     with server(0) as made:
         running = Thread(target=made.serve_forever, daemon=True)
         running.start()
+        cookie = made.get_app().cookie
         link = HTTPConnection("127.0.0.1", made.server_port, timeout=30)
         link.putrequest("POST", "/upload?name=big.onnx")
         link.putheader("Origin", f"http://127.0.0.1:{made.server_port}")
         link.putheader("Content-Length", str(2**30))
+        link.putheader("Cookie", cookie)
         link.endheaders()
         piece = b"\0" * (1 << 20)
         for _ in range(64):
@@ -161,7 +295,7 @@ def test_a_gigabyte_is_refused_with_a_message_and_the_server_stays_up() -> None:
         assert answer.status == 413
         assert f"at most {MOST_BYTES >> 20} MiB" in answer.read().decode()
         other = HTTPConnection("127.0.0.1", made.server_port, timeout=30)
-        other.request("GET", "/")
+        other.request("GET", "/", headers={"Cookie": cookie})
         assert other.getresponse().status == 200
         made.shutdown()
         running.join()

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from archsim.base import files
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder, read_text
 
+from ..each import each
+from ..fuzz.targets import ARRIVALS, HEAD, LACKEY, PRICES, ROWS, forget
+
 LIMIT = 10_000
+ROOT = Path(__file__).parents[2]
 
 
 def refused(path: Path, match: str, limit: int = LIMIT) -> None:
@@ -75,29 +82,109 @@ def test_a_file_that_may_not_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyP
     refused(tmp_path / "a", "cannot be read")
 
 
-def test_a_gzipped_file(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(b"hello"))
-    assert read_text(tmp_path / "a.jsonl.gz", LIMIT) == "hello"
+WORDS = "hello world" * 10
+PACKED = gzip.compress(WORDS.encode())
 
 
-def test_a_gzip_bomb_is_not_inflated(tmp_path: Path) -> None:
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"\0" * 50_000_000))
-    refused(tmp_path / "a.gz", "inflates past", limit=100_000_000)
+@each(("data", "text"), (
+    (PACKED, WORDS), (PACKED + gzip.compress(b"!"), f"{WORDS}!"), (PACKED + b"\0" * 9000, WORDS), (WORDS.encode(), WORDS),
+    (gzip.compress(b"") + PACKED + gzip.compress(b"") * 500, WORDS),
+))  # fmt: skip
+def test_all_members_of_a_gzip_file_are_read(tmp_path: Path, data: bytes, text: str) -> None:
+    (tmp_path / "a").write_bytes(data)
+    assert read_text(tmp_path / "a", LIMIT) == text
 
 
-def test_a_gzipped_file_over_the_limit(tmp_path: Path) -> None:
-    (tmp_path / "a.gz").write_bytes(gzip.compress(os.urandom(8_000).hex().encode()))
-    refused(tmp_path / "a.gz", "inflates past 10000 bytes")
+@each(("data", "match"), (
+    (gzip.compress(b"\0" * 50_000_000), "inflates to more"), (gzip.compress(os.urandom(8_000).hex().encode()), "is larger than"),
+    (PACKED[:-9], "truncated"), (PACKED + PACKED[:-9], "truncated"), (PACKED + PACKED[:5], "truncated"), (b"hello", "not a gzip"),
+    (PACKED + b"rubbish", "something else behind"), (PACKED[:10] + b"\xff" * 20, "broken"), (PACKED[:-8] + b"\0" * 8, "broken"),
+    (gzip.compress(b"") * 300, "more than 200 parts"),
+))  # fmt: skip
+def test_what_is_not_all_gzip_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: bytes, match: str) -> None:
+    monkeypatch.setattr(files, "MOST_MEMBERS", 200)
+    (tmp_path / "a.gz").write_bytes(data)
+    refused(tmp_path / "a.gz", match, limit=100_000_000 if "inflates" in match else LIMIT)
 
 
-def test_a_truncated_gzip_file(tmp_path: Path) -> None:
-    (tmp_path / "a.gz").write_bytes(gzip.compress(b"hello world" * 10)[:-9])
-    refused(tmp_path / "a.gz", "truncated")
+def network(path: Path) -> Any:
+    from archsim.trace import load
+
+    return load(str(path)).ops
 
 
-def test_a_file_that_only_claims_to_be_gzip(tmp_path: Path) -> None:
-    (tmp_path / "a.gz").write_text("hello")
-    refused(tmp_path / "a.gz", "is not a gzip file")
+def measurements(path: Path) -> Any:
+    from archsim.evidence.readers import read_files
+
+    return read_files([str(path)])
+
+
+def prices(path: Path) -> Any:
+    from archsim.study.price_file import read_prices
+
+    return read_prices(str(path), {"EUR": 1.1}, str)
+
+
+def shares(path: Path) -> Any:
+    from archsim.estimation.power_file import powers_of_file
+
+    return powers_of_file(str(path), "titan_xp")
+
+
+def arrivals(path: Path) -> Any:
+    from archsim.simulate.arrivals import recorded_arrivals
+
+    return recorded_arrivals(path).tolist()
+
+
+def requests(path: Path) -> Any:
+    from archsim.simulate.lengths import recorded
+
+    return recorded(path, 100)
+
+
+def profile(path: Path) -> Any:
+    from archsim.trace.profiles.reader import read
+
+    return read(path).calls
+
+
+def profiled_network(path: Path) -> Any:
+    from archsim.trace.formats import format_of
+
+    return format_of(path).read(path, {}).ops
+
+
+def addresses(path: Path) -> Any:
+    from archsim.cache.trace_file import read
+
+    return [address for one in read(path) for address in one.address.tolist()]
+
+
+PROFILE = ROOT / "tests/trace/profiles/torch_cpu_cnn.json"
+READERS: dict[Callable[[Path], Any], tuple[str, bytes]] = {
+    network: ("n.jsonl.gz", ROOT.joinpath("traces/nets/alexnet.jsonl").read_bytes()),
+    measurements: ("m.csv.gz", "\n".join((HEAD, *ROWS)).encode()), prices: ("p.csv.gz", PRICES[0].encode()),
+    shares: ("s.csv.gz", b"fp32,dram\n0.5,0.1\n0.2,0.3\n"), arrivals: ("a.csv.gz", ARRIVALS[0].encode()),
+    requests: ("r.csv.gz", b"arrival_s,input,output\n0,5,6\n1,7,8\n"), addresses: ("t.gz", LACKEY.encode() * 9),
+    profile: ("p.json.gz", PROFILE.read_bytes()), profiled_network: ("n.json.gz", PROFILE.read_bytes()),
+}  # fmt: skip
+
+
+@each("read", READERS)
+def test_every_reader_reads_two_members_as_one(tmp_path: Path, read: Callable[[Path], Any]) -> None:
+    name, data = READERS[read]
+    place, half = tmp_path / name, len(data) // 2
+    place.write_bytes(gzip.compress(data))
+    whole = read(place)
+    assert whole
+    place.write_bytes(gzip.compress(data[:half]) + gzip.compress(data[half:]))
+    forget()
+    assert repr(read(place)) == repr(whole)
+    place.write_bytes(gzip.compress(data) + b"rubbish")
+    forget()
+    with pytest.raises(InputError, match="something else behind"):
+        read(place)
 
 
 def test_the_shipped_data_is_found() -> None:

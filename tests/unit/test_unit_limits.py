@@ -145,7 +145,7 @@ def test_a_file_of_shares_has_a_limit_of_its_own(tmp_path: Path, monkeypatch: py
 def test_a_file_that_inflates_without_end_is_refused(kind: str, tmp_path: Path) -> None:
     place = tmp_path / ("bomb.jsonl.gz" if kind == "network" else "bomb.csv.gz")
     place.write_bytes(gzip.compress(b"0" * (2 * GZIP_RATIO * 20_000)))
-    refused(TEXT[kind], place, "inflates past")
+    refused(TEXT[kind], place, "inflates to more than")
 
 
 def test_the_threat_model_names_every_kind_of_file() -> None:

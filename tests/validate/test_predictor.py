@@ -13,9 +13,10 @@ import pytest
 
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder
+from archsim.base.toml import rows_of
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
-from archsim.evidence.claims import NOTE, claims, read_claims
+from archsim.evidence.claims import NOTE, Claim, claims
 from archsim.evidence.identity import ID, case_line, with_ids
 from archsim.evidence.readers import read
 from archsim.evidence.shipped import PEER_ROWS, PEERS, peer_files, shipped_files
@@ -238,7 +239,7 @@ def test_claims_stand_apart_from_scores_and_each_says_where_it_was_read() -> Non
 ])  # fmt: skip
 def test_a_broken_claim_is_named(content: str, said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
-        read_claims(content, "claims.toml")
+        rows_of(Claim, "claim", content, "claims.toml")
 
 
 def test_nothing_is_fitted_to_rows_of_peers() -> None:

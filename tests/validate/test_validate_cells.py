@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import InputError
+from archsim.base.toml import rows_of
 from archsim.calibration.constants import default
-from archsim.evidence.misses import misses, read_misses, reason_of
+from archsim.evidence.misses import Miss, misses, reason_of
 from archsim.evidence.readers import read_files
 from archsim.validation.evaluation import plain_request, plain_values
 from archsim.validation.score import Pairs, pairs_in_order
@@ -115,10 +116,9 @@ def test_only_an_error_above_a_quarter_has_a_reason() -> None:
 
 
 def test_a_reason_without_a_source_or_with_an_unknown_key_is_refused() -> None:
+    text = '[[miss]]\nreason = "x"\nnet = "alexnet"\n[[miss]]\nsource = "a"\nreason = "b"\npredicted = "wrong"\n'
     with pytest.raises(InputError, match=r"misses\.toml") as refused:
-        read_misses(
-            '[[miss]]\nreason = "x"\nnet = "alexnet"\n[[miss]]\nsource = "a"\nreason = "b"\npredicted = "wrong"\n', "misses.toml"
-        )
+        rows_of(Miss, "miss", text, "misses.toml")
     assert "miss 1: source" in str(refused.value)
     assert "miss 1: net" in str(refused.value)
     assert "miss 2: predicted" in str(refused.value)

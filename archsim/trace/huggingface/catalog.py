@@ -38,7 +38,9 @@ def find(name_or_path: str) -> TransformerModel:
     if not is_path(name_or_path):
         return _shipped(canonical(name_or_path))
     hub = HUB.fullmatch(name_or_path)
-    return _of_hub(*hub.groups()) if hub and not Path(name_or_path).exists() else load_model(name_or_path)
+    if hub and not Path(name_or_path).exists():
+        return _of_hub(*hub.groups())
+    return load_model(named_file(name_or_path, stream=True))
 
 
 def _of_hub(owner: str, name: str) -> TransformerModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,21 +17,15 @@ from archsim.trace.readers.mapping import MAPPED, MappedOperator
 from archsim.trace.trace import Trace
 
 LEFT_OUT = "left out"
-GZIP = b"\x1f\x8b"
 CHROME = re.compile(rb'"traceEvents"\s*:|\A\s*\[\s*\{[^}]*"ph"\s*:')  # an object with events, or a list of them
 
 
 def begins_as_profile(head: bytes) -> bool:
-    """Whether a JSON file, compressed or not, begins as a profile with the calls of a framework does.
+    """Whether a JSON file begins as a profile with the calls of a framework does.
 
     >>> begins_as_profile(b'{"schemaVersion": 1, "traceEvents": ['), begins_as_profile(b'{"n_embd": 768}')
     (True, False)
     """
-    if head.startswith(GZIP):
-        try:
-            head = zlib.decompressobj(wbits=31).decompress(head, len(head))
-        except zlib.error:
-            return False
     return bool(CHROME.search(head) or ONNXRUNTIME.match(head))
 
 

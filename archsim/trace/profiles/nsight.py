@@ -14,7 +14,7 @@ from archsim.base.errors import InputError
 from archsim.trace.dims import short
 from archsim.trace.profiles.nesting import period
 from archsim.trace.profiles.record import Profile, ProfiledKernel
-from archsim.trace.profiles.stream import pieces_of
+from archsim.trace.profiles.stream import texts_of
 
 UNITS = {"ns": 1e-9, "us": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0}
 LONGEST_LINE, MOST_KERNELS = 1 << 16, 1 << 22
@@ -84,7 +84,7 @@ def _rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 def _lines(path: Path) -> Iterator[str]:
     rest = ""
-    for piece in pieces_of(path):
+    for piece in texts_of(path):
         *lines, rest = (rest + piece).split("\n")
         yield from (line.replace("\0", "?") for line in lines)
         if len(rest) > LONGEST_LINE:

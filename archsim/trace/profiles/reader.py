@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import Path
 
 from archsim.base.errors import InputError
@@ -18,10 +17,7 @@ CHROME = re.compile(rb'\A\s*(\[|\{)')
 
 def read(path: Path) -> Profile:
     """The profile. Raises MissingFile, or InputError for a file of another kind."""
-    head = read_head(path, HEAD)
-    if path.name.lower().endswith(".gz"):
-        head = _inflated(head, path)
-    head = head.removeprefix(b"\xef\xbb\xbf")
+    head = read_head(path, HEAD).removeprefix(b"\xef\xbb\xbf")
     if ONNXRUNTIME.match(head):
         from archsim.trace.profiles.onnxruntime import read as of_onnxruntime
 
@@ -37,10 +33,3 @@ def read(path: Path) -> Profile:
     from archsim.trace.profiles.kineto import read as of_pytorch
 
     return of_pytorch(path)
-
-
-def _inflated(head: bytes, path: Path) -> bytes:
-    try:
-        return zlib.decompressobj(wbits=31).decompress(head, HEAD)
-    except zlib.error as error:
-        raise InputError(str(path), f"is not a gzip file ({error})") from None

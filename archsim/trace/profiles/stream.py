@@ -9,35 +9,23 @@ from __future__ import annotations
 import codecs
 import json
 import re
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import Any
 
-from archsim.base.errors import InputError, MissingFile
-from archsim.base.files import GZIP_RATIO
+from archsim.base.errors import InputError
+from archsim.base.files import pieces_of
 from archsim.base.limits import LIMITS
 from archsim.trace.dims import short
+from archsim.trace.jsonlines import no_number, whole
 
 LIMIT = LIMITS["profile"]
-CHUNK = 1 << 20  # bytes that are read at once
+CHUNK = 1 << 20  # bytes that are decoded at once
 LARGEST_OBJECT = 1 << 20  # characters of one event
-LEAST_INFLATED = 1 << 20  # bytes; smaller files may inflate by any factor
-LONGEST_NUMBER = 25  # characters of a whole number
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
-def _constant(text: str) -> NoReturn:
-    raise ValueError(f"has {text}, which is no number")
-
-
-def _whole(text: str) -> int:
-    if len(text) > LONGEST_NUMBER:
-        raise ValueError(f"has a number of {len(text)} digits")
-    return int(text)
-
-
-DECODER = json.JSONDecoder(parse_constant=_constant, parse_int=_whole)
+DECODER = json.JSONDecoder(parse_constant=no_number, parse_int=whole)
 
 
 def events(path: Path, key: str) -> Iterator[dict[str, Any]]:
@@ -45,24 +33,27 @@ def events(path: Path, key: str) -> Iterator[dict[str, Any]]:
     yield from _JsonText(path).listed(key)
 
 
-def pieces_of(path: Path) -> Iterator[str]:
-    """The text of a file piece by piece, inflated where its name ends in `.gz`. Raises MissingFile or InputError."""
+def texts_of(path: Path) -> Iterator[str]:
+    """The text of a file piece by piece, inflated where it is gzip. Raises MissingFile or InputError."""
+    decoder = codecs.getincrementaldecoder("utf-8-sig")()
+    read = 0
     try:
-        if not path.exists():
-            raise MissingFile(f"{path}: no such file")
-        if path.is_dir():
-            raise InputError(str(path), "is a folder, not a file")
-        with path.open("rb") as stream:
-            yield from _pieces(path, stream)
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read ({error.strerror or error})") from None
+        for data in pieces_of(path):
+            for at in range(0, len(data), CHUNK):
+                yield decoder.decode(data[at : at + CHUNK])
+            read += len(data)
+            if read > LIMIT.size:
+                raise InputError(str(path), f"is larger than {LIMIT.size} bytes")
+        yield decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise InputError(str(path), f"is not UTF-8 text (behind byte {read})") from None
 
 
 class _JsonText:
     """A file while it is read: some text of it, and the place within."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.pieces = str(path), pieces_of(path)
+        self.path, self.pieces = str(path), texts_of(path)
         self.text, self.at, self.before, self.ended = "", 0, 0, False
 
     def wrong(self, said: str) -> InputError:
@@ -162,37 +153,3 @@ class _JsonText:
             if self.expect(",", "]") == "]":
                 return
         raise InputError(self.path, f"has more than {LIMIT.entries} events; refused")
-
-
-def _pieces(path: Path, stream: IO[bytes]) -> Iterator[str]:
-    """The text of a file, inflated where its name ends in `.gz`."""
-    decoder = codecs.getincrementaldecoder("utf-8-sig")()
-    read = 0
-    try:
-        for data in _inflated(path, stream) if path.name.lower().endswith(".gz") else iter(lambda: stream.read(CHUNK), b""):
-            read += len(data)
-            if read > LIMIT.size:
-                raise InputError(str(path), f"is larger than {LIMIT.size} bytes")
-            yield decoder.decode(data)
-        yield decoder.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise InputError(str(path), f"is not UTF-8 text (near byte {max(0, read - CHUNK) + error.start})") from None
-
-
-def _inflated(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
-    inflate, packed, made = zlib.decompressobj(wbits=31), 0, 0
-    try:
-        while data := stream.read(CHUNK):
-            packed += len(data)
-            while data:
-                found = inflate.decompress(data, CHUNK)
-                data = inflate.unconsumed_tail
-                made += len(found)
-                if made > max(LEAST_INFLATED, GZIP_RATIO * packed):
-                    raise InputError(str(path), f"inflates to more than {GZIP_RATIO} times its size; refused")
-                if found:
-                    yield found
-    except zlib.error as error:
-        raise InputError(str(path), f"is not a gzip file ({error})") from None
-    if not inflate.eof:
-        raise InputError(str(path), "is a truncated gzip file")
