@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from archsim.base.errors import MissingFile
-from archsim.base.files import data_folder, read_text
+from archsim.base.files import data_folder, named_file, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.naming import plain, resolve
 from archsim.trace.formats import is_path
