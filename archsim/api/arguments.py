@@ -32,6 +32,7 @@ class CommonWords(DeviceWords, total=False):
     strict: bool
     precision: str
     task: str
+    optimiser: str
     threads: int | str
     devices: int | str
     clock: float | str
@@ -102,7 +103,7 @@ BUYING = tuple(name for name in BuyingWords.__annotations__ if name not in OF_RU
 
 # other names of arguments, as Python users may know them -> the option
 OTHERWISE = {"settings": "set", "scales": "scale", "batch_size": "batch", "dtype": "precision", "model": "net", "network": "net",
-             "hardware": "hw", "device": "hw", "framework": "stack", "mode": "task"}  # fmt: skip
+             "hardware": "hw", "device": "hw", "framework": "stack", "mode": "task", "optimizer": "optimiser"}  # fmt: skip
 
 
 def run_arguments(function: str, words: Mapping[str, Any], known: type = RunWords) -> dict[str, Any]:
@@ -299,8 +300,8 @@ CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock",
            "host_cpu")  # fmt: skip  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "bind": sizes, "strict": yes_or_no,
-    "threads": whole, "devices": whole, "streams": whole, "precision": text,
-    "task": text, "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
+    "threads": whole, "devices": whole, "streams": whole, "precision": text, "task": text, "optimiser": text,
+    "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
     "fusion": text,
     "boundary": text, "system": text,
     "graph": yes_or_no, "cold": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),

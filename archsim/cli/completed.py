@@ -65,6 +65,7 @@ def _tasks() -> list[str]:
 LISTS: dict[str, Callable[[], list[str]]] = {
     "device": _devices, "node": _nodes, "network": _networks, "stack": _stacks, "precision": _precisions, "task": _tasks,
     "fidelity": lambda: [*FIDELITIES], "traffic": lambda: ["closed", "simulated"],
+    "optimiser": lambda: ["sgd", "momentum", "adamw"],
     "model": _models, "engine": _engines,
     "devices": lambda: ["all", "gpu", "cpu", "tpu", *_devices()],
 }  # fmt: skip

@@ -9,13 +9,12 @@ import click
 
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
-from archsim.cli.options import SETTINGS, some_options
+from archsim.cli.options import only_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.vocabulary import HW, html_option, json_option
 
 SHARED = ("clock", "power_limit", "host_cpu", "settings", "scales", "calibration")  # with the commands of networks
-OTHERS = tuple(name for name in SETTINGS if name not in SHARED)
 
 
 def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +50,7 @@ def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.option("--speculative", default=None, metavar="tokens=N,accept=SHARE",
               help="Guess N tokens ahead, of which this share is taken, and check them in one step.")  # fmt: skip
 @click.option("--draft", type=Known("model"), default=None, help="The model that guesses; without one guesses take no time.")
-@some_options(*OTHERS)
+@only_options(*SHARED)
 @json_option()
 @html_option()
 def command(

@@ -42,27 +42,23 @@ def energy_budget_option(text: str) -> Callable[[Callable[..., Any]], Callable[.
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """All options that say what runs and how: --batch, --precision, --task, --stack, ..., --fidelity, --set, --calibration."""
-    return _with(command, list(SETTINGS))
+    return only_options(*SETTINGS)(command)
 
 
 def some_options(*without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """The options of `setting_options` except those named, whose arguments keep their defaults."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        return _with(command, [name for name in SETTINGS if name not in without])
-
-    return add
+    return only_options(*(name for name in SETTINGS if name not in without))
 
 
 def only_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Those of `setting_options` that have these names, and what is changed of a device."""
-    return some_options(*(SETTINGS.keys() - {*names, "settings", "scales"}))
+    """The named ones of the options of `setting_options`."""
 
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name in reversed(names):
+            command = SETTINGS[name](command)
+        return command
 
-def _with(command: Callable[..., Any], names: Sequence[str]) -> Callable[..., Any]:
-    for name in reversed(names):
-        command = SETTINGS[name](command)
-    return command
+    return add
 
 
 # name of the argument -> what adds its option
@@ -78,6 +74,9 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
                               help="fp32, fp16, bf16, tf32, fp8, int8 or fp64; if not given fp32, or tf32 where the stack "
                                    "takes it unless asked."),
     "task": click.option("--task", type=Known("task"), default="inference", show_default=True, help=", ".join(TASKS) + "."),
+    "optimiser": click.option("--optimiser", "--optimizer", type=Known("optimiser"), default=None,
+                              help="What updates the weights: sgd, momentum or adamw; if not given adamw for networks with "
+                                   "attention, else as published benchmarks of the stack's framework."),
     "stack": click.option("--stack", type=Known("stack"), default=None,
                           help="Software stack (`archsim list stacks`); the device's default if not given."),
     "fusion": click.option("--fusion", type=click.Choice(["none", "pointwise", "attention", "aggressive"]), default=None,
@@ -123,7 +122,7 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
 def choices(**given: Any) -> dict[str, Any]:
     """The keyword arguments of an estimate from the options of `setting_options`."""
     settings, scales, calibration = (given.pop(name) for name in ("settings", "scales", "calibration"))
-    unset = ("batch", "clock", "memory_clock", "power_limit", "fusion")  # left out where nobody gives them
+    unset = ("batch", "clock", "memory_clock", "power_limit", "fusion", "optimiser")  # left out where nobody gives them
     given = {name: value for name, value in given.items() if value is not None or name not in unset}
     given = {name: value for name, value in given.items() if value or name not in ("strict", "cold")}
     given["settings"] = once([pair(text, "--set", "memory.bandwidth=51.2GB/s") for text in settings], "--set")

@@ -22,7 +22,7 @@ OF_CPU = ("core", "simd", "llc", "dram")
               help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
                    f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
                    "ones.")  # fmt: skip
-@only_options("clock", "memory_clock", "power_limit", "calibration")
+@only_options("clock", "memory_clock", "power_limit", "settings", "scales", "calibration")
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @boundary_options

@@ -14,7 +14,7 @@ from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, csv_option, html_option, json_option, one_form
 
-FIXED = ("batch", "seq_len", "bind", "task", "devices", "inputs", "streams", "graph", "cold")  # as the profile says
+FIXED = ("batch", "seq_len", "bind", "task", "optimiser", "devices", "inputs", "streams", "graph", "cold")  # as the profile says
 
 
 @click.command("profile")

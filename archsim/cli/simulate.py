@@ -55,7 +55,7 @@ def command() -> None:
     \b
     Examples:
       archsim simulate serve --net resnet_50 --hw tesla_t4 --rate 200/s --batching max=32,wait=5ms
-      archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
+      archsim simulate train --net resnet_50 --hw tesla_v100_sxm2 --devices 1,2,4,8
       archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
       archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2"
       archsim simulate allreduce --node deepbench_8gpu --devices 2,4,8 --bytes 100MB

@@ -26,7 +26,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
 @click.option("--trips", type=click.IntRange(2, 1 << 20), default=None, show_default="until it is steady",
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@only_options("clock")
+@only_options("clock", "settings", "scales")
 @json_option()
 @csv_option("Print one CSV row per loop.")
 @html_option("Also write a page with a picture of the pipeline.")

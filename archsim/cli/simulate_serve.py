@@ -50,7 +50,7 @@ class ServeCommand(click.Command):
 @click.option("--devices", type=int, default=1, show_default=True, help="Devices that share one queue.")
 @click.option("--requests", type=int, default=100_000, show_default=True, help="Number of simulated requests.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the arrivals.")
-@some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
+@some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
 @json_option()
 @html_option()
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")

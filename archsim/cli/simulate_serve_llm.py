@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from archsim.cli.completed import Known
-from archsim.cli.llm import OTHERS, served_options
-from archsim.cli.options import some_options
+from archsim.cli.llm import SHARED, served_options
+from archsim.cli.options import only_options
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, json_option
@@ -32,7 +32,7 @@ from archsim.cli.vocabulary import HW, json_option
               help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @served_options
-@some_options(*OTHERS)
+@only_options(*SHARED)
 @json_option()
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,

@@ -27,7 +27,7 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
 @click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@only_options("clock", "memory_clock")
+@only_options("clock", "memory_clock", "settings", "scales")
 @json_option()
 @html_option("Also write a page with a picture of the first clocks.")
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")

@@ -15,15 +15,16 @@ from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
 
-NODE = "deepbench_8gpu"
+COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
 
 
 @click.command("train")
 @NET
 @HW
-@click.option("--node", type=Known("node"), default=NODE, show_default=True,
-              help="The node that holds the devices (`archsim list nodes`), or the path of its file.")  # fmt: skip
-@click.option("--devices", cls=ListOption, default="1,2,4,8", show_default=True,
+@click.option("--node", type=Known("node"), default=None,
+              help="The node that holds the devices (`archsim list nodes`), or the path of its file; if not given, the one "
+                   "that is sold with them.")  # fmt: skip
+@click.option("--devices", cls=ListOption, default=None, show_default="1,2,4,8",
               help="Numbers of devices, separated by commas.")  # fmt: skip
 @click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")
 @click.option("--input", "given", cls=ListOption, default="", metavar="disk,decode=N,pcie",
@@ -41,8 +42,8 @@ NODE = "deepbench_8gpu"
 @html_option()
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
-    net: str, hw: str, node: str, devices: str, batch: int, given: str, sync: str, overlap: bool, bucket: float, steps: int,
-    as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
+    net: str, hw: str, node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
+    steps: int, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -51,19 +52,19 @@ def command(
 
     \b
     Examples:
-      archsim simulate train --net resnet_50 --hw gtx_1080 --devices 1,2,4,8
-      archsim simulate train --net alexnet --hw gtx_1080 --input disk,decode=8,pcie
-      archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --node dgx_1_v100 --sync server
+      archsim simulate train --net resnet_50 --hw tesla_v100_sxm2 --devices 1,2,4,8
+      archsim simulate train --net alexnet --hw gtx_1080 --node deepbench_8gpu --input disk,decode=8,pcie
+      archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --optimiser sgd --sync server
     """
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
-    from archsim.node.spec import find
+    from archsim.node.spec import joining
     from archsim.report.training import training_json, training_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
 
     one_form(as_json, as_csv)
-    counts = [whole(text, "--devices") for text in names(devices)]
+    counts = None if devices is None else [whole(text, "--devices") for text in names(devices)]
     stages = pairs(given, ["disk", "decode", "pcie"], "--input")
     for stage in ("disk", "pcie"):
         if stages.get(stage):
@@ -75,9 +76,11 @@ def command(
     seen = Recording()
     with Progress() as tell:
         request = make_request(net, hw, batch=batch, task="training_step", **choices(**words))
+        place = joining(request.spec.identity.id, max(counts or [1], default=1), "devices", node)
+        counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
         tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show
         answer = simulate_training(
-            request, find(node), counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
+            request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=bucket, observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:

@@ -71,7 +71,7 @@ def _at_device(
     power = energy / latency
     return Estimate(
         network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
-        batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
+        optimiser=request.optimiser, batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
         precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
         traffic=request.traffic, graph=request.graph, cold=request.cold, streams=request.streams,
         host_cpu=request.host_cpu.identity.id,
@@ -90,7 +90,7 @@ def _at_device(
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
         limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
         references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
-        assumptions=lambda: (*request.notes, *caches_note(request, result), assumptions(request.stack)),
+        assumptions=lambda: (*request.notes, *caches_note(request, result), assumptions(request)),
         assumed_values=lambda: assumed_values(request),
         provenance=lambda: provenance_of(request),
         spec=request.spec,

@@ -19,16 +19,15 @@ from archsim.base.identity import ByIdentity
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, still_there
-from archsim.device.device import PRECISION_BYTES, Gpu
+from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import LARGEST_BATCH, Request, with_batch
 from archsim.stack.stack import Stack
-from archsim.trace.op import OPTIMISERS
+from archsim.trace.kinds.update import KEPT_BYTES, OPTIMISERS
 from archsim.trace.trace import BoundTrace
 
 USABLE = 0.95  # of the capacity; allocators lose the rest to granularity
 STRAIGHT = 8  # steps along straight lines before a search halves what is left
-MASTER = 4  # B, optimisers keep parameters in fp32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,8 @@ def footprint(
     parameters  = learned values x element, or their own bits
     activations = inference: the most values alive at once x element; training: inputs and all forward outputs x element
     gradients   = training: (learned values + twice the widest gradient) x element
-    optimiser   = state values of each parameter x 4 B
+    optimiser   = (state values of each parameter, and a master copy where values have fewer than 4 B) x 4 B
+                  (Micikevicius et al. 2018, section 3.1)
 
     element: bytes of a value
     workspace, reserved: of the algorithms, and of the context [B]; passed through
@@ -88,10 +88,11 @@ def footprint(
     widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
     flowing = max(2 * widest, _sent_back(trace, in_place)) if keeps else 2 * widest
     updates = [op for op in trace.ops if op.phase == "update"]
-    state = sum(OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state * prod(op.shape) for op in updates)
+    copies = int(element < KEPT_BYTES)
+    state = sum((copies + OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state) * prod(op.shape) for op in updates)
     return Footprint(
         parameters=float(stored), activations=float(kept * element), gradients=float((learned + flowing) * element),
-        optimiser=float(state * MASTER), workspace=workspace, reserved=reserved,
+        optimiser=float(state * KEPT_BYTES), workspace=workspace, reserved=reserved,
     )  # fmt: skip
 
 
@@ -156,11 +157,15 @@ def largest(need: Callable[[int], float], room: float, known: tuple[int, float],
     return low
 
 
-def assumptions(stack: Stack) -> str:
+def assumptions(request: Request) -> str:
     """How the memory was counted, as one sentence."""
-    own = stack.activations == "kept"
-    kept = "each layer keeps its output and its gradient" if own else "memory is used again after its last reader"
-    return f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, {100 * USABLE:g} % is usable"
+    stack, kept = request.stack, "memory is used again after its last reader"
+    if stack.activations == "kept":
+        kept = "each layer keeps its output" + (" and its gradient" if request.task not in ("inference", "forward") else "")
+    if request.optimiser and request.value_bytes < KEPT_BYTES:
+        kept += ", the optimiser keeps its state and a copy of the weights in fp32"
+    return (f"memory: {kept}, layers share one workspace, {stack.reserved / 1e6:g} MB of context, "
+            f"{100 * USABLE:g} % is usable")  # fmt: skip
 
 
 def caches_note(request: Request, result: Run) -> tuple[str, ...]:
@@ -177,7 +182,7 @@ def caches_note(request: Request, result: Run) -> tuple[str, ...]:
 
 
 def _with(request: Request, workspace: float) -> Footprint:
-    without = _without(ByIdentity(request.trace), ByIdentity(request.stack), PRECISION_BYTES[request.precision])
+    without = _without(ByIdentity(request.trace), ByIdentity(request.stack), request.value_bytes)
     return replace(without, workspace=workspace)
 
 

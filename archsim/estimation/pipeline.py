@@ -230,7 +230,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
             late_s = timeline.latency_s - alone.latency_s
     step_s = None
     if request.group is not None and request.fidelity.overheads:
-        step_s = _group_step(request.group, lowered, request.batch, timeline)
+        step_s = _group_step(request.group, request, lowered, timeline)
     return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, order=order, stage=stage,
                idle_w=waiting(request), late_s=late_s, overlaps=request.fidelity.events,
                group_step_s=step_s)  # fmt: skip
@@ -255,13 +255,13 @@ def _simulated(
                      observers=observers, plans=None if observers else costs.phases)  # fmt: skip
 
 
-def _group_step(group: DeviceGroup, lowered: Lowered, batch: int, timeline: Timeline) -> Array:
+def _group_step(group: DeviceGroup, request: Request, lowered: Lowered, timeline: Timeline) -> Array:
     """Time of a training step of several devices [s], [1], of which each alone runs this timeline."""
     from archsim.schedule.buckets import device_step
     from archsim.schedule.training import Pipeline, train
 
-    step = device_step(lowered.ops, timeline.end_s[0].tolist())
-    return np.array([train(group.node, group.devices, step, Pipeline(samples=batch), overlap=group.overlaps).step_s])
+    step = device_step(lowered.ops, timeline.end_s[0].tolist(), request.value_bytes)
+    return np.array([train(group.node, group.devices, step, Pipeline(samples=request.batch), overlap=group.overlaps).step_s])
 
 
 def lowered_of(request: Request) -> Lowered:

@@ -42,9 +42,9 @@ from archsim.stack.stack import Stack
 from archsim.trace import file as networks
 from archsim.trace.dims import BATCH
 from archsim.trace.file import digest
-from archsim.trace.task import Work, prepared
+from archsim.trace.kind import UPDATE
+from archsim.trace.task import Work, prepared, task_of, updated_by
 from archsim.trace.trace import BoundTrace, Trace
-from archsim.trace.training import TASK_ALIASES, TASKS
 
 MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
 LARGEST_BATCH = 1 << 20
@@ -127,6 +127,16 @@ class Request:
         return self.task != "inference"
 
     @property
+    def optimiser(self) -> str | None:
+        """What updates the weights; None for a task without updates."""
+        return next((getattr(op.kind, "optimiser", None) for op in self.trace.ops if op.phase == UPDATE), None)
+
+    @property
+    def value_bytes(self) -> int:
+        """A weight, an activation or a gradient, in memory and on the links between devices [B]."""
+        return PRECISION_BYTES[self.precision]
+
+    @property
     def template(self) -> Trace:
         """The ops of the task, the batch not yet bound. Raises Unsupported for single ops."""
         if self.work is None:
@@ -144,7 +154,7 @@ def make_request(
     stack: str | None = None, threads: int | None = None, devices: int = 1, clock: float | None = None, fidelity: str = FITTED,
     settings: Mapping[str, str] | None = None, calibration: Calibration | None = None, input_gradient: bool = False,
     graph: bool = False, seq_len: int | None = None, power_limit: float | None = None, power_mode: str | None = None,
-    streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
+    optimiser: str | None = None, streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
     traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
     boundary: str | None = None, system: str | None = None, strict: bool = False, fusion: str | None = None,
     cold: bool = False, composed: Stack | None = None,
@@ -161,6 +171,7 @@ def make_request(
     memory_clock: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
     settings, scales: spec keys with written values, and with factors
     input_gradient: training also computes the gradient of the network's input
+    optimiser: what updates the weights: sgd, momentum or adamw; as `updated_by` has it if not given
     graph: the run is replayed as one CUDA graph, where the stack can do that
     streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
     host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
@@ -182,7 +193,8 @@ def make_request(
         "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
         "inputs": inputs, "memory_clock": memory_clock,
     }  # fmt: skip
-    asked |= {name: value for name, value in (("bind", bind), ("strict", strict), ("fusion", fusion), ("cold", cold)) if value}
+    more = {"bind": bind, "strict": strict, "fusion": fusion, "cold": cold, "optimiser": optimiser}
+    asked |= {name: value for name, value in more.items() if value}
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
         asked |= {"boundary": boundary, "system": system}
@@ -206,7 +218,9 @@ def make_request(
         threads = threads_of(spec, chosen) or None
     spec = find_device(hw, settings, scales, threads or 0)
     device = spec.device
-    work = Work(variant, task, chosen.optimiser, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
+    trains_with, said = updated_by(optimiser, task, variant, chosen.optimiser, chosen.framework)
+    notes += said
+    work = Work(variant, task, trains_with, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)
     _check(1 if batch is None else batch, threads, devices)
     check_core_clock(spec, clock)
@@ -327,15 +341,6 @@ def precision_of(name: str) -> str:
     ('fp16', 'fp32')
     """
     return resolve("precision", name, tuple(PRECISION_BYTES), lambda: PRECISION_ALIASES, f"one of {', '.join(PRECISION_BYTES)}")
-
-
-def task_of(name: str) -> str:
-    """The task that a name stands for. Raises UnknownName.
-
-    >>> task_of("training")
-    'training_step'
-    """
-    return resolve("task", name, TASKS, lambda: TASK_ALIASES, f"one of {', '.join(TASKS)}")
 
 
 def _later_parts(name: str, spec: Spec) -> list[str]:

@@ -84,6 +84,7 @@ class Estimate(Answer):
     changes: Mapping[str, str]
     stack: str
     task: str
+    optimiser: str | None  # what updates the weights, where the task does
     batch: int
     seq_len: int | None  # tokens of a sequence, where the network takes any number
     precision: str

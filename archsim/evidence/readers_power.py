@@ -16,7 +16,7 @@ from archsim.evidence.resolve import Refused, network, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row, Table
-from archsim.trace.task import Work
+from archsim.trace.task import Work, updated_by
 
 CurveKey = tuple[str, str, str, str]  # what the rows of one curve agree in: hardware, model, batch, optimiser
 LimitCurve = Mapping[str, Mapping[float, float]]  # metric -> power limit [W] -> measured value
@@ -59,7 +59,8 @@ def _cases(row: Row, file: str, curve: LimitCurve) -> list[Case | Skip]:
         raise Refused(f"network {name!r} is not described")
     found = setting(cells["hardware"], stack_of(cells, "epochs", cells["software"]), cells["precision"])
     task = TASKS.get(cells["task"], cells["task"])
-    work = Work(script.graphs[name], task, found.stack.optimiser, False, found.stack.attention.fused).now
+    optimiser, _ = updated_by(None, task, script.graphs[name], found.stack.optimiser)
+    work = Work(script.graphs[name], task, optimiser, False, found.stack.attention.fused).now
     trace = network(work, batch, script.lengths.get(name))
     fields = {**cells, "source": cells["source_id"], "power_limit_w": f"{limit:g}", "boundary": script.boundary}
 

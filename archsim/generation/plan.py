@@ -22,8 +22,7 @@ from archsim.estimation.clock import check_core_clock, check_limit, clock_and_li
 from archsim.estimation.request import LARGEST_BATCH, find_device, host_of
 from archsim.generation.formats import ALSO, BOTH_NARROW, CACHE_BYTES, WEIGHTS
 from archsim.node.node import Node
-from archsim.node.spec import find as find_node
-from archsim.node.spec import names as node_names
+from archsim.node.spec import joining
 from archsim.stack import catalog as stacks
 from archsim.stack.passes import Passes
 from archsim.stack.stack import Stack
@@ -135,7 +134,7 @@ def serving_plan(
     if input + output > model.context:
         raise ArgumentError(f"input {input} + output {output}: {model.name} takes at most {model.context} tokens")
     stored = _formats(precision, weights, kv, device)
-    joined = _node(node, spec, tp * pp, stack)
+    joined = joining(spec.identity.id, tp * pp, "tp x pp =", node).node if node or tp * pp > 1 else None
     _check_shares(model, tp, pp, ep)
     check_core_clock(spec, clock)
     if power_limit is not None:
@@ -241,34 +240,6 @@ def _check_shares(model: TransformerModel, tp: int, pp: int, ep: int) -> None:
         raise ArgumentError(f"ep {ep}: {model.name} has no experts")
     if ep > 1 and (ep != tp or (model.experts is not None and model.experts.experts % ep)):
         raise ArgumentError(f"ep {ep}: experts are spread over the devices that share a layer, --tp {ep}, and divide evenly")
-
-
-def _node(name: str | None, spec: Spec, devices: int, stack: Stack) -> Node | None:
-    """The node that joins the devices: the one named, else the smallest that is sold with so many or has slots for them."""
-    if name is not None:
-        found = find_node(name).node
-        if devices > found.devices:
-            raise ArgumentError(f"tp x pp = {devices}: node {found.id} holds {found.devices} devices")
-        return found
-    if devices == 1:
-        return None
-    nodes = [find_node(each).node for each in node_names()]
-    own = spec.identity.id
-    able = sorted((node for node in nodes if (_form(node.holds) == _form(own) or own in node.takes) and node.devices >= devices),
-                  key=lambda node: (node.holds != spec.identity.id, node.devices))  # fmt: skip
-    if not able:
-        known = ", ".join(node.id for node in nodes)
-        raise ArgumentError(f"tp x pp = {devices}: no node of {spec.identity.id} with so many is described; --node takes {known}")
-    return able[0]
-
-
-def _form(name: str) -> str:
-    """A device's name without the size of its memory.
-
-    >>> _form("a100_sxm4_80gb"), _form("rtx_3090")
-    ('a100_sxm4', 'rtx_3090')
-    """
-    return name.rpartition("_")[0] if name.endswith("gb") else name
 
 
 def _speculation(text: str | None, draft: str | None) -> Speculation | None:

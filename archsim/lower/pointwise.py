@@ -11,6 +11,7 @@ from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
 from archsim.stack.passes import Passes
+from archsim.trace.kinds.update import KEPT_BYTES
 from archsim.trace.trace import BoundOp
 
 ALONG_AXIS = ("layer_norm", "rms_norm", "softmax")  # ops that sum up the rows of their last axis
@@ -190,10 +191,14 @@ def traffic(op: BoundOp, context: Context) -> Plan:
 
 
 def update(op: BoundOp, context: Context) -> Plan:
-    """The optimiser's passes over the parameters, as the row of `optimiser_passes` says; master copies are fp32."""
+    """The optimiser's passes over the parameters, as the row of `optimiser_passes` says, all values in fp32.
+
+    Where layers compute in half precision, a pass reads gradients of half the size and writes the weights once more, at half the
+    size: as many bytes in all.
+    """
     optimiser = getattr(op.kind, "optimiser", "sgd")
     rows = context.stack.optimiser_passes.get(optimiser) or context.stack.optimiser_passes["default"]
-    size = 4.0 * prod(op.shape)
+    size = float(KEPT_BYTES * prod(op.shape))
     kernel = element_wise(
         "update", Role.UPDATE, rows.inputs * size / rows.launches, rows.outputs * size / rows.launches,
         flop=op.flop / rows.launches, element=max(4, context.stack.vector_bytes), repeat=rows.launches,

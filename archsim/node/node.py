@@ -92,6 +92,10 @@ class Node:
         """The vertices of the devices, in order."""
         return [f"gpu{i}" for i in range(self.devices)]
 
+    def sold_with(self, device: str) -> bool:
+        """Whether it is sold with a device, of any size of memory, or has slots for it."""
+        return device in self.takes or _form(self.holds) == _form(device)
+
     def graph(self) -> networkx.Graph:
         """The links as a graph. An edge has `kind`, `count` and `time` [s/B]; of several kinds it is the fastest."""
         import networkx
@@ -125,6 +129,15 @@ class Node:
 
         vertices = networkx.shortest_path(self.graph(), source, target, weight="time")
         return [hop(*ends) for ends in pairwise(vertices)]
+
+
+def _form(name: str) -> str:
+    """A device's name without the size of its memory.
+
+    >>> _form("a100_sxm4_80gb"), _form("rtx_3090")
+    ('a100_sxm4', 'rtx_3090')
+    """
+    return name.rpartition("_")[0] if name.endswith("gb") else name
 
 
 def hop(source: str, target: str) -> str:

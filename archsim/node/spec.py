@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from archsim.base.errors import ArchsimError, InputError, Unsupported, nearest
+from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported, nearest
 from archsim.base.files import read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, problems_of
@@ -60,6 +60,25 @@ def names() -> tuple[str, ...]:
 def find(name_or_path: str) -> NodeSpec:
     """A shipped node, or that of a file. Raises UnknownName, MissingFile, or InputError with every problem of the file."""
     return found("node", name_or_path, FOLDER, load)
+
+
+def joining(device: str, count: int, what: str, name: str | None = None) -> NodeSpec:
+    """The node `name`, else the smallest of those that a device is sold in, or that have slots for it, with `count` devices.
+
+    Memory of another size is another card of the same node. `what` the user counts stands in the ArgumentError.
+
+    >>> joining("h100_sxm5_80gb", 8, "devices").node.id, joining("a100_sxm4_80gb", 2, "devices").node.id
+    ('dgx_h100', 'dgx_a100')
+    """
+    if name is not None:
+        able = [find(name)]
+        if count > able[0].node.devices:
+            raise ArgumentError(f"{what} {count}: node {able[0].node.id} holds {able[0].node.devices} devices")
+    else:
+        able = [spec for each in names() if (spec := find(each)).node.devices >= count and spec.node.sold_with(device)]
+    if not able:
+        raise ArgumentError(f"{what} {count}: no node of {device} with so many is described; --node takes {', '.join(names())}")
+    return min(able, key=lambda spec: (spec.node.holds != device, spec.node.devices))
 
 
 def load(place: Path | Traversable) -> NodeSpec:

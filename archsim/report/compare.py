@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from archsim.base.units import COUNT, grouped, show
 from archsim.report.compare_cost import cost_text, workload_text
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text
-from archsim.report.text import clean, rate_unit, table
+from archsim.report.text import clean, rate_unit, table, task_words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
 from archsim.study.crosstable import CrossTable, by_network, by_stack
@@ -41,7 +41,7 @@ def comparisons_text(comparisons: Sequence[Comparison]) -> str:
 def title(contenders: Sequence[Contender], batch: str) -> str:
     """What is asked, in one line."""
     e = contenders[0].estimate
-    return f"{clean(e.network)}: {e.task}, batch {batch}, {precisions(contenders)}, {e.fidelity} model"
+    return f"{clean(e.network)}: {task_words(e)}, batch {batch}, {precisions(contenders)}, {e.fidelity} model"
 
 
 def precisions(contenders: Sequence[Contender]) -> str:

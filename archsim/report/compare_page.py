@@ -29,7 +29,7 @@ from archsim.report.frame import document
 from archsim.report.markup import TableCell, label, number, table, text, words
 from archsim.report.stack_change import stack_change_section
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
-from archsim.report.text import rate_unit
+from archsim.report.text import rate_unit, task_words
 from archsim.study.comparison import Comparison, CurveComparison, Excluded
 from archsim.study.contender import Contender
 from archsim.study.crossover import Payoff
@@ -120,7 +120,7 @@ def _best(c: CurveComparison) -> str:
 
 def _heading(contenders: Sequence[Contender], batch: str) -> str:
     e, devices = contenders[0].estimate, len({c.device_name for c in contenders})
-    line = f"{e.task.replace('_', ' ')} · batch {batch} · {precisions(contenders)} · {e.fidelity} model"
+    line = f"{task_words(e).replace('_', ' ')} · batch {batch} · {precisions(contenders)} · {e.fidelity} model"
     stacks = len({c.estimate.stack for c in contenders})
     many = contenders[0].device_name if devices == 1 else f"{devices} devices"
     many += f", {stacks} stacks" if stacks > devices else ""

@@ -13,8 +13,8 @@ from archsim.cost.energy import COMPONENTS
 from archsim.estimation.result import SCHEMA, Estimate
 
 SCALARS = (
-    "network", "hardware", "hardware_name", "changes", "stack", "task", "batch", "seq_len", "precision", "threads", "devices",
-    "fidelity", "traffic", "graph", "cold", "streams", "host_cpu",
+    "network", "hardware", "hardware_name", "changes", "stack", "task", "optimiser", "batch", "seq_len", "precision",
+    "threads", "devices", "fidelity", "traffic", "graph", "cold", "streams", "host_cpu",
     "clock_hz", "memory_clock_hz", "latency_s", "latency_interval_s", "interval_level", "interval_class", "throughput_per_s",
     "power_w", "power_interval_w", "power_peak_w", "power_sensed_peak_w", "power_window_s",
     "energy_j", "energy_interval_j", "energy_budget_j",

@@ -13,7 +13,7 @@ from archsim.report.lines_svg import FONT, QUIET, PlotScale, rule, words
 from archsim.report.markup import text
 from archsim.report.palette import SERIES, look, order
 from archsim.report.study_figures import PlotAxis
-from archsim.report.text import METRIC_NAMES, METRIC_UNITS, clock_words, limit_line, rate_unit, time_line
+from archsim.report.text import METRIC_NAMES, METRIC_UNITS, clock_words, limit_line, rate_unit, task_words, time_line
 from archsim.study.pareto import pareto_front
 from archsim.study.whatif import TOTALS
 
@@ -28,8 +28,8 @@ def notebook_table(estimate: Estimate) -> str:
     threads = f", {estimate.threads} threads" if estimate.threads else ""
     tokens = f", {estimate.seq_len} tokens" if estimate.seq_len else ""
     asked = (
-        f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}{tokens}, {estimate.precision}, stack {estimate.stack}, "
-        f"{clock_words(estimate)}{threads}, {estimate.fidelity} model"
+        f"{task_words(estimate).replace('_', ' ')}, batch {estimate.batch}{tokens}, {estimate.precision}, "
+        f"stack {estimate.stack}, {clock_words(estimate)}{threads}, {estimate.fidelity} model"
     )
     lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
     drawn = {"time": f"<br>{stripe(estimate.breakdown_s)}"}

@@ -27,9 +27,11 @@ from archsim.report.text import (
     energy_parts,
     floor_line,
     limit_line,
+    memory_uses,
     peaks,
     rate_unit,
     streams_note,
+    task_words,
     wall_words,
     work,
 )
@@ -59,7 +61,7 @@ def device_name(e: Estimate, spec: Spec) -> str:
 
 def _heading(e: Estimate, spec: Spec) -> str:
     tokens = [f"{e.seq_len} tokens"] if e.seq_len else []
-    asked = [e.task.replace("_", " "), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", clock_words(e)]
+    asked = [task_words(e).replace("_", " "), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", clock_words(e)]
     if e.threads:
         asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
     if e.devices != 1:
@@ -92,20 +94,14 @@ def _totals(e: Estimate) -> str:
         f'<div><dt>{name}</dt><dd class="big">{text(value)}</dd><dd class="note">{note}</dd></div>'
         for name, value, note in cards
     )
-    return f'<dl class="cards">\n{boxes}\n</dl>\n<p class="quiet">Memory is {_memory_uses(e)}. Energy is {energy_parts(e)}.</p>'
+    return f'<dl class="cards">\n{boxes}\n</dl>\n<p class="quiet">Memory is {memory_uses(e.memory)}. Energy is ' \
+        f"{energy_parts(e)}.</p>"
 
 
 def _covers(e: Estimate) -> str:
     """What the power covers."""
     limit = f"at most {show(e.power_limit_w, 'W', 3)}"
     return f"{limit} ({text(e.power_boundary)})" if e.wall is None else f"at the wall, {text(wall_words(e.wall))}"
-
-
-def _memory_uses(e: Estimate) -> str:
-    m = e.memory
-    uses = [("parameters", m.parameters), ("activations", m.activations), ("gradients", m.gradients),
-            ("optimiser", m.optimiser), ("workspace", m.workspace), ("context", m.reserved)]  # fmt: skip
-    return ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size)
 
 
 def _measured(e: Estimate) -> str:

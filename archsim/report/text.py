@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import INPUT
 from archsim.cost.relief import FASTER
 from archsim.estimation.boundary import WallPower
 from archsim.estimation.limits import HOST
+from archsim.estimation.memory import Footprint
 from archsim.estimation.references import Reference
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.evidence.columns import RATES
+from archsim.trace.op import OPTIMISERS
 
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40
@@ -60,9 +63,14 @@ def heading(e: Estimate) -> str:
     tokens = f", {e.seq_len} tokens" if e.seq_len else ""
     threads = f", {e.threads} threads" if e.threads else ""
     return (
-        f"{clean(e.network)} on {clean(e.hardware_name)}: {e.task}, batch {e.batch}{tokens}, {e.precision}, stack {e.stack}, "
-        f"{clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}"
+        f"{clean(e.network)} on {clean(e.hardware_name)}: {task_words(e)}, batch {e.batch}{tokens}, {e.precision}, "
+        f"stack {e.stack}, {clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}"
     )
+
+
+def task_words(e: Estimate) -> str:
+    """The task, and what updates the weights where it does."""
+    return f"{e.task} with {OPTIMISERS[e.optimiser].title}" if e.optimiser else e.task
 
 
 def clock_words(e: Estimate) -> str:
@@ -134,9 +142,6 @@ def wall_words(w: WallPower) -> str:
 def totals(e: Estimate) -> str:
     """The totals."""
     low, high = e.latency_interval_s
-    m = e.memory
-    uses = [("parameters", m.parameters), ("activations", m.activations), ("gradients", m.gradients),
-            ("optimiser", m.optimiser), ("workspace", m.workspace), ("context", m.reserved)]  # fmt: skip
     lines = [
         ("latency", f"{show(e.latency_s, 's')} ({100 * e.interval_level:.0f} % interval "
                     f"{show(low, 's', 3)} to {show(high, 's', 3)})"),
@@ -146,9 +151,7 @@ def totals(e: Estimate) -> str:
         ("limited by", limit_line(e)),
         ("time", time_line(e)),
         ("work", work(e)),
-        ("memory", f"{show(m.total, 'B', 3)} of {show_capacity(e.memory_capacity_bytes)}: "
-                   f"{'fits' if e.fits else 'DOES NOT FIT'} ("
-                   + ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses if size) + ")"
+        ("memory", memory_words(e.memory, e.memory_capacity_bytes, e.fits)
                    + ("" if e.max_batch is None else f"; largest batch {e.max_batch}")),
     ]  # fmt: skip
     floor = floor_line(e)
@@ -160,6 +163,17 @@ def work(e: Estimate) -> str:
     """Arithmetic and memory traffic."""
     why = "" if e.dram_bytes else ": all data stay in the caches"
     return f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic{why}"
+
+
+def memory_uses(m: Footprint) -> str:
+    """What the memory holds."""
+    uses = {"context" if name == "reserved" else name: size for name, size in asdict(m).items() if size}
+    return ", ".join(f"{name} {show(size, 'B', 3)}" for name, size in uses.items())
+
+
+def memory_words(m: Footprint, capacity: float, fits: bool) -> str:
+    """The memory that is needed, whether that fits, and what it holds."""
+    return f"{show(m.total, 'B', 3)} of {show_capacity(capacity)}: {'fits' if fits else 'DOES NOT FIT'} ({memory_uses(m)})"
 
 
 def limit_line(e: Estimate) -> str:

@@ -7,9 +7,10 @@ from dataclasses import asdict
 
 from archsim.base.units import grouped, show
 from archsim.report.data import records_csv
-from archsim.report.text import clean, table
+from archsim.report.text import clean, memory_words, table
 from archsim.schedule.training import CORES, DISK, MEMORY
 from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference
+from archsim.trace.op import OPTIMISERS
 
 HEAD = ("devices", "step", "samples/s", "speed-up", "efficiency", "input", "compute", "exchange", "update", "device idle",
         "busiest link", "J/sample")  # fmt: skip
@@ -50,8 +51,8 @@ def title(t: Training) -> str:
     """One line."""
     way = "ring all-reduce" if t.sync == "allreduce" else "parameter server"
     hidden = "overlapped with the backward pass" if t.overlap else "after the backward pass"
-    return clean(f"{t.network} on {t.hardware_name} in {t.node}: training, batch {t.batch} on each, {t.precision}, stack "
-                 f"{t.stack}, {way} {hidden}, input {input_words(t.input)}")  # fmt: skip
+    return clean(f"{t.network} on {t.hardware_name} in {t.node}: training with {OPTIMISERS[t.optimiser].title}, batch {t.batch} "
+                 f"on each, {t.precision}, stack {t.stack}, {way} {hidden}, input {input_words(t.input)}")  # fmt: skip
 
 
 def input_words(given: Input) -> str:
@@ -82,6 +83,7 @@ def explained(t: Training) -> list[tuple[str, str]]:
     found = [
         ("shares", "of a step of the first device; exchange: not hidden by computation, waiting for slower devices included"),
         ("gradients", f"{show(t.gradient_bytes, 'B', 3)} in {t.buckets} {'bucket' if t.buckets == 1 else 'buckets'}"),
+        ("memory", f"of each device: {memory_words(t.memory, t.memory_capacity_bytes, t.fits)}"),
     ]
     parts = [f"{name} {100 * last.busy[name]:.0f} %" for name in (DISK, CORES, MEMORY) if name in last.busy]
     if parts:

@@ -12,7 +12,7 @@ from archsim.device.follow import notes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.data import records_csv
 from archsim.report.silicon import die_line
-from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, rate_unit, table
+from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, rate_unit, table, task_words
 from archsim.study.whatif import TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
@@ -38,7 +38,7 @@ def heading(c: Change) -> str:
     """The request and the change."""
     b = c.before
     return (
-        f"{clean(b.network)} on {clean(b.hardware_name)}: {b.task}, batch {b.batch}, {b.precision}, stack {b.stack}, "
+        f"{clean(b.network)} on {clean(b.hardware_name)}: {task_words(b)}, batch {b.batch}, {b.precision}, stack {b.stack}, "
         f"{b.fidelity} model\n"
         f"what if     {clean(', '.join(c.written))}"
     )

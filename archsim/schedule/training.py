@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 DISK, CORES, MEMORY = "disk", "decode", "host memory"
 PREFETCH = 2  # batches by which a stage of the input pipeline may run ahead of the next one (double buffering). A choice.
-SERVER_PASSES = 4  # B of host memory traffic per byte of parameters in a server's update: weights and momentum, read and written
 SYNCS = ("allreduce", "server")
 
 
@@ -29,11 +28,13 @@ class DeviceStep:
     compute_s: when all gradients are computed [s]
     update_s: time of the update after it [s]
     buckets: (when its gradients are complete [s], size [B]) of each bucket
+    server_passes: what a server's update of weights and optimiser state moves in host memory, per byte of gradients
     """
 
     compute_s: float
     update_s: float
     buckets: tuple[tuple[float, float], ...]
+    server_passes: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +99,7 @@ def train(
     One device alone takes its computation and its update:
 
     >>> from archsim.node.spec import find
-    >>> step = DeviceStep(compute_s=0.1, update_s=0.02, buckets=((0.1, 1e6),))
+    >>> step = DeviceStep(compute_s=0.1, update_s=0.02, buckets=((0.1, 1e6),), server_passes=4.0)
     >>> round(train(find("dgx_1_v100").node, 1, step, Pipeline(samples=1)).step_s, 9)
     0.12
     """
@@ -133,7 +134,7 @@ class _TrainingSimulation:
         up, self.down = ([_hops(node.path(*ends)) for ends in way] for way in _paths_to_server(node, devices))
         sizes = [size for _, size in step.buckets]
         self.pushes, self.pulls = ([[_copy(size, path) for size in sizes] for path in paths] for paths in (up, self.down))
-        self.sums = [_copy((devices + SERVER_PASSES) * size, _hops([MEMORY])) for size in sizes]
+        self.sums = [_copy((devices + step.server_passes) * size, _hops([MEMORY])) for size in sizes]
         self.shared = SharedServer(env, self.capacity, observers, named)
         self.exchanges = len(step.buckets) if devices > 1 else 0
         self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]

@@ -17,8 +17,8 @@ from archsim.estimation.estimate import provenance_of
 from archsim.estimation.fed import input_bytes, samples_of
 from archsim.estimation.intervals import trust
 from archsim.estimation.measured import predicted, request_of
-from archsim.estimation.memory import fits, footprint_of
-from archsim.estimation.pipeline import Run, run
+from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
+from archsim.estimation.pipeline import run
 from archsim.estimation.references import differences, measured_on
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
@@ -96,6 +96,7 @@ class Training:
     node: str
     stack: str
     precision: str
+    optimiser: str
     batch: int
     sync: str
     overlap: bool
@@ -103,6 +104,9 @@ class Training:
     bucket_bytes: float
     buckets: int
     gradient_bytes: float
+    memory: Footprint  # of each device
+    memory_capacity_bytes: float
+    fits: bool
     points: tuple[ScalingPoint, ...]
     references: tuple[TrainingReference, ...]
     warnings: tuple[str, ...]
@@ -128,7 +132,7 @@ def simulate_training(
     _check(request, spec, devices, given, sync, bucket_bytes, steps)
     node, asked = spec.node, replace(request, stack=replace(request.stack, inputs="device"))
     result = run(asked)
-    step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes)
+    step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), request.value_bytes, bucket_bytes)
     pipeline = input_pipeline(asked, spec, given)
     at_work = DevicesAtWork(node.gpus[: max(devices)])
     found: dict[int, TrainingRun] = {}
@@ -142,16 +146,18 @@ def simulate_training(
     at_work.tell(observers, energy / (step.compute_s + step.update_s), idle)
     points = tuple(_point(asked, count, found[count], found[1], (energy, idle), step) for count in devices)
 
+    memory, capacity = footprint_of(asked, result), float(np.ravel(request.device.memory.capacity)[0])
+
     def group_of(count: int) -> DeviceGroup:
         return DeviceGroup(node=node, devices=count, overlaps=overlap)
 
     return Training(
         network=request.network, **device_fields(request.spec), node=node.id, stack=request.stack.id,
-        precision=request.precision, batch=request.batch, sync=sync, overlap=overlap, input=given,
-        bucket_bytes=bucket_bytes, buckets=len(step.buckets),
-        gradient_bytes=sum(size for _, size in step.buckets), points=points,
-        references=_references(asked, devices, group_of, _options(given, sync, bucket_bytes)), warnings=_warnings(asked, result),
-        assumptions=_notes(request, spec, given),
+        precision=request.precision, optimiser=str(request.optimiser), batch=request.batch, sync=sync, overlap=overlap,
+        input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets), gradient_bytes=sum(size for _, size in step.buckets),
+        memory=memory, memory_capacity_bytes=capacity, fits=fits(memory, capacity), points=points,
+        references=_references(asked, devices, group_of, _options(given, sync, bucket_bytes)),
+        warnings=_warnings(memory, capacity), assumptions=_notes(request, spec, given),
         assumed_values=tuple(entry.key for entry in (*request.spec.assumed, *spec.assumed)),
         provenance=provenance_of(request),
     )  # fmt: skip
@@ -236,8 +242,7 @@ def _options(given: Input, sync: str, bucket_bytes: float) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _warnings(request: Request, result: Run) -> tuple[str, ...]:
-    memory, capacity = footprint_of(request, result), float(np.ravel(request.device.memory.capacity)[0])
+def _warnings(memory: Footprint, capacity: float) -> tuple[str, ...]:
     if fits(memory, capacity):
         return ()
     return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
@@ -261,7 +266,9 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
             asked = f"from the clock of {node.host_cpu.id} and the reader of {request.stack.id}{pixels}"
         notes.append(f"input: all workers together decode {rate:.4g} samples per second, {asked}")
     notes.append(trust(request))
-    notes.append("gradients are exchanged in fp32; the exchange takes no SM time and no memory bandwidth of the devices")
+    notes.append(assumptions(request))
+    notes.append(f"gradients are exchanged as memory holds them, {request.value_bytes} B each; the exchange takes no SM time and "
+                 "no memory bandwidth of the devices")  # fmt: skip
     return tuple(notes)
 
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 from archsim.base.errors import ArgumentError
 from archsim.base.units import COUNT, parse, parse_share
 from archsim.detect.selection import selected
-from archsim.estimation.request import find_device, task_of
+from archsim.estimation.request import find_device
 from archsim.study.price import Price, exchange_rates, merged, money, price_of
 from archsim.study.price_file import read_prices
 from archsim.study.usage import TRAINING, Usage, Workload
+from archsim.trace.task import task_of
 
 YEARS = {"years": 1.0, "year": 1.0, "y": 1.0, "months": 1 / 12, "month": 1 / 12, "days": 1 / 365, "day": 1 / 365, "h": 1 / 8760}
 LIFETIMES = (1 / 8760, 100.0)  # years of use that can be asked for

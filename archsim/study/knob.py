@@ -18,9 +18,10 @@ from archsim.device.follow import BANDWIDTH, BUS, MEMORY, RATE, TOLERANCE, gap
 from archsim.device.part import LARGEST, SMALLEST, Unit
 from archsim.device.spec import EQUAL, ORDER, Spec, keys, unit_of
 from archsim.estimation.clock import CLOCKS, FARTHEST, MOST_POWER, far_clock, memory_clock_problems
-from archsim.estimation.request import LARGEST_BATCH, precision_of, task_of
+from archsim.estimation.request import LARGEST_BATCH, precision_of
 from archsim.stack.choose import chosen
 from archsim.trace import file as networks
+from archsim.trace.task import task_of
 
 WORDS = ("net", "hw", "stack", "task", "precision")
 SIZES = ("batch", "seq_len")

@@ -7,10 +7,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError
+from archsim.base.naming import resolve
 from archsim.trace.file import load
 from archsim.trace.formats import Sizes, Stamp, format_of, is_path, stamp_of
+from archsim.trace.op import OPTIMISERS
 from archsim.trace.trace import Trace
-from archsim.trace.training import OPTIMISER, task_trace, with_loss_apart
+from archsim.trace.training import (
+    ACCUMULATE,
+    OPTIMISER,
+    OPTIMISER_ALIASES,
+    TASK_ALIASES,
+    TASKS,
+    UPDATED,
+    task_trace,
+    with_loss_apart,
+)
+
+ATTENTION = ("attention", "latent_attention", "matmul")  # kinds of op whose operands are all activations
 
 
 class Work(NamedTuple):
@@ -53,6 +66,37 @@ def trace_held(
         return (with_loss_apart if loss_apart else task_trace)(forward, task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
+
+
+def task_of(name: str) -> str:
+    """The task that a name stands for. Raises UnknownName.
+
+    >>> task_of("training")
+    'training_step'
+    """
+    return resolve("task", name, TASKS, lambda: TASK_ALIASES, f"one of {', '.join(TASKS)}")
+
+
+def updated_by(asked: str | None, task: str, net: str, usual: str, framework: str = "") -> tuple[str, list[str]]:
+    """What updates the weights of a network, and what is said of it where nobody has asked for one.
+
+    That is AdamW for networks with attention, as transformers are trained, and else what published benchmarks of the framework
+    take, `usual`. Raises UnknownName, or ArgumentError where a task that updates nothing is asked for one.
+
+    >>> updated_by(None, "training_step", "llama_2_7b", "sgd")[0], updated_by("momentum", "training_step", "alexnet", "sgd")[0]
+    ('adam', 'sgd_momentum')
+    """
+    if asked is not None:
+        known = [name for name in OPTIMISERS if name != ACCUMULATE]
+        found = resolve("optimiser", asked, known, lambda: OPTIMISER_ALIASES, "sgd, momentum and adamw are known")
+        if task not in UPDATED:
+            raise ArgumentError(f"optimiser {asked}: task {task} updates no weights; {' and '.join(UPDATED)} do")
+        return found, []
+    if task not in UPDATED:
+        return usual, []
+    attends = any(op.kind.op in ATTENTION for op in prepared(net, "inference").ops)
+    found, why = ("adam", "usual where a network has attention") if attends else (usual, f"published benchmarks of {framework}")
+    return found, [f"optimiser {OPTIMISERS[found].title}: {why}; --optimiser sets another"]
 
 
 def _apart(net: str, sizes: Sizes) -> Trace:

@@ -20,7 +20,9 @@ TASK_ALIASES = {
     "inference": ("infer", "prediction", "test"), "forward": ("forward pass", "fwd"), "backward": ("backward pass", "bwd"),
     "forward_backward": ("forward+backward", "fwd+bwd", "fwd bwd"), "training_step": ("training", "train", "step"),
 }  # fmt: skip
+UPDATED = ("backward_update", "training_step")  # tasks that end with updates of the weights
 OPTIMISER = "sgd_momentum"
+OPTIMISER_ALIASES = {"sgd_momentum": ("momentum",), "adam": ("adamw",)}  # the decay of AdamW moves no bytes of its own
 ACCUMULATE = "accumulate"  # gradients added to those of the step before, without a use of them
 
 
@@ -49,7 +51,7 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradie
     gradients, handed_in = _gradients(forward, input_gradient)
     if not gradients:
         raise ValueError(f"network {trace.name!r} has no learned values, so there is nothing to train")
-    updates = _updates(forward, gradients, optimiser) if task in ("backward_update", "training_step") else []
+    updates = _updates(forward, gradients, optimiser) if task in UPDATED else []
     if task in ("backward", "backward_update"):
         return _with_ops(forward, [*gradients, *updates], _read_by(gradients, forward) | handed_in)
     ops = [*forward.ops, *gradients, *updates]

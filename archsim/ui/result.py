@@ -17,7 +17,7 @@ from archsim.report.page import layers_section
 from archsim.report.references import references
 from archsim.report.roofline import RooflineChart, roof
 from archsim.report.roofline_svg import NARROW, inline
-from archsim.report.text import limit_line, rate_unit
+from archsim.report.text import limit_line, rate_unit, task_words
 from archsim.report.whatif import moves_text
 from archsim.report.whatif_page import layer_table
 from archsim.study.whatif import Change
@@ -34,7 +34,7 @@ def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
-    asked = f"{b.task.replace('_', ' ')} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
+    asked = f"{task_words(b).replace('_', ' ')} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
     sections = [
         heading(state, b.network, asked, b.hardware_name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),

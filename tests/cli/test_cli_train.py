@@ -11,7 +11,7 @@ import pytest
 
 import archsim
 
-TRAIN = ("simulate", "train", "--net", "resnet_50", "--hw", "gtx_1080")
+TRAIN = ("simulate", "train", "--net", "resnet_50", "--hw", "gtx_1080", "--node", "deepbench_8gpu")
 
 
 def answer(cli: Any, *words: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
 
 
 USAGE = {
-    "more than the node holds": (("--devices", "64"), 2, "between 1 and 32"),
+    "more than the node holds": (("--devices", "64"), 2, "holds 32 devices"),
     "no devices": (("--devices", "0"), 2, "devices 0"),
     "half a device": (("--devices", "1.5"), 2, "not a whole number"),
     "none named": (("--devices", ","), 2, "none are named"),

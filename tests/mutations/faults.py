@@ -455,7 +455,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          EVENTS + "test_equal_flows_that_start_together_end_together"),
     ],
     "schedule/training.py": [
-        ("the server sums one pass less", "(devices + SERVER_PASSES) * size", "devices * size",
+        ("the server sums one pass less", "(devices + step.server_passes) * size", "devices * size",
          TRAINING + "test_a_parameter_server_takes_every_device_s_bytes_over_its_link"),
         ("gradients wait for the update",
          "if time > done:\n                        yield env.timeout(time - done)",

@@ -17,11 +17,11 @@ from archsim.node.spec import find
 from archsim.schedule.buckets import device_step
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.observer import Recording
-from archsim.schedule.training import PREFETCH, SERVER_PASSES, DeviceStep, Pipeline, train
+from archsim.schedule.training import PREFETCH, DeviceStep, Pipeline, train
 from archsim.simulate.allreduce import all_reduce_time
 
 PLAIN = LinkKind(name="pcie", type="test", bandwidth=10.0, achievable=1.0, ring=1.0)
-STEP = DeviceStep(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)))
+STEP = DeviceStep(compute_s=3.0, update_s=0.5, buckets=((2.0, 4.0), (3.0, 8.0)), server_passes=4.0)
 NO_INPUT = Pipeline(samples=1)
 
 
@@ -88,7 +88,7 @@ def test_gradients_are_exchanged_while_others_are_computed() -> None:
 def test_a_parameter_server_takes_every_device_s_bytes_over_its_link() -> None:
     """Push 0.4 s after 2.0; then sum, and pull 0.4 s. Bucket 1: 0.8 s from 3.0, sum (2 + 4) x 8 / 100, pull 0.8 s."""
     found = train(star(2), 2, STEP, NO_INPUT, sync="server")
-    assert found.exchange_s == pytest.approx(0.8 + (2 + SERVER_PASSES) * 8 / 100 + 0.8)
+    assert found.exchange_s == pytest.approx(0.8 + (2 + 4) * 8 / 100 + 0.8)
     assert found.update_s == 0.0
 
 
@@ -150,12 +150,12 @@ def test_the_same_training_gives_the_same_bytes_and_observers_change_nothing() -
 def test_gradients_fill_buckets_in_the_order_in_which_they_are_computed() -> None:
     """FCN-5 at four bytes a value: its last layer comes first, with the one before it, as 9 MB are not full before."""
     result = run(make_request("fcn_5", "tesla_k40", batch=64, task="training_step"))
-    step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=9e6)
+    step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), 4.0, bucket_bytes=9e6)
     last, hidden, first = 4 * 2049 * 1000, 4 * 2049 * 2048, 4 * 513 * 2048
     assert [size for _, size in step.buckets] == [last + hidden, hidden, first]
     times = [time for time, _ in step.buckets]
     assert times == sorted(times)
     assert times[-1] == step.compute_s
     assert step.compute_s + step.update_s == pytest.approx(result.latency_s[0], rel=1e-12)
-    full = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), bucket_bytes=float(last + hidden))
+    full = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), 4.0, bucket_bytes=float(last + hidden))
     assert [size for _, size in full.buckets] == [last + hidden, hidden + first]  # closed by the value that fills it

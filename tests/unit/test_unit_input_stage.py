@@ -148,7 +148,7 @@ def test_the_event_model_of_training_comes_to_the_same_pace(decode: float) -> No
     node, compute = find_node("desktop_2gpu").node, 0.1
     samples = 64
     rate = samples / (decode * compute)
-    step = DeviceStep(compute_s=compute, update_s=0.0, buckets=())
+    step = DeviceStep(compute_s=compute, update_s=0.0, buckets=(), server_passes=4.0)
     found = train(node, 1, step, Pipeline(samples=samples, decode_rate=rate), steps=200)
     stage = InputStage(decode_s=samples / rate, calls_s=0.0, kernels_s=0.0, copy_s=0.0, ahead=True)
     late = float(stage.late(np.array([compute]), np.array([0.0]))[0])

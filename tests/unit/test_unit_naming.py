@@ -8,13 +8,14 @@ from archsim.base.errors import UnknownName
 from archsim.base.naming import AmbiguousName, plain
 from archsim.detect.catalog import find as device
 from archsim.device import catalog as devices
-from archsim.estimation.request import make_request, precision_of, task_of
+from archsim.estimation.request import make_request, precision_of
 from archsim.node import spec as nodes
 from archsim.stack import catalog as stacks
 from archsim.stack.choose import candidates, chosen, named
 from archsim.study.comparison import ComparedDevices
 from archsim.study.knob import exact_word
 from archsim.trace import file as networks
+from archsim.trace.task import task_of
 from tests.each import each
 
 DEVICES = {

@@ -18,13 +18,16 @@ class Optimiser(NamedTuple):
     """Arithmetic [FLOP]."""
     state: int
     """Values kept between steps, each read and written once a step."""
+    title: str = ""
+    """As people call it."""
 
 
+KEPT_BYTES = 4  # of a value that an optimiser keeps from step to step, and of a weight that it updates: fp32
 OPTIMISERS = {
     "accumulate": Optimiser(flop=1, state=0),  # G += g; no weight changes
-    "sgd": Optimiser(flop=2, state=0),  # w -= rate * g
-    "sgd_momentum": Optimiser(flop=4, state=1),  # v = momentum * v + g; w -= rate * v
-    "adam": Optimiser(flop=12, state=2),  # m, v (3 + 4), then w -= rate * m / (sqrt v + eps) (5)
+    "sgd": Optimiser(flop=2, state=0, title="SGD"),  # w -= rate * g
+    "sgd_momentum": Optimiser(flop=4, state=1, title="SGD with momentum"),  # v = momentum * v + g; w -= rate * v
+    "adam": Optimiser(flop=12, state=2, title="AdamW"),  # m, v (3 + 4), then w -= rate * m / (sqrt v + eps) (5)
 }
 
 
