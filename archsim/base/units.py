@@ -22,11 +22,11 @@ UNITS = {
     **dict.fromkeys(("s", "Hz", "W", "J", "Js", "V", "m"), PREFIXES),
     **dict.fromkeys(("B", "B/s"), COUNTED | BINARY),
     **dict.fromkeys(("FLOP", "FLOP/s", "OP/s", "bit/s", "/s", "/s/W"), COUNTED),
-    **dict.fromkeys(("B/clk", "bit", "FMA/clk", "OP/clk", "clk", "mm2", "USD", "img/s", "seq/s"), BARE),
+    **dict.fromkeys(("B/clk", "bit", "FMA/clk", "OP/clk", "clk", "mm2", "USD", "img/s", "seq/s", "samples/s"), BARE),
 }
 WHOLE = ("B", "FLOP")  # units of which there are no parts
 # unit -> other ways to write it, where what is counted is said elsewhere
-SYNONYMS = {"/s": ("img/s", "seq/s", "req/s", "1/s"), "/s/W": ("img/s/W", "seq/s/W")}
+SYNONYMS = {"/s": ("img/s", "seq/s", "samples/s", "req/s", "1/s"), "/s/W": ("img/s/W", "seq/s/W", "samples/s/W")}
 COUNT = "1"  # a pure number: counts and fractions
 TEXT = "text"
 

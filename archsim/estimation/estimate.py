@@ -71,12 +71,11 @@ def _at_device(
     power = energy / latency
     return Estimate(
         network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
-        optimiser=request.optimiser, batch=request.batch, seq_len=request.trace.symbols.get(SEQUENCE),
-        precision=request.precision, threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
-        traffic=request.traffic, graph=request.graph, cold=request.cold, streams=request.streams,
-        host_cpu=request.host_cpu.identity.id,
-        clock_hz=float(mean_clock(request, result)[0]), memory_clock_hz=memory_clock_of(request.spec, request.memory),
-        latency_s=latency,
+        optimiser=request.optimiser, batch=request.batch, sample=request.trace.sample,
+        seq_len=request.trace.symbols.get(SEQUENCE), precision=request.precision, threads=request.thread_count, devices=1,
+        fidelity=request.fidelity.name, traffic=request.traffic, graph=request.graph, cold=request.cold,
+        streams=request.streams, host_cpu=request.host_cpu.identity.id, clock_hz=float(mean_clock(request, result)[0]),
+        memory_clock_hz=memory_clock_of(request.spec, request.memory), latency_s=latency,
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=request.calibration.level, interval_class=kind,
         held_out=replace(spread, basis="; ".join(filter(None, (spread.basis, own_rows(request.spec))))),

@@ -62,7 +62,7 @@ def samples_of(request: Request) -> SampleBatch:
 
     count = int(request.trace.symbols.get(BATCH, request.batch))
     values = _input_bytes(ByIdentity(request.trace.ops)) / 4.0 / count
-    images = [shape for shape in request.trace.inputs.values() if len(shape) == 4]
+    images = request.trace.images
     if not images and request.stack.reader.stored == "jpeg":
         raise ArgumentError(f"inputs decoded: network {request.network} reads no images, as the reader of {request.stack.id} "
                             "prepares; decoded,stored=array is for other samples")  # fmt: skip

@@ -86,6 +86,7 @@ class Estimate(Answer):
     task: str
     optimiser: str | None  # what updates the weights, where the task does
     batch: int
+    sample: str  # what a batch has so many of: img, seq or samples
     seq_len: int | None  # tokens of a sequence, where the network takes any number
     precision: str
     threads: int | None

@@ -88,7 +88,7 @@ def criterion_unit(criterion: Criterion, c: Contender) -> str:
 
     >>> from types import SimpleNamespace as Some
     >>> from archsim.study.ranking import CRITERIA
-    >>> [criterion_unit(criterion, Some(estimate=Some(seq_len=None))) for criterion in CRITERIA]
+    >>> [criterion_unit(criterion, Some(estimate=Some(sample="img"))) for criterion in CRITERIA]
     ['img/s', 'img/s/W', 'img/s/USD', 'USD/M img']
     """
     rate = rate_unit(c.estimate)

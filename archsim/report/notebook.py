@@ -13,7 +13,7 @@ from archsim.report.lines_svg import FONT, QUIET, PlotScale, rule, words
 from archsim.report.markup import text
 from archsim.report.palette import SERIES, look, order
 from archsim.report.study_figures import PlotAxis
-from archsim.report.text import METRIC_NAMES, METRIC_UNITS, clock_words, limit_line, rate_unit, task_words, time_line
+from archsim.report.text import clock_words, limit_line, rate_unit, reference_words, task_words, time_line
 from archsim.study.pareto import pareto_front
 from archsim.study.whatif import TOTALS
 
@@ -58,12 +58,7 @@ def _totals(e: Estimate) -> list[tuple[str, str]]:
 
 
 def _measured(e: Estimate) -> list[tuple[str, str]]:
-    return [
-        ("measured", f"{METRIC_NAMES[r.metric]} {show(r.measured, METRIC_UNITS[r.metric])}, predicted "
-                     f"{show(r.predicted, METRIC_UNITS[r.metric])} ({100 * r.error:+.1f} %; {r.source}; {r.stack}, "
-                     f"{show(r.clock_hz, 'Hz')})" + (f"; measured with {'; '.join(r.conditions)}" if r.conditions else ""))
-        for r in e.references
-    ]  # fmt: skip
+    return [("measured", reference_words(e, r)) for r in e.references]
 
 
 def comparison_table(c: Comparison) -> str:

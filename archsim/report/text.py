@@ -21,7 +21,6 @@ LONGEST = 40
 NOTABLE = 0.0005  # of the latency: less is not shown
 NEAR_FLOOR = 0.8  # of the latency: from here on the host's floor is worth a line
 FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
-METRIC_UNITS = {"latency_s": "s", "throughput_per_s": "img/s", "power_w": "W", "energy_j": "J", "clock_hz": "Hz"}
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
 
 
@@ -108,8 +107,13 @@ def _layer(op: OpEstimate, e: Estimate) -> tuple[str, ...]:
 
 
 def rate_unit(e: Estimate) -> str:
-    """The unit of the throughput: images or sequences per second."""
-    return "img/s" if e.seq_len is None else "seq/s"
+    """The unit of the throughput: images, sequences or other samples per second."""
+    return f"{e.sample}/s"
+
+
+def metric_unit(e: Estimate, metric: str) -> str:
+    """The unit of a measured metric."""
+    return {"latency_s": "s", "throughput_per_s": rate_unit(e), "power_w": "W", "energy_j": "J"}[metric]
 
 
 def energy_parts(e: Estimate) -> str:
@@ -210,11 +214,12 @@ def measured(e: Estimate) -> str:
     """Published measurements of the same case, each beside its prediction."""
     if not e.references:
         return "measured    the corpus has no published measurement of this case"
-    return "\n".join(f"measured    {_reference(r)}" for r in e.references)
+    return "\n".join(f"measured    {reference_words(e, r)}" for r in e.references)
 
 
-def _reference(r: Reference) -> str:
-    unit = METRIC_UNITS[r.metric]
+def reference_words(e: Estimate, r: Reference) -> str:
+    """A published measurement beside its prediction."""
+    unit = metric_unit(e, r.metric)
     covers = f"; it covers: {r.boundary}" if r.boundary else ""
     return (
         f"{METRIC_NAMES[r.metric]} {show(r.measured, unit)} ({r.source}; {r.stack}, {show(r.clock_hz, 'Hz', 3)}), "

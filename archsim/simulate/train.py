@@ -181,16 +181,11 @@ def _decode_rate(request: Request, node: Node, workers: int) -> float:
         return float(worker_rate(float(workers), node.cores, node.input.decode))
     device = request.device
     assert isinstance(device, Gpu)  # as `_check` has made sure
-    stored, pixels = ("jpeg", int(node.input.pixels or 0)) if _of_images(request) else ("array", 0)
+    stored, pixels = ("jpeg", int(node.input.pixels or 0)) if request.trace.images else ("array", 0)
     stack = replace(request.stack, reader=replace(request.stack.reader, workers=workers, stored=stored, pixels=pixels))
     samples = samples_of(replace(request, stack=stack))
     stage = input_stage(samples, stack, device, host_cpu(node.host_cpu.id), node.cores, request.calibration, 0.0)
     return float(samples.count / np.ravel(stage.slowest_s)[0])
-
-
-def _of_images(request: Request) -> bool:
-    """Whether the network takes images; the file of a node is about stored ones."""
-    return any(len(shape) == 4 for shape in request.trace.inputs.values())
 
 
 def _point(
@@ -262,7 +257,7 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
     if given.decode is not None:
         rate, asked = _decode_rate(request, node, given.decode), "as the node's file states for each core"
         if node.input.decode is None:
-            pixels = f", {node.input.pixels:g} pixels of an image" if node.input.pixels and _of_images(request) else ""
+            pixels = f", {node.input.pixels:g} pixels of an image" if node.input.pixels and request.trace.images else ""
             asked = f"from the clock of {node.host_cpu.id} and the reader of {request.stack.id}{pixels}"
         notes.append(f"input: all workers together decode {rate:.4g} samples per second, {asked}")
     notes.append(trust(request))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from archsim.base.errors import nearest
-from archsim.trace.dims import BATCH, LARGEST, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
+from archsim.trace.dims import BATCH, LARGEST, SEQUENCE, Dim, Extent, Shape, bind_dims, elements, show, symbols_in
 from archsim.trace.kind import FORWARD, UPDATE, Kind
 
 if TYPE_CHECKING:
@@ -100,6 +100,16 @@ class BoundTrace:
     symbols: Mapping[str, int]
     dtype: str = "fp32"
     outputs: tuple[str, ...] = ()
+
+    @property
+    def images(self) -> list[Shape]:
+        """The inputs that are images: [N, C, H, W] of one colour, or of three."""
+        return [s for s in self.inputs.values() if len(s) == 4 and s[1] in (1, 3) and min(s[2:]) > 1]
+
+    @property
+    def sample(self) -> str:
+        """What a batch has so many of: images, sequences of any number of tokens, or samples of another kind."""
+        return "img" if self.images else "seq" if SEQUENCE in self.symbols else "samples"
 
     @property
     def macs(self) -> int:
