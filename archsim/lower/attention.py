@@ -79,7 +79,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     packs = packs and not (apart and cached and kind.window)
     packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
-    menu = _menu(context, ("attention_cached" if packs else "attention_single",) if cached else ())
+    menu = context.first_menu(("attention_cached" if packs else "attention_single") if cached else "attention", "attention")
     begins = kind.window > 0 and (cached or rules.window_slots == 0)
     block = max(BLOCK, _step(context, menu, size)) if begins else BLOCK
     reached = min(keys[1], kind.window + block) if begins else keys[1]
@@ -113,7 +113,7 @@ def latent(op: BoundOp, context: Context) -> Plan:
     share = kind.scores(op.input_shapes) / (queries[0] * kind.heads * queries[1] * cache[1])
     new = float(prod((cache[0], min(queries[1], cache[1]), cache[2])))
     cached = _over_cache(queries[1], cache[1])
-    menu = _menu(context, ("attention_latent", "attention_cached") if cached else ())
+    menu = context.first_menu(*(("attention_latent", "attention_cached") if cached else ()), "attention")
     work, pairs = (1.0 + kind.rank / cache[2]) * share, context.bytes(cache) * _kept(context)
     kernels = [Kernel(
         name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
@@ -124,12 +124,6 @@ def latent(op: BoundOp, context: Context) -> Plan:
         gpu=GpuColumns(exps=share, widened=share * cache[2] * _widening(context) if cached else 0.0),
     )]  # fmt: skip
     return _fused_plan(op, context, kernels, new, cached)
-
-
-def _menu(context: Context, own: tuple[str, ...]) -> str:
-    """The first of these menus that the library has, before the usual ones; none on a GPU whose library has no such kernel."""
-    found = map(context.menu, (*own, "attention", "gemm"))
-    return next((name for name in found if name in context.stack.menus), "" if context.device_kind == "gpu" else "gemm")
 
 
 def _widening(context: Context) -> float:

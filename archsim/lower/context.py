@@ -72,6 +72,11 @@ class Context:
         """Size of a result of a product [B]: tensor cores write the sums of 1-byte operands as bf16."""
         return max(self.element, 2) if self.tensor else self.element
 
+    @property
+    def lossless(self) -> bool:
+        """Whether products run at the peak, without tiles, panels and copies: those of `ideal`, which has no menu on a GPU."""
+        return not self.stack.menus if self.device_kind == "gpu" else self.device_kind == "cpu" and self.stack.lossless
+
     def efficiency(self, family: str) -> str:
         """The constant of a kernel family (gemm, gemv, recurrent, ...); a family `x.y` without one has that of x.
 
@@ -98,6 +103,11 @@ class Context:
         if sized in self.stack.menus:
             return sized
         return self._menu(name, otherwise)
+
+    def first_menu(self, *names: str) -> str:
+        """The first of these menus that the library has, else that of its products; empty where they lose nothing."""
+        found = (name for name in map(self.menu, (*names, "gemm")) if name in self.stack.menus)
+        return next(found, "" if self.lossless else "gemm")
 
     def _menu(self, name: str, otherwise: str = "") -> str:
         """The menu that holds whatever bytes an operand has."""

@@ -276,6 +276,6 @@ def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
 def perfect(layer: Layer, context: Context, efficiency: str) -> Option:
     """A convolution without losses: all multiply-accumulates at the peak rate, every tensor moved once."""
     a, b, c = layer.operands
-    kernel = element_wise("conv", Role.CONVOLUTION, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
+    kernel = element_wise("conv", Role.CONVOLUTION, b, c, weights=a, flop=2.0 * layer.macs, element=context.vector,
                           efficiency=efficiency, dense=True)  # fmt: skip
     return Option(algorithm="perfect", kernels=(kernel,))

@@ -375,6 +375,11 @@ class Stack(Identified):
     )
     waits: bool = False
     operand_sets: int = 0
+    @property
+    def lossless(self) -> bool:
+        """Whether it has convolutions without losses, and with them all else: no software is faster."""
+        return any("perfect" in rows for rows in self.conv.algorithms.values())
+
     def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""
         return hardware if self.default_threads == "hardware" else cores
