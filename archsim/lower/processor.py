@@ -134,7 +134,7 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
         fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
         tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
     )  # fmt: skip
-    if stack.lossless:  # vectorised, and stored past the caches: no line is read to be overwritten, which counts as a second write
+    if stack.lossless:  # stored past the caches: no line is read to be overwritten, which would count as a second write
         return replace(kernel, c_bytes=kernel.c_bytes / 2.0, dense=1.0, cpu=own)
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)

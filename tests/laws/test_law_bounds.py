@@ -6,9 +6,11 @@ import math
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
 from archsim.cost.energy import COMPONENTS
 from archsim.cost.idle import leakage_power, standing_power
@@ -186,3 +188,33 @@ def test_interval_holds_the_latency(cell: dict[str, Any]) -> None:
     low, high = estimate.latency_interval_s
     assert 0 < low < estimate.latency_s < high
     assert 0 < estimate.interval_level < 1
+
+
+FEWER = ("winograd", "fft", "stage")  # algorithms that multiply less, or keep whole blocks of layers on the chip
+
+
+def fastest(net: str, hw: str, batch: int, precision: str, task: str, name: str) -> float:
+    """The time of a stack [s]; inf where it cannot run this, runs another graph, or does less work than is asked for."""
+    try:
+        request = make_request(net, hw, batch=batch, precision=precision, task=task, stack=name)
+        result = run(request)
+    except ArchsimError:
+        return math.inf
+    options = result.lowered.kernels.options
+    algorithms = " ".join(options[i].algorithm for i in result.cost.option[0].astype(int))
+    other = net in request.stack.variants or any(word in algorithms for word in FEWER)
+    return math.inf if other else float(result.latency_s[0])
+
+
+@pytest.mark.parametrize(("net", "hw", "batches", "precision", "task"), [
+    ("alexnet", "i7_6700k", (1, 2), "int8", "inference"), ("mobilenet_v2", "i7_6700k", (1, 32), "fp32", "inference"),
+    ("resnet_50", "xeon_platinum_8480", (2, 32), "bf16", "inference"), ("bert_base", "epyc_9654", (1,), "fp32", "backward"),
+    ("mobilenet_v1", "raspberry_pi_4", (4,), "int8", "inference"), ("mobilenet_v2", "gtx_1080", (1, 32), "fp32", "inference"),
+    ("alexnet", "a100_sxm4_40gb", (1,), "int8", "inference"), ("bert_base", "h100_sxm5_80gb", (32,), "fp8", "inference"),
+    ("resnet_50", "h100_sxm5_80gb", (32,), "bf16", "forward_backward"),
+])  # fmt: skip
+def test_no_software_is_faster_than_the_ideal_one(net: str, hw: str, batches: tuple[int, ...], precision: str, task: str) -> None:
+    for batch in batches:
+        times = {name: fastest(net, hw, batch, precision, task, name) for name in stacks.names()}
+        assert min(times.values()) == times["ideal"] < math.inf, sorted(times.items(), key=lambda one: one[1])[:3]
+        assert sum(time < math.inf for time in times.values()) > 3

@@ -28,10 +28,10 @@ MENUS = ("gemm", "conv_forward", "conv_backward_data", "conv_backward_filter", "
 
 def stack(*algorithms: str, **conv: Any) -> Stack:
     """A stack without losses that has these algorithms in every phase, and a menu of one tile for everything."""
-    ideal = stacks.find("ideal")
+    ideal = stacks.find("ideal", fusion="none")
     rows = {phase: dict.fromkeys(algorithms, FULL) for phase in ("forward", "backward_data", "backward_filter")}
     menus = {name: Menu(tiles=(TILE,)) for name in MENUS}
-    made = replace(ideal, conv=replace(ideal.conv, algorithms=rows, **conv), menus=menus)
+    made = replace(ideal, conv=replace(ideal.conv, algorithms=rows, **conv), menus=menus, vector_bytes=0)
     return made
 
 
