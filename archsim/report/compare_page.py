@@ -120,7 +120,7 @@ def _best(c: CurveComparison) -> str:
 
 def _heading(contenders: Sequence[Contender], batch: str) -> str:
     e, devices = contenders[0].estimate, len({c.device_name for c in contenders})
-    line = f"{task_words(e).replace('_', ' ')} · batch {batch} · {precisions(contenders)} · {e.fidelity} model"
+    line = f"{task_words(e)} · batch {batch} · {precisions(contenders)} · {e.fidelity} model"
     stacks = len({c.estimate.stack for c in contenders})
     many = contenders[0].device_name if devices == 1 else f"{devices} devices"
     many += f", {stacks} stacks" if stacks > devices else ""

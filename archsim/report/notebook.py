@@ -13,7 +13,7 @@ from archsim.report.lines_svg import FONT, QUIET, PlotScale, rule, words
 from archsim.report.markup import text
 from archsim.report.palette import SERIES, look, order
 from archsim.report.study_figures import PlotAxis
-from archsim.report.text import clock_words, limit_line, rate_unit, reference_words, task_words, time_line
+from archsim.report.text import asked_words, limit_line, rate_unit, reference_words, time_line
 from archsim.study.pareto import pareto_front
 from archsim.study.whatif import TOTALS
 
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 
 def notebook_table(estimate: Estimate) -> str:
     """Totals, bounds, and published measurements."""
-    threads = f", {estimate.threads} threads" if estimate.threads else ""
-    tokens = f", {estimate.seq_len} tokens" if estimate.seq_len else ""
-    asked = (
-        f"{task_words(estimate).replace('_', ' ')}, batch {estimate.batch}{tokens}, {estimate.precision}, "
-        f"stack {estimate.stack}, {clock_words(estimate)}{threads}, {estimate.fidelity} model"
-    )
     lines = [*_totals(estimate), *_measured(estimate), *(("warning", line) for line in estimate.warnings)]
     drawn = {"time": f"<br>{stripe(estimate.breakdown_s)}"}
     rows = "".join(
@@ -38,7 +32,7 @@ def notebook_table(estimate: Estimate) -> str:
         f'<td style="text-align:left">{text(value)}{drawn.get(name, "")}</td></tr>\n'
         for name, value in lines
     )
-    caption = f"<b>{text(estimate.network)} on {text(estimate.hardware_name)}</b><br>{text(asked)}"
+    caption = f"<b>{text(estimate.network)} on {text(estimate.hardware_name)}</b><br>{text(', '.join(asked_words(estimate)))}"
     return f'<table>\n<caption style="text-align:left">{caption}</caption>\n<tbody>\n{rows}</tbody>\n</table>'
 
 

@@ -23,15 +23,13 @@ from archsim.report.roofline import roof
 from archsim.report.roofline_svg import inline
 from archsim.report.text import (
     FASTER_TEXT,
-    clock_words,
+    asked_words,
     energy_parts,
     floor_line,
     limit_line,
     memory_uses,
     peaks,
     rate_unit,
-    streams_note,
-    task_words,
     wall_words,
     work,
 )
@@ -60,14 +58,7 @@ def device_name(e: Estimate, spec: Spec) -> str:
 
 
 def _heading(e: Estimate, spec: Spec) -> str:
-    tokens = [f"{e.seq_len} tokens"] if e.seq_len else []
-    asked = [task_words(e).replace("_", " "), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", clock_words(e)]
-    if e.threads:
-        asked.append(f"{e.threads} {'thread' if e.threads == 1 else 'threads'}")
-    if e.devices != 1:
-        asked.append(f"{e.devices} devices")
-    asked.append(f"{e.fidelity} model{streams_note(e)}")
-    line = " · ".join(map(text, asked))
+    line = " · ".join(map(text, asked_words(e)))
     return f'<h1>{text(e.network)} on {text(device_name(e, spec))}</h1>\n<p class="asked">{line}</p>'
 
 

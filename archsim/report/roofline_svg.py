@@ -11,6 +11,7 @@ from archsim.report.markup import label
 from archsim.report.palette import look, order
 from archsim.report.placement import Label, PlotFrame, decades, diameter, labels, memory_line, peak_labels, peak_line
 from archsim.report.roofline import RooflineChart, RooflinePoint, roof
+from archsim.report.text import asked_words
 
 WIDTH, HEIGHT = 900, 500
 NARROW = 540  # of one of two pictures side by side
@@ -22,13 +23,9 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 def svg(estimate: Estimate, spec: Spec) -> str:
     """The picture as a file: ops as discs with areas proportional to their time, under the ceilings of the device."""
     title = f"{estimate.network} on {estimate.hardware_name if estimate.changes else spec.identity.name}"
-    asked = (
-        f"{estimate.task.replace('_', ' ')}, batch {estimate.batch}, {estimate.precision}, stack {estimate.stack}, "
-        f"{show(estimate.clock_hz, 'Hz')}"
-    )
     head = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        _text(LEFT, 24, title, size=17, weight=600), _text(LEFT, 43, asked, ink=QUIET),
+        _text(LEFT, 24, title, size=17, weight=600), _text(LEFT, 43, ", ".join(asked_words(estimate)), ink=QUIET),
     ]  # fmt: skip
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     return (

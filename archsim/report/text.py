@@ -59,17 +59,20 @@ def estimate_text(estimate: Estimate, all_layers: bool = False, layers: bool = T
 
 def heading(e: Estimate) -> str:
     """The request on one line."""
-    tokens = f", {e.seq_len} tokens" if e.seq_len else ""
-    threads = f", {e.threads} threads" if e.threads else ""
-    return (
-        f"{clean(e.network)} on {clean(e.hardware_name)}: {task_words(e)}, batch {e.batch}{tokens}, {e.precision}, "
-        f"stack {e.stack}, {clock_words(e)}{threads}, {e.fidelity} model{streams_note(e)}"
-    )
+    return f"{clean(e.network)} on {clean(e.hardware_name)}: {', '.join(asked_words(e))}"
+
+
+def asked_words(e: Estimate) -> list[str]:
+    """What runs, part by part."""
+    tokens = [f"{e.seq_len} tokens"] if e.seq_len else []
+    threads = [f"{e.threads} {'thread' if e.threads == 1 else 'threads'}"] if e.threads else []
+    return [task_words(e), f"batch {e.batch}", *tokens, e.precision, f"stack {e.stack}", clock_words(e), *threads,
+            f"{e.fidelity} model{streams_note(e)}"]  # fmt: skip
 
 
 def task_words(e: Estimate) -> str:
     """The task, and what updates the weights where it does."""
-    return f"{e.task} with {OPTIMISERS[e.optimiser].title}" if e.optimiser else e.task
+    return e.task.replace("_", " ") + (f" with {OPTIMISERS[e.optimiser].title}" if e.optimiser else "")
 
 
 def clock_words(e: Estimate) -> str:

@@ -9,7 +9,7 @@ from archsim.base.units import parse
 
 UNITS_OF = {"clock": "Hz", "memory_clock": "Hz", "power_limit": "W"}
 WHOLE = ("batch", "threads", "seq_len")
-CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock", "threads", "power_limit", "seq_len",
+CHANGES = ("hw", "batch", "precision", "stack", "task", "optimiser", "clock", "memory_clock", "threads", "power_limit", "seq_len",
            "host_cpu")  # fmt: skip
 
 

@@ -34,7 +34,7 @@ def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
-    asked = f"{task_words(b).replace('_', ' ')} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
+    asked = f"{task_words(b)} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
     sections = [
         heading(state, b.network, asked, b.hardware_name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),
