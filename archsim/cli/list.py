@@ -157,8 +157,8 @@ def _models() -> Listing:
     rows = []
     for name in names():
         model = find(name)
-        learned, active = parameters_of(model)
-        rows.append((name, model.model_type, show(learned, "1", 4), show(active, "1", 4), str(model.layers), str(model.width),
+        counts = (show(number, "1", 4) for number in parameters_of(model))
+        rows.append((name, model.model_type, *counts, str(model.layers), str(model.width),
                      f"{model.heads}/{model.kv_heads}", str(model.context), ", ".join(aliases()[name])))  # fmt: skip
     return ("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2
 

@@ -35,6 +35,8 @@ class WeightFormat:
 
     def bytes_of(self, op: BoundOp, model: TransformerModel) -> float:
         """Bytes of a learned value of an op of this model; norms, biases and tables of positions stay in 16 bit."""
+        if model.keeps(op.name):
+            return HALF
         if isinstance(op.kind, Experts):
             return self._mixed("down", 1 / (3 if model.gated else 2))
         if op.name == WORDS:
@@ -66,8 +68,10 @@ def _some(share: float, more: float, most: float) -> float:
 
 HALF_MORE = {bits: _some(1 / 2, Q6_K, bits) for bits in (Q4_K, Q5_K)}  # `use_more_bits`: an eighth at either end, a third between
 FIRST = _some(1 / 8, Q5_K, Q4_K)
-# int4: a scale and a zero for 128 values; nvfp4: a scale of one byte for 16.
-PLAIN = {"bf16": HALF, "fp16": HALF, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1 / 16}
+# int4: a scale and a zero for 128 values; nvfp4: a scale of one byte for 16; mxfp4: one for 32; nf4: a scale of four bytes for
+# 64; nf4_dq: of one byte, and four for 256 of these (Dettmers et al. 2023).
+PLAIN = {"bf16": HALF, "fp16": HALF, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1 / 16,
+         "mxfp4": 0.5 + 1 / 32, "nf4": 0.5 + 4 / 64, "nf4_dq": 0.5 + (1 + 4 / 256) / 64}  # fmt: skip
 WEIGHTS = {
     **{name: WeightFormat(most=size) for name, size in PLAIN.items()},
     "q8_0": _gguf(Q8_0, head=Q8_0), "q6_k": _gguf(Q6_K),

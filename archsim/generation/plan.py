@@ -133,6 +133,13 @@ def serving_plan(
             raise ArgumentError(f"{name} {value} is not between 1 and {most}")
     if input + output > model.context:
         raise ArgumentError(f"input {input} + output {output}: {model.name} takes at most {model.context} tokens")
+    if weights is None and model.stored is not None:
+        weights, said = model.stored.format, f"quantization_config of {net} says {model.stored.said}"
+        if not weights:
+            raise ArgumentError(f"weights: {said}, which is not known here; --weights takes {', '.join(WEIGHTS)}")
+        notes.append(f"weights {weights}: {said}; --weights names another format")
+    else:
+        model = replace(model, stored=None)
     stored = _formats(precision, weights, kv, device)
     joined = joining(spec.identity.id, tp * pp, "tp x pp =", node).node if node or tp * pp > 1 else None
     _check_shares(model, tp, pp, ep)

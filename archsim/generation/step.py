@@ -174,7 +174,7 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
         emulated = plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8")
         return plan.precision, Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0, emulated=emulated)
     if isinstance(op.kind, Linear | Experts):
-        if plan.both_narrow and op.name != HEAD:
+        if plan.both_narrow and op.name != HEAD and not plan.model.keeps(op.name):
             return plan.weights, AS_MULTIPLIED
         weight = WEIGHTS[plan.weights].bytes_of(op, plan.model)
         if weight != PRECISION_BYTES[plan.precision]:

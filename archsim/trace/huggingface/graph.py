@@ -7,10 +7,9 @@ from functools import lru_cache
 
 from archsim.trace.dims import Dim, Extent
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.huggingface.parts import Layout, TransformerNet, activation
+from archsim.trace.huggingface.parts import Layout, TransformerNet
 from archsim.trace.kinds.activation import Tanh
 from archsim.trace.kinds.attention import Attention
-from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.kinds.shaping import Concat, Slice, Transpose
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
@@ -41,9 +40,7 @@ def step_of(model: TransformerModel, layout: Layout) -> Trace:
         x = made.layer(x, number, f"block{number + 1}")
     if last == model.layers:
         x = net.add(Slice(axis=1, stop=1), x, name="last")
-        x = made.norm(x, "norm") if model.final_norm else x
-        x = made.linear(x, model.projected, "narrow", bias=False) if model.projected else x
-        scores = made.linear(x, -(-model.vocabulary // layout.tensor), "head", "head", tied=model.tied)
+        scores = _scores(made, x, -(-model.vocabulary // layout.tensor))
         net.softmax(scores, name="sampled")  # the passes over scores in which a word is chosen, as the engine counts them
     return net.trace()
 
@@ -54,12 +51,13 @@ def _embedded(made: TransformerNet) -> str:
     rows = -(-model.vocabulary // made.layout.tensor)
     x = net.embedding("tokens", rows, model.projected or model.width, name="tokens.embedding")
     x = made.linear(x, model.width, "wide", bias=False) if model.projected else x
-    x = net.add(ScaleBy(factor=min(1.0, model.width**-0.5)), x, name="tokens.scaled") if model.embedding_scaled else x
+    x = made.scaled(x, "embedding")
     tables = (("segments", model.segments), ("positions", model.positions))
     more = [net.embedding(what, rows, model.width, name=f"{what}.embedding") for what, rows in tables if rows]
     x = net.sum(x, *more, name="embeddings") if more else x
     x = made.norm(x, "embeddings.norm") if model.embedding_norm else x
-    return made.dropped(x, model.embedding_dropout)
+    ratio = 0.0 if made.layout.engine else model.embedding_dropout
+    return net.dropout(x, ratio, name="embeddings.dropout") if ratio else x
 
 
 def _started(model: TransformerModel, usual: int) -> TransformerNet:
@@ -77,10 +75,16 @@ def _decoder(model: TransformerModel) -> Trace:
     x = _embedded(made)
     for number in range(model.layers):
         x = made.layer(x, number, f"block{number + 1}")
+    made.net.softmax(_scores(made, x, model.vocabulary))
+    return made.net.trace()
+
+
+def _scores(made: TransformerNet, x: str, words: int) -> str:
+    """A score of each of so many words for every token."""
+    model = made.model
     x = made.norm(x, "norm") if model.final_norm else x
     x = made.linear(x, model.projected, "narrow", bias=False) if model.projected else x
-    made.net.softmax(made.linear(x, model.vocabulary, "head", "head", tied=model.tied))
-    return made.net.trace()
+    return made.scaled(made.linear(x, words, "head", "head", tied=model.tied), "scores")
 
 
 def _encoder(model: TransformerModel) -> Trace:
@@ -96,8 +100,13 @@ def _encoder(model: TransformerModel) -> Trace:
 
 def _pooled(made: TransformerNet, x: str) -> str:
     """A layer on the first token of each sequence."""
-    first = made.net.reshape(made.net.add(Slice(axis=1, stop=1), x, name="first"), ("N", made.model.width), name="first.flat")
-    return made.net.add(Tanh(), made.linear(first, made.model.width, "pooler", bias=True), name="pooler.tanh")
+    return made.net.add(Tanh(), made.linear(_first(made, x), made.model.width, "pooler", bias=True), name="pooler.tanh")
+
+
+def _first(made: TransformerNet, x: str) -> str:
+    """The first token of each sequence."""
+    first = made.net.add(Slice(axis=1, stop=1), x, name=f"{x}.first")
+    return made.net.reshape(first, ("N", made.model.width), name=f"{x}.first.flat")
 
 
 def _image(model: TransformerModel) -> Trace:
@@ -121,8 +130,7 @@ def _image(model: TransformerModel) -> Trace:
     if image.pooler:
         _pooled(made, x)
         return net.trace()
-    x = net.reshape(net.add(Slice(axis=1, stop=1), x, name="norm.first"), ("N", model.width), name="norm.first.flat")
-    net.softmax(made.linear(x, image.classes, "head", bias=True))
+    net.softmax(made.linear(_first(made, x), image.classes, "head", bias=True))
     return net.trace()
 
 
@@ -135,22 +143,22 @@ def _speech(model: TransformerModel) -> Trace:
     }  # fmt: skip
     net = Builder(model.name, model.source, inputs, "; ".join(model.notes), Extent(usual=model.context, most=model.context))
     made = TransformerNet(model, net, WHOLE)
-    x = net.add(activation(model), net.conv("data", model.width, (3, 1), (1, 1), (1, 0), name="conv1"), name="conv1.active")
-    x = net.add(activation(model), net.conv(x, model.width, (3, 1), (2, 1), (1, 0), name="conv2"), name="conv2.active")
+    x = made.active(net.conv("data", model.width, (3, 1), (1, 1), (1, 0), name="conv1"))
+    x = made.active(net.conv(x, model.width, (3, 1), (2, 1), (1, 0), name="conv2"))
     x = net.reshape(x, ("N", model.width, audio.frames), name="conv2.flat")
     x = net.add(Transpose(order=(0, 2, 1)), x, name="conv2.frames")
     x = net.sum(x, net.embedding("frames", audio.frames, model.width, name="frames.embedding"), name="frames.placed")
     for number in range(audio.layers):
         at = f"encoder{number + 1}"
         x = net.sum(x, _crossed(made, made.norm(x, f"{at}.norm1"), "", f"{at}.self", audio.heads, False), name=f"{at}.add1")
-        x = net.sum(x, _mlp(made, made.norm(x, f"{at}.norm2"), audio.hidden, at), name=f"{at}.add2")
+        x = net.sum(x, made.dense(made.norm(x, f"{at}.norm2"), audio.hidden, at), name=f"{at}.add2")
     memory = made.norm(x, "encoder.norm")
     x = _embedded(made)
     for number in range(model.layers):
         at = f"decoder{number + 1}"
         x = net.sum(x, _crossed(made, made.norm(x, f"{at}.norm1"), "", f"{at}.self", model.heads, True), name=f"{at}.add1")
         x = net.sum(x, _crossed(made, made.norm(x, f"{at}.norm2"), memory, f"{at}.cross", model.heads, False), name=f"{at}.add2")
-        x = net.sum(x, _mlp(made, made.norm(x, f"{at}.norm3"), model.hidden, at), name=f"{at}.add3")
+        x = net.sum(x, made.dense(made.norm(x, f"{at}.norm3"), model.hidden, at), name=f"{at}.add3")
     net.softmax(made.linear(made.norm(x, "norm"), model.vocabulary, "head", bias=False, tied=True))
     return net.trace()
 
@@ -162,11 +170,6 @@ def _crossed(made: TransformerNet, x: str, memory: str, at: str, heads: int, cau
     key, value = (made.linear(source, width, f"{at}.{part}", part) for part in ("key", "value"))
     mixed = made.net.add(Attention(heads=heads, causal=causal), query, key, value, name=f"{at}.attention")
     return made.linear(mixed, width, f"{at}.output", "output")
-
-
-def _mlp(made: TransformerNet, x: str, hidden: int, at: str) -> str:
-    wide = made.linear(x, hidden, f"{at}.mlp1", "mlp")
-    return made.linear(made.net.add(activation(made.model), wide, name=f"{wide}.active"), made.model.width, f"{at}.mlp2", "mlp")
 
 
 STYLES: dict[str, Callable[[TransformerModel], Trace]] = {

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from archsim.trace.huggingface.quantised import StoredWeights
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpertLayers:
@@ -12,8 +14,8 @@ class ExpertLayers:
 
     experts: routed experts of a layer; top: of these each token goes through; hidden: width inside one
     shared: width inside the expert that all tokens go through, 0: there is none; gate: whether its result is weighted
-    first, step: layers before `first` are dense, and from then on all but every `step`-th one
-    bias: whether the router has a bias for each expert, as DeepSeek-V3 balances them
+    first, step: layers before `first` are dense, and from then on all but every `step`-th one; dense: others that are, by number
+    bias: whether the router has a bias for each expert, as DeepSeek-V3 balances them; biased: whether experts have some
     """
 
     experts: int
@@ -23,7 +25,9 @@ class ExpertLayers:
     gate: bool = False
     first: int = 0
     step: int = 1
+    dense: tuple[int, ...] = ()
     bias: bool = False
+    biased: bool = False
 
     def has(self, layer: int) -> bool:
         """Whether a layer, counted from 0, has experts.
@@ -31,7 +35,7 @@ class ExpertLayers:
         >>> [ExpertLayers(experts=8, top=2, hidden=64, first=1, step=2).has(layer) for layer in range(4)]
         [False, True, False, True]
         """
-        return layer >= self.first and (layer + 1) % self.step == 0
+        return layer >= self.first and (layer + 1) % self.step == 0 and layer not in self.dense
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,18 +88,21 @@ class TransformerModel:
     layers, width, heads, kv_heads, head_size, hidden, vocabulary: of the decoder, or of the encoder where there is only one
     context: most tokens of a sequence; positions: rows of a learned table of positions, 0: there is none
     projected: width of the table of words where it differs from `width`, 0: it does not
-    norm: "layer" (scale and shift) or "rms"
-    order: of norms and sums in a layer: "pre", "post" (after each sum), "both" (before and after each part), "parallel"
-        (attention and feed-forward part read one norm), "parallel2" (each reads its own)
-    rotary: whether queries and keys are turned by position
+    norm: "layer" (scale and shift), "scale" (the same without a shift) or "rms"
+    order: of norms and sums in a layer: "pre", "post" (after each sum), "after" (after each part, before its sum), "both" (before
+        and after each part), "parallel" (attention and feed-forward part read one norm), "parallel2" (each reads its own)
+    scaled: what is multiplied by a constant: embedding, residual (what is added to it), scores
+    rotary: whether queries and keys are turned by position; unturned: layers in which they are not (NoPE), counted from 0
     gated: whether the feed-forward part multiplies two projections
     packed: whether queries, keys and values are one projection in the published module
     bias: the projections with biases, among query, key, value, output, mlp, head
-    head_norms: whether queries and keys are normalised in each head
+    qk_norm: how queries and keys are normalised: "head" (each head by itself), "whole" (all heads together), "" (not at all)
+    sinks: whether each head has a learned score that takes a share of every softmax (Xiao et al. 2024, attention sinks)
     tied: whether the scores of words are the products with the table of words
     windows: tokens to which the attention of each layer looks back, 0: all; empty where no layer has a window
     kv_heads_of: heads of keys and values of each layer, where they differ
-    dropout, embedding_dropout: of training
+    dropout, embedding_dropout, attention_dropout: of training
+    stored: how its file says that the weights are stored, None: as they are multiplied
     """
 
     model_type: str
@@ -114,16 +121,18 @@ class TransformerModel:
     pooler: bool = False
     projected: int = 0
     embedding_norm: bool = False
-    embedding_scaled: bool = False
+    scaled: frozenset[str] = frozenset()
     norm: str = "rms"
     final_norm: bool = True
     order: str = "pre"
     rotary: bool = True
+    unturned: tuple[int, ...] = ()
     gated: bool = True
     activation: str = "silu"
     packed: bool = False
     bias: frozenset[str] = frozenset()
-    head_norms: bool = False
+    qk_norm: str = ""
+    sinks: bool = False
     tied: bool = False
     windows: tuple[int, ...] = ()
     kv_heads_of: tuple[int, ...] = ()
@@ -133,6 +142,8 @@ class TransformerModel:
     audio: AudioInput | None = None
     dropout: float = 0.0
     embedding_dropout: float = 0.0
+    attention_dropout: float = 0.0
+    stored: StoredWeights | None = None
     source: str = ""
     notes: tuple[str, ...] = ()
 
@@ -154,6 +165,10 @@ class TransformerModel:
     def window_of(self, layer: int) -> int:
         """Tokens to which a layer's attention looks back, 0: all."""
         return self.windows[layer] if self.windows else 0
+
+    def keeps(self, op: str) -> bool:
+        """Whether the weights of an op stay in the precision of activations where those of others are quantised."""
+        return self.stored is not None and self.stored.keeps(op)
 
     def cached_values(self, layer: int) -> int:
         """Values that a cache keeps for each token of a layer: keys and values, or the latent vector that makes them."""

@@ -11,7 +11,7 @@ from archsim.base.errors import InputError
 from archsim.trace.formats import unknown_symbol
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.huggingface.reader import config_words, load_model
+from archsim.trace.huggingface.reader import load_model
 from archsim.trace.trace import Trace
 
 MARKS = re.compile(rb'"(model_type|hidden_size|num_hidden_layers|n_embd|n_layer|d_model|architectures|num_attention_heads)"\s*:')
@@ -36,12 +36,11 @@ def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
     from archsim.trace.zoo import eager
 
     model = load_model(path)
-    words = config_words(path)
     standard = "post" if model.model_type == "bert" else "pre"
     if model.model_type not in eager.FAMILIES or model.windows or model.projected or model.order != standard:
         return None
     try:
-        config = eager.config_of(words)
+        config = eager.config_of(model)
     except ValueError as error:
         raise InputError(str(path), str(error)) from None
     return _sized(path, replace(eager.build(model.name, config), source=model.source), sizes)

@@ -12,9 +12,12 @@ from archsim.trace.kinds.attention import Attention, LatentAttention
 from archsim.trace.kinds.dense import Linear, Matmul
 from archsim.trace.kinds.experts import Experts
 from archsim.trace.kinds.normalise import LayerNorm, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Mul, Rotary
+from archsim.trace.kinds.pointwise import Mul, Rotary, ScaleBy
 from archsim.trace.kinds.shaping import Pad, Slice
 from archsim.trace.zoo.builder import Builder
+
+ACTIVATIONS: dict[str, Kind] = {"silu": Silu(), "swish": Silu(), "relu": Relu()}  # all others are kinds of GELU
+CONSTANT = 0.5  # what a part is multiplied by: any number costs the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +39,6 @@ class Layout:
     last: int = 0
 
 
-def activation(model: TransformerModel) -> Kind:
-    """The op of the model's activation."""
-    return {"silu": Silu(), "swish": Silu(), "relu": Relu()}.get(model.activation, Gelu())
-
-
 class TransformerNet:
     """A network under construction."""
 
@@ -55,11 +53,20 @@ class TransformerNet:
 
     def norm(self, x: str, name: str) -> str:
         """The model's normalisation."""
-        return self.net.add(RmsNorm() if self.model.norm == "rms" else LayerNorm(), x, name=name)
+        kind = RmsNorm() if self.model.norm == "rms" else LayerNorm(shift=self.model.norm == "layer")
+        return self.net.add(kind, x, name=name)
 
-    def dropped(self, x: str, ratio: float | None = None) -> str:
+    def active(self, x: str) -> str:
+        """The model's activation."""
+        return self.net.activate(x, ACTIVATIONS.get(self.model.activation, Gelu()), name=x)
+
+    def scaled(self, x: str, part: str) -> str:
+        """Multiplied by a constant, if the model's `part` is."""
+        return self.net.add(ScaleBy(factor=CONSTANT), x, name=f"{x}.scaled") if part in self.model.scaled else x
+
+    def dropped(self, x: str) -> str:
         """With dropout, if the model has any; an engine has none."""
-        ratio = self.model.dropout if ratio is None else ratio
+        ratio = self.model.dropout
         return self.net.dropout(x, ratio, name=f"{x}.dropout") if ratio and not self.layout.engine else x
 
     def attention(self, x: str, layer: int, at: str) -> str:
@@ -70,7 +77,7 @@ class TransformerNet:
         size, shared = model.head_size, max(1, model.heads_of_keys(layer) // self.layout.tensor)
         causal = model.style in ("decoder", "speech")
         kind = Attention(heads=self.heads, kv_heads=0 if shared == self.heads else shared, causal=causal,
-                         window=model.window_of(layer), cached=self.layout.engine)  # fmt: skip
+                         window=model.window_of(layer), sinks=model.sinks, cached=self.layout.engine)  # fmt: skip
         if self.layout.engine:
             mixed = self._over_cache(x, kind, shared, layer, at)
         elif model.packed and not model.rotary:
@@ -80,28 +87,25 @@ class TransformerNet:
             parts = {"query": self.heads, "key": shared, "value": shared}
             made = {part: self.linear(x, heads * size, f"{at}.{part}", part) for part, heads in parts.items()}
             for part in ("query", "key"):
-                made[part] = self._placed(made[part], parts[part])
+                made[part] = self._placed(made[part], parts[part], layer)
             mixed = self.net.add(kind, *made.values(), name=f"{at}.attention")
         return self.linear(mixed, model.width, f"{at}.output", "output")
 
-    def _placed(self, x: str, heads: int) -> str:
-        """Queries or keys, normalised in each head and turned by position, where the model does so."""
-        size = self.model.head_size
-        if self.model.head_norms:
+    def _placed(self, x: str, heads: int, layer: int) -> str:
+        """Queries or keys, normalised and turned by position, where the model does so."""
+        model, size = self.model, self.model.head_size
+        if model.qk_norm == "whole":
+            x = self.norm(x, f"{x}.norm")
+        elif model.qk_norm:
             split = self.net.reshape(x, ("N", "T", heads, size), name=f"{x}.split")
             x = self.net.reshape(self.norm(split, f"{x}.norm"), ("N", "T", heads * size), name=f"{x}.normal")
-        return self.net.add(Rotary(width=size), x, name=f"{x}.rotary") if self.model.rotary else x
+        return self.net.add(Rotary(width=size), x, name=f"{x}.rotary") if model.rotary and layer not in model.unturned else x
 
     def _over_cache(self, x: str, kind: Attention, shared: int, layer: int, at: str) -> str:
         """One projection for queries, keys and values of new tokens; attention to a cache of all."""
-        model, size = self.model, self.model.head_size
-        heads = self.heads + 2 * shared
+        size, heads = self.model.head_size, self.heads + 2 * shared
         packed = self.linear(x, heads * size, f"{at}.qkv", "query")
-        if model.head_norms:
-            split = self.net.reshape(packed, ("N", "T", heads, size), name=f"{at}.qkv.split")
-            packed = self.net.reshape(self.norm(split, f"{at}.qkv.norm"), ("N", "T", heads * size), name=f"{at}.qkv.normal")
-        if model.rotary:
-            packed = self.net.add(Rotary(width=size), packed, name=f"{at}.rotary")
+        packed = self._placed(packed, heads, layer)
         cache: tuple[Dim, ...] = ("N", "S", shared * size)
         keys, values = (self.net.input(f"{at}.{part}", cache) for part in ("keys", "values"))
         return self.net.add(kind, packed, keys, values, name=f"{at}.attention")
@@ -144,12 +148,11 @@ class TransformerNet:
         """The projections of keys and values taken into those of queries and results: attention to the latent vectors."""
         latent, heads, net = self.model.latent, self.heads, self.net
         assert latent is not None
-        rows, size = ("N", "T", heads * latent.plain), latent.rank + latent.turned
+        size = latent.rank + latent.turned
         plain = net.add(Slice(axis=2, stop=heads * latent.plain, whole=True), query, name=f"{at}.query.plain")
         plain = net.reshape(plain, (heads, "N*T", latent.plain), name=f"{at}.query.heads")
         up = net.input(f"{at}.keys.up", (heads, latent.plain, latent.rank))
         down = net.input(f"{at}.values.up", (heads, latent.rank, latent.value))
-        del rows
         taken = net.add(Matmul(), plain, up, name=f"{at}.query.taken")
         taken = net.add(Pad(before=(0, 0, 0), after=(0, 0, latent.turned)), taken, name=f"{at}.query.turned")
         taken = net.reshape(taken, ("N", "T", heads * size), name=f"{at}.query.latent")
@@ -164,19 +167,19 @@ class TransformerNet:
         experts = self.model.experts
         if experts is not None and experts.has(layer):
             return self._experts(x, at)
-        return self._dense(x, self.model.hidden // self.layout.tensor, at)
+        return self.dense(x, self.model.hidden // self.layout.tensor, at)
 
-    def _dense(self, x: str, hidden: int, at: str) -> str:
+    def dense(self, x: str, hidden: int, at: str) -> str:
+        """A feed-forward part, gated if the model's are."""
         net, width = self.net, self.model.width
         if not self.model.gated:
             wide = self.linear(x, hidden, f"{at}.mlp1", "mlp")
-            active = net.add(activation(self.model), wide, name=f"{wide}.active")
-            return self.linear(active, width, f"{at}.mlp2", "mlp")
+            return self.linear(self.active(wide), width, f"{at}.mlp2", "mlp")
         if self.layout.engine:
             gated = net.add(Gated(), self.linear(x, 2 * hidden, f"{at}.gate_up", "mlp"), name=f"{at}.gated")
         else:
             gate, up = (self.linear(x, hidden, f"{at}.{part}", "mlp") for part in ("gate", "up"))
-            gated = net.add(Mul(), net.add(activation(self.model), gate, name=f"{gate}.active"), up, name=f"{at}.gated")
+            gated = net.add(Mul(), self.active(gate), up, name=f"{at}.gated")
         return self.linear(gated, width, f"{at}.down", "mlp")
 
     def _experts(self, x: str, at: str) -> str:
@@ -189,11 +192,11 @@ class TransformerNet:
         kind = Experts(total=experts.experts, top=experts.top, gated=self.model.gated,
                        hidden=experts.hidden * self.layout.experts // self.layout.tensor if self.layout.experts > 1
                        else max(1, experts.hidden // self.layout.tensor),
-                       experts=0 if present == experts.experts else present)  # fmt: skip
+                       experts=0 if present == experts.experts else present, bias=experts.biased)  # fmt: skip
         mixed = net.add(kind, x, scores, name=f"{at}.experts")
         if not experts.shared:
             return mixed
-        own = self._dense(x, max(1, experts.shared // self.layout.tensor), f"{at}.shared")
+        own = self.dense(x, max(1, experts.shared // self.layout.tensor), f"{at}.shared")
         if experts.gate:
             own = net.add(Mul(), own, self.linear(x, 1, f"{at}.shared.share", bias=False), name=f"{at}.shared.weighted")
         return net.sum(mixed, own, name=f"{at}.experts.all")
@@ -205,13 +208,13 @@ class TransformerNet:
             x = self.norm(net.sum(x, self.dropped(self.attention(x, number, at)), name=f"{at}.add1"), f"{at}.norm1")
             mixed = self.dropped(self.feed_forward(x, number, at))
             return self.norm(net.sum(x, mixed, name=f"{at}.add2"), f"{at}.norm2")
-        normal = self.norm(x, f"{at}.norm1")
+        normal = x if order == "after" else self.norm(x, f"{at}.norm1")
         attended = self.attention(normal, number, at)
         if order.startswith("parallel"):
             other = normal if order == "parallel" else self.norm(x, f"{at}.norm2")
             return net.sum(x, attended, self.feed_forward(other, number, at), name=f"{at}.add")
-        attended = self.norm(attended, f"{at}.norm1.after") if order == "both" else attended
-        x = net.sum(x, self.dropped(attended), name=f"{at}.add1")
-        mixed = self.feed_forward(self.norm(x, f"{at}.norm2"), number, at)
-        mixed = self.norm(mixed, f"{at}.norm2.after") if order == "both" else mixed
-        return net.sum(x, self.dropped(mixed), name=f"{at}.add2")
+        attended = self.norm(attended, f"{at}.norm1.after") if order in ("after", "both") else attended
+        x = net.sum(x, self.scaled(self.dropped(attended), "residual"), name=f"{at}.add1")
+        mixed = self.feed_forward(x if order == "after" else self.norm(x, f"{at}.norm2"), number, at)
+        mixed = self.norm(mixed, f"{at}.norm2.after") if order in ("after", "both") else mixed
+        return net.sum(x, self.scaled(self.dropped(mixed), "residual"), name=f"{at}.add2")

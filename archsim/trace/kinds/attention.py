@@ -22,7 +22,8 @@ class Attention(Kind):
     shared by groups of heads (0 means as many as heads). One input holds all three side by side, as one projection leaves
     them: [N, T, (heads + 2 kv_heads) * d]. With `causal` query t sees the first S - T + t + 1 keys, of which a `window` leaves
     the last so many (Beltagy et al. 2020, section 3.1; 0: all), and only these pairs are counted. Two more inputs are keys and
-    values of P earlier tokens, [N, P, kv_heads * d], to which the new ones are appended in place: S counts both.
+    values of P earlier tokens, [N, P, kv_heads * d], to which the new ones are appended in place: S counts both. With
+    `sinks` each head has a learned score that joins every softmax without a value (Xiao et al. 2024).
     """
 
     op: ClassVar[str] = "attention"
@@ -33,6 +34,7 @@ class Attention(Kind):
     causal: bool = flag(default=False)
     window: int = integer(default=0)
     cached: bool = flag(default=False)
+    sinks: bool = flag(default=False)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """That of the queries."""
@@ -90,6 +92,10 @@ class Attention(Kind):
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """2 per MAC, and the softmax."""
         return 2 * self.macs(inputs, out) + SOFTMAX_FLOP * self._scores(inputs)
+
+    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """The score of each head's sink."""
+        return self.heads * self.sinks
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """Four products, the softmax derivative, and the row sums of dO * O."""

@@ -71,16 +71,18 @@ class BatchNorm(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerNorm(Kind):
-    """Normalisation along the last axis, with a learned scale and shift. FLOP: 7 per element, backward 10."""
+    """Normalisation along the last axis, with a learned scale and, if `shift`, a shift. FLOP: 7 per element, backward 10."""
 
     op: ClassVar[str] = "layer_norm"
     flop_per_element: ClassVar[int] = 7
     backward_flop_per_element: ClassVar[int] = 10
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
+    shift: bool = flag(default=True)
+
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Scale and shift."""
-        return 2 * out[-1]
+        return (1 + self.shift) * out[-1]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Transformers op by op, as the modules of Hugging Face run them without fused attention, from the numbers of a `config.json`.
+"""Transformers op by op, as the modules of Hugging Face run them without fused attention, from the numbers of a model.
 
 What only indexes a tensor is no op, or a reshape; a transpose is a copy that the modules really make. The scores of attention go
 through memory between its products: scaled, masked, normalised and, in training, dropped.
@@ -6,65 +6,40 @@ through memory between its products: scaled, masked, normalised and, in training
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from archsim.trace.dims import Extent
+from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.kinds.activation import Tanh
+from archsim.trace.kinds.dense import Embedding
+from archsim.trace.kinds.normalise import Softmax
 from archsim.trace.kinds.pointwise import Add, Floor, Mask, Mul, Rotary, ScaleBy
-from archsim.trace.kinds.shaping import Slice
+from archsim.trace.kinds.shaping import Concat, Slice
 from archsim.trace.trace import Trace
+from archsim.trace.zoo import transformer
 from archsim.trace.zoo.builder import Builder
-from archsim.trace.zoo.eager_experts import switch
 from archsim.trace.zoo.eager_net import ACTIVATIONS, Config, EagerNet
 
 LONGEST = 4096  # tokens of a model whose positions are relative
 NOTES = "ends in scores; a loss is not part of it"
 
-# what a `config.json` may call a number -> its name in `Config`
-KEYS: dict[str, tuple[str, ...]] = {
-    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
-    "width": ("hidden_size", "n_embd", "d_model"),
-    "heads": ("num_attention_heads", "n_head", "num_heads"),
-    "hidden": ("intermediate_size", "ffn_dim", "n_inner", "d_ff"),
-    "vocabulary": ("vocab_size",),
-    "positions": ("max_position_embeddings", "n_positions", "n_ctx"),
-    "kv_heads": ("num_key_value_heads",),
-    "size": ("head_dim", "d_kv"),
-    "segments": ("type_vocab_size",),
-    "activation": ("hidden_act", "activation_function", "dense_act_fn"),
-    "dropout": ("hidden_dropout_prob", "resid_pdrop", "dropout", "dropout_rate"),
-    "attention_dropout": ("attention_probs_dropout_prob", "attn_pdrop", "attention_dropout", "dropout_rate"),
-    "tied": ("tie_word_embeddings",),
-    "experts": ("num_experts",),
-    "capacity": ("expert_capacity",),
-    "sparse": ("encoder_sparse_step",),
-}
 
+def config_of(model: TransformerModel, head: str = "classifier") -> Config:
+    """The numbers of a model. Raises ValueError for an activation that is not built here.
 
-def config_of(numbers: Mapping[str, Any], head: str = "classifier") -> Config:
-    """The numbers of a `config.json`. Raises ValueError for a family that is not built here, and for one that is missing.
-
-    >>> config_of({"model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257,
-    ...            "activation_function": "gelu_new"}).hidden
+    >>> from archsim.trace.huggingface.catalog import find
+    >>> config_of(find("gpt2_small")).hidden
     3072
     """
-    family = numbers.get("model_type", "")
-    if family not in FAMILIES:
-        raise ValueError(f"model_type {family!r} is not one of {', '.join(FAMILIES)}")
-    found = {name: next((numbers[key] for key in keys if numbers.get(key) is not None), None) for name, keys in KEYS.items()}
-    missing = [KEYS[name][0] for name in ("layers", "width", "heads", "vocabulary") if found[name] is None]
-    if missing:
-        raise ValueError(f"the configuration does not say {', '.join(missing)}")
-    if found["hidden"] is None:
-        found["hidden"] = 4 * int(numbers.get("n_embd") or found["width"] or 0)
-    if found["tied"] is None:
-        found["tied"] = family != "llama"
-    config = Config(family=family, head=head, **{name: value for name, value in found.items() if value is not None})
-    if config.activation not in ACTIVATIONS:
-        raise ValueError(f"activation {config.activation!r} is not one of {', '.join(ACTIVATIONS)}")
-    return config
+    if model.activation not in ACTIVATIONS:
+        raise ValueError(f"activation {model.activation!r} is not one of {', '.join(ACTIVATIONS)}")
+    return Config(
+        family=model.model_type, head=head, layers=model.layers, width=model.width, heads=model.heads, hidden=model.hidden,
+        vocabulary=model.vocabulary, positions=model.context, kv_heads=model.kv_heads, size=model.head_size,
+        segments=model.segments, activation=model.activation, dropout=model.dropout, attention_dropout=model.attention_dropout,
+        tied=model.tied,
+    )  # fmt: skip
 
 
 def build(name: str, config: Config) -> Trace:
@@ -186,6 +161,75 @@ def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _scores(made, made.norm(x, "norm"))
 
 
+def _switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+    """An encoder and a decoder in which every other layer has experts; both read sequences of one length; logits of the decoder.
+
+    Positions enter as a bias of the scores. Each expert takes as many rows of a sample as its capacity, empty ones too, as
+    NeuSight (ASPLOS 2025) rewrote the module; what it makes is put back among the tokens.
+    """
+    made = EagerNet(name, config, tokens, notes, "switch_transformers", "answer")
+    net = made.net
+    for kind in ("encoder", "decoder", "cross"):
+        net.input(f"{kind}.bias", ("N", config.heads, "T", "T"))
+    net.input("answer", ("N", "T"))
+    x = made.dropped(net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding"))
+    for number in range(1, config.layers + 1):
+        at = f"encoder{number}"
+        x = _attended(made, x, "", f"{at}.self", "encoder.bias")
+        x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
+    memory = made.dropped(made.norm(x, "encoder.norm"))
+    table = Embedding(vocabulary=config.vocabulary, features=config.width)
+    x = made.dropped(net.add(table, "answer", name="answer.embedding", tied=True))
+    for number in range(1, config.layers + 1):
+        at = f"decoder{number}"
+        x = _attended(made, x, "", f"{at}.self", "decoder.bias")
+        x = _attended(made, x, memory, f"{at}.cross", "cross.bias")
+        x = _mixed(made, x, at, config.sparse > 0 and number % config.sparse == 0)
+    x = made.dropped(made.norm(x, "decoder.norm"))
+    x = net.add(ScaleBy(factor=config.width**-0.5), x, name="decoder.scaled")
+    made.linear(x, config.vocabulary, "head", bias=False, tied=True)
+    return net.trace()
+
+
+def _attended(made: EagerNet, x: str, memory: str, at: str, bias: str) -> str:
+    """Attention to the tokens themselves, or to the encoder's `memory`, added to what came in."""
+    net, config = made.net, made.config
+    normal = made.norm(x, f"{at}.norm")
+    inner, source = config.heads * config.head_size, memory or normal
+    query = made.linear(normal, inner, f"{at}.query", bias=False)
+    key, value = (made.linear(source, inner, f"{at}.{what}", bias=False) for what in ("key", "value"))
+    query, value = (made.heads(part, config.heads, f"{part}.heads") for part in (query, value))
+    key = made.heads(key, config.heads, f"{key}.heads", turned=True)
+    mixed = made.attended(query, key, value, at, lambda scores: net.add(Add(), scores, bias, name=f"{scores}.biased"))
+    return net.sum(x, made.dropped(made.linear(mixed, config.width, f"{at}.output", bias=False)), name=f"{at}.add")
+
+
+def _mixed(made: EagerNet, x: str, at: str, sparse: bool) -> str:
+    """The feed-forward part of a layer, added to what came in."""
+    normal = made.norm(x, f"{at}.norm")
+    mixed = _experts(made, normal, at) if sparse else _dense(made, normal, f"{at}.mlp")
+    return made.net.sum(x, made.dropped(mixed), name=f"{at}.add")
+
+
+def _dense(made: EagerNet, x: str, at: str) -> str:
+    wide = made.dropped(made.activated(made.linear(x, made.config.hidden, f"{at}1", bias=False)))
+    return made.linear(wide, made.config.width, f"{at}2", bias=False)
+
+
+def _experts(made: EagerNet, x: str, at: str) -> str:
+    """A router's scores; each expert on its rows; the rows back among a copy of the tokens, scaled by the scores."""
+    net, config = made.net, made.config
+    scores = net.add(Softmax(), made.linear(x, config.experts, f"{at}.router", bias=False), name=f"{at}.router.softmax")
+    copy = net.add(Concat(axis=1), x, name=f"{at}.copy")
+    backs = []
+    for number in range(1, config.experts + 1):
+        rows = net.part(x, 0, config.capacity, axis=1, name=f"{at}.expert{number}.rows")
+        made_of = _dense(made, rows, f"{at}.expert{number}.mlp")
+        backs.append(net.part(made_of, 0, 1, axis=1, name=f"{at}.expert{number}.back"))
+    together = net.sum(copy, *backs, name=f"{at}.experts")
+    return net.add(Mul(), together, net.part(scores, 0, 1, axis=2, name=f"{at}.router.best"), name=f"{at}.weighted")
+
+
 def _scaled(made: EagerNet, x: str) -> str:
     """Divided by the root of a head's features."""
     return made.net.add(ScaleBy(factor=made.config.head_size**-0.5), x, name=f"{x}.scaled")
@@ -208,32 +252,14 @@ def _scores(made: EagerNet, x: str) -> Trace:
 
 
 FAMILIES: dict[str, Callable[[str, Config, Extent, str], Trace]] = {
-    "bert": _bert, "gpt2": _gpt2, "opt": _opt, "llama": _llama, "switch_transformers": switch,
+    "bert": _bert, "gpt2": _gpt2, "opt": _opt, "llama": _llama, "switch_transformers": _switch,
 }  # fmt: skip
 
-BERT = Config(family="bert", layers=24, width=1024, heads=16, hidden=4096, vocabulary=30522, positions=512, segments=2,
-              dropout=0.1, attention_dropout=0.1)  # fmt: skip
-GPT2 = Config(family="gpt2", layers=36, width=1280, heads=20, hidden=5120, vocabulary=50257, positions=1024,
-              activation="gelu_new", dropout=0.1, attention_dropout=0.1)  # fmt: skip
-OPT = Config(family="opt", layers=24, width=2048, heads=32, hidden=8192, vocabulary=50272, positions=2048, activation="relu",
-             dropout=0.1)  # fmt: skip
-LLAMA = Config(family="llama", layers=32, width=4096, heads=32, hidden=11008, vocabulary=32000, positions=4096,
-               activation="silu", tied=False)  # fmt: skip
-SWITCH = Config(family="switch_transformers", layers=24, width=1024, heads=32, size=128, hidden=16384, vocabulary=32128,
-                activation="relu", dropout=0.1, attention_dropout=0.1, experts=4, capacity=64, sparse=2)  # fmt: skip
-MODELS: dict[str, Config] = {
-    "bert_base@hf": replace(BERT, layers=12, width=768, heads=12, hidden=3072),
-    "bert_large@hf": BERT,
-    "bert_large@hf_pretraining": replace(BERT, head="pretraining"),
-    "gpt2_small@hf": replace(GPT2, layers=12, width=768, heads=12, hidden=3072),
-    "gpt2_large@hf": GPT2,
-    "gpt3_xl@hf": replace(GPT2, layers=24, width=2048, heads=16, hidden=8192, positions=2048),
-    "gpt3_xl_3072@hf": replace(GPT2, layers=24, width=3072, heads=24, hidden=12288, positions=2048),
-    "gpt3_2_7b@hf": replace(GPT2, layers=32, width=2560, heads=32, hidden=10240, positions=2048),
-    "opt_1_3b@hf": OPT,
-    "opt_13b@hf": replace(OPT, layers=40, width=5120, heads=40, hidden=20480),
-    "llama_2_7b@hf": LLAMA,
-    "llama_2_13b@hf": replace(LLAMA, layers=40, width=5120, heads=40, hidden=13824),
-    "switch_xl4": SWITCH,
-    "llama_3_8b@hf": replace(LLAMA, kv_heads=8, hidden=14336, vocabulary=128256, positions=8192),
-}
+NUMBERS = ("bert_base", "bert_large", "gpt2_small", "gpt2_large", "gpt3_xl", "gpt3_xl_3072", "gpt3_2_7b", "opt_1_3b", "opt_13b",
+           "llama_2_7b", "llama_2_13b", "llama_3_8b")  # fmt: skip
+MODELS: dict[str, Config] = {f"{name}@hf": config_of(transformer.MODELS[name]) for name in NUMBERS}
+MODELS |= {
+    "bert_large@hf_pretraining": replace(MODELS["bert_large@hf"], head="pretraining"),
+    "switch_xl4": Config(family="switch_transformers", layers=24, width=1024, heads=32, size=128, hidden=16384, vocabulary=32128,
+                         activation="relu", dropout=0.1, attention_dropout=0.1, experts=4, capacity=64, sparse=2),
+}  # fmt: skip
