@@ -122,12 +122,21 @@ def test_a_wrapper_gives_name_and_source():
         catalog.find("llama3_8bb")
 
 
-def test_windows_follow_the_layers_that_have_them():
-    gemma = {**LLAMA, "model_type": "gemma2", "sliding_window": 16, "head_dim": 8}
-    assert model_of(gemma, "x").windows == (16, 0)
-    assert model_of({**LLAMA, "model_type": "mistral", "sliding_window": 16}, "x").windows == (16, 16)
-    assert model_of({**LLAMA, "model_type": "qwen2", "sliding_window": 16, "use_sliding_window": False}, "x").windows == ()
-    assert model_of({**gemma, "layer_types": ["full_attention", "sliding_attention"]}, "x").windows == (0, 16)
+@each(("family", "changes", "windows"), [
+    ("gemma2", {"sliding_window": 16}, (16, 0, 16, 0)),
+    ("gemma2", {"sliding_window": None}, ()),
+    ("gemma2", {}, (4096, 0, 4096, 0)),
+    ("gemma2", {"layer_types": ["full_attention"] * 3 + ["sliding_attention"]}, (0, 0, 0, 4096)),
+    ("gemma3_text", {"sliding_window": 16}, (16, 16, 16, 16)),
+    ("gemma3_text", {"sliding_window": 16, "sliding_window_pattern": 3}, (16, 16, 0, 16)),
+    ("exaone4", {"sliding_window": 16, "sliding_window_pattern": "LG"}, (16, 0, 16, 0)),
+    ("mistral", {"sliding_window": 16}, (16, 16, 16, 16)),
+    ("qwen2", {"sliding_window": 16, "use_sliding_window": False}, ()),
+    ("qwen2", {"sliding_window": 16, "use_sliding_window": True, "max_window_layers": 3}, (0, 0, 0, 16)),
+    ("llama", {"sliding_window": 16}, ()),
+])  # fmt: skip
+def test_windows_follow_the_layers_that_have_them(family: str, changes: dict[str, Any], windows: tuple[int, ...]):
+    assert model_of({**LLAMA, "model_type": family, "num_hidden_layers": 4, **changes}, "x").windows == windows
 
 
 def test_a_step_has_one_projection_for_each_input_and_scores_the_last_tokens():

@@ -29,12 +29,12 @@ WIDTH = ("hidden_size", "n_embd", "dim", "d_model", "n_embed")  # what files cal
 HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads")
 KV_HEADS = ("num_key_value_heads", "num_kv_heads", "n_head_kv", "multi_query_group_num")
 LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
-HIDDEN = ("intermediate_size_mlp", "intermediate_size", "ffn_dim", "n_inner", "hidden_dim", "ffn_hidden_size", "d_ff",
-          "ff_intermediate_size")  # fmt: skip
+HIDDEN = ("intermediate_size", "ffn_dim", "n_inner", "hidden_dim", "ffn_hidden_size", "d_ff", "ff_intermediate_size")
+DENSE = "intermediate_size_mlp"  # of layers without experts, in files in which `intermediate_size` is that of an expert
 CONTEXT = ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "model_max_length")
 ATTENTION_DROPOUT = ("attention_probs_dropout_prob", "attn_pdrop", "attention_dropout")
 WINDOW, WINDOWED = ("sliding_window", "attention_chunk_size"), ("sliding_attention", "chunked_attention")
-SIZES = frozenset((*WIDTH, *HEADS, *KV_HEADS, *LAYERS, *HIDDEN, "vocab_size"))
+SIZES = frozenset((*WIDTH, *HEADS, *KV_HEADS, *LAYERS, *HIDDEN, DENSE, "vocab_size"))
 IMAGENET = 1000  # classes, where a file names none
 
 
@@ -245,7 +245,8 @@ def _sizes(keys: ConfigKeys, traits: FamilyTraits, latent: LatentKeys | None = N
     if not isinstance(keys.words.get("num_key_value_heads_per_layer"), list):
         keys.divides(keys.named(*KV_HEADS), kv_heads, keys.named(*HEADS), heads)
     times = keys.whole("expansion_ratio", 1 << 10, default=4)
-    hidden = keys.whole(HIDDEN, 1 << 24, default=None if traits.gated else times * width)
+    names = (DENSE, *HIDDEN) if DENSE in keys.words or DENSE in keys.defaults else HIDDEN
+    hidden = keys.whole(names, 1 << 24, default=None if traits.gated else times * width)
     return {"layers": keys.whole(LAYERS, MOST["layers"]), "width": width, "heads": heads, "kv_heads": kv_heads, "head_size": size,
             "hidden": hidden}  # fmt: skip
 
