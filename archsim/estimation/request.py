@@ -228,6 +228,8 @@ def make_request(
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
     trace = bound(work, samples, seq_len)
+    if told := work.stamp and prepared(*work).notes:
+        notes.append(f"network {net}: {told}")
     refuse_unknown(trace, strict)
     if isinstance(device, Tpu):
         from archsim.estimation.tpu import checked_tpu
