@@ -39,8 +39,9 @@ class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameter
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"With --like: at most N devices.  [default: {NEAREST}]")
 def command(what: str, as_json: bool, as_csv: bool, like: str | None, limit: int | None) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
-    (networks), models (transformers by their config.json), stacks, the parts that stacks are composed of, releases of libraries
-    and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of them moves.
+    (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
+    of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
+    them moves.
 
     \b
     Examples:

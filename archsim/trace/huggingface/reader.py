@@ -181,9 +181,9 @@ def _biases(keys: ConfigKeys, traits: FamilyTraits) -> frozenset[str]:
 def _windows(keys: ConfigKeys, traits: FamilyTraits, layers: int) -> tuple[int, ...]:
     """The window of each layer, empty where there is none."""
     kinds = _listed(keys, "layer_types", layers)
-    for kind in sorted({str(kind) for kind in kinds} - {*WINDOWED, "full_attention"}):
-        keys.problems.append(f"layer_types: {short(kind)} is no layer that is built here; these are: full_attention, "
-                             f"{', '.join(WINDOWED)}")  # fmt: skip
+    built = ("full_attention", *WINDOWED)
+    if other := [kind for kind in kinds if kind not in built]:
+        keys.problems.append(f"layer_types: {short(other[0])} is no layer that is built here; these are: {', '.join(built)}")
     if traits.window == "never" or (traits.window == "asked" and not keys.flag("use_sliding_window", False)):
         return ()
     size = keys.whole(WINDOW, MOST["tokens"], default=0)
