@@ -74,7 +74,7 @@ def sizes(vocabulary: int, width: int, hidden: int, layers: int, heads: int, kv_
 ATTENTION_BIAS = (("attention_bias", QKV | {"output"}, False), ("mlp_bias", frozenset({"mlp"}), False))
 BERT = FamilyTraits(style="encoder", norm="layer", order="post", rotary=False, learned=True, gated=False, activation="gelu",
                     bias=ALL, segments=2, pooler=True, dropout=0.1, attention_dropout=0.1, embedding_norm=True, tied=True,
-                    context=512)  # fmt: skip
+                    window="never", context=512)  # fmt: skip
 GPT2 = FamilyTraits(norm="layer", rotary=False, learned=True, gated=False, packed=True, activation="gelu_new", bias=ALL,
                     tied=True, dropout=0.1, embedding_dropout=True, attention_dropout=0.1, context=1024)  # fmt: skip
 FALCON = FamilyTraits(norm="layer", gated=False, packed=True, activation="gelu", switches=(("bias", ALL, False),), tied=True,

@@ -156,6 +156,8 @@ def _sizes(keys: ConfigKeys, traits: FamilyTraits, latent: LatentKeys | None = N
     if not size:
         keys.divides(keys.named(*HEADS), heads, keys.named(*WIDTH), width)
         size = max(1, width // heads)
+    if traits.rotary and size % 2 and not keys.problems:
+        keys.problems.append(f"head_dim: {size} features of a head are no pairs, which positions turn")
     if not isinstance(keys.words.get("num_key_value_heads_per_layer"), list):
         keys.divides(keys.named(*KV_HEADS), kv_heads, keys.named(*HEADS), heads)
     times = keys.whole("expansion_ratio", 1 << 10, default=4)

@@ -87,7 +87,10 @@ class Builder:
         try:
             shape = kind.shape([self._shapes[tensor] for tensor in inputs], recorded)
         except ValueError as error:
-            raise ValueError(f"{self.name}: {name!r} ({kind.op}) {error}") from None
+            said = str(error)
+            for symbol, value in STANDING.items():
+                said = said.replace(str(value), symbol)
+            raise ValueError(f"{self.name}: {name!r} ({kind.op}) {said}") from None
         self._shapes[name] = shape
         shares = TABLE if tied and TABLE in self._shapes else ""
         self._ops.append(Op(name=name, kind=kind, inputs=inputs, shape=tuple(map(_symbolic, shape)), shares=shares))
