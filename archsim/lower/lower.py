@@ -68,6 +68,7 @@ RULES: dict[str, Rule] = {
     "lstm_cell": _later("recurrent", "lstm_cell"),
     "update": pointwise.update,
     "gather": pointwise.gathered,
+    "scatter": pointwise.scattered,
     "traffic": pointwise.traffic,
     "stated": pointwise.traffic,
     "collective": pointwise.traffic,

@@ -88,6 +88,32 @@ class Gather(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter(Kind):
+    """Values of the last input written to places of the first, which stays where it lies: the rest of it does not move.
+
+    What stands between them are indices. FLOP: none, or with `adds` 1 per value, which is added to the one that is there.
+    """
+
+    op: ClassVar[str] = "scatter"
+
+    adds: bool = flag(default=False)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the first input."""
+        if len(inputs) < 2:
+            raise ValueError(f"takes a tensor and what is written to it, got {len(inputs)} inputs")
+        return inputs[0]
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per value that is added."""
+        return elements(inputs[-1]) * self.adds
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """None: gradients are copied."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupNorm(Kind):
     """Normalisation of [N, C, H, W] over the pixels of `groups` of channels, with a learned scale and shift for each channel
     (Wu and He 2018). FLOP: 7 per element, backward 10."""

@@ -11,6 +11,8 @@ from archsim.base.errors import InputError
 from archsim.trace.readers.model import Array, ModelNode, StoredTensor
 from archsim.trace.readers.torch_program import SCHEMA
 
+NOT_RECORDED = ...  # in the place of an argument that is no tensor
+
 
 class AtenProgram:
     """The nodes of a program while its calls are read one by one."""
@@ -51,19 +53,28 @@ class AtenCall:
         self.program, self.call = program, call
         self.name: str = call["name"]
         self.operator: str = call["call"]
-        self.kind = self.operator.removeprefix("aten.").partition(".")[0].rstrip("_")
+        aten = self.operator.startswith("aten.")
+        self.kind = self.operator.split(".")[1].rstrip("_") if aten else self.operator.removesuffix(".default")
         self.args: list[Any] = call["args"]
-        self.shape: tuple[int, ...] = tuple(call["shapes"][0] or ()) if call["shapes"] else ()
+        self.shapes: list[tuple[int, ...]] = [tuple(shape or ()) for shape in call["shapes"]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first result, as it was recorded. Raises ValueError where it was not."""
+        if self.call.get("guessed"):
+            raise ValueError("needs the shape of its result, which was not recorded")
+        return self.shapes[0] if self.shapes else ()
 
     def result(self, number: int = 0) -> str:
         """The tensor of a result."""
-        return self.name if len(self.call["shapes"]) == 1 else f"{self.name}.{number}"
+        return self.name if len(self.shapes) == 1 else f"{self.name}.{number}"
 
     def at(self, place: int, name: str = "", default: Any = None) -> Any:
-        """An argument."""
-        if place < len(self.args):
-            return self.args[place]
-        return self.call["named"].get(name, default)
+        """An argument, or its default where there is none."""
+        found = self.args[place] if place < len(self.args) else self.call["named"].get(name)
+        if found is NOT_RECORDED:
+            raise ValueError(f"has an argument {place} that was not recorded: profiles of PyTorch 2.1 and later hold it")
+        return default if found is None else found
 
     def tensor(self, place: int, name: str = "") -> str:
         """A tensor among the arguments, a number as a constant; empty where there is none."""
@@ -78,7 +89,7 @@ class AtenCall:
 
     def tensors(self, place: int) -> list[str]:
         """A list of tensors."""
-        return [self._tensor(value, f"{self.name}.{place}") for value in self.at(place, default=[]) or []]
+        return [self._tensor(value, f"{self.name}.{place}.{i}") for i, value in enumerate(self.at(place, default=[]))]
 
     def size(self, tensor: str) -> tuple[int, ...]:
         """The shape of a tensor."""
