@@ -84,6 +84,7 @@ class BoundTrace:
     symbols: Mapping[str, int]
     dtype: str = "fp32"
     outputs: tuple[str, ...] = ()
+    left_out: str = ""
 
     @property
     def macs(self) -> int:
@@ -106,7 +107,7 @@ class Trace:
     """A network as described by a trace file. `inputs` are shapes by name, `ops` are in execution order.
 
     `outputs` are the wanted tensors; without any, all that no op reads. `sizes` are the symbols with a default value, `symbols`
-    and `notes` explanations, `aliases` further names of the network.
+    and `notes` explanations, `aliases` further names of the network. `left_out` says what of its source is none of the ops.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Trace:
     symbols: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     notes: str = ""
+    left_out: str = ""
 
     @property
     def free_symbols(self) -> tuple[str, ...]:
@@ -187,8 +189,9 @@ class Trace:
             seen = [bind_dims(dims, symbols) for dims in op.of] if op.of else [shapes[name] for name in op.inputs]
             ops.append(_bound(op, tuple(seen), shape))
         return BoundTrace(
-            name=self.name, inputs=inputs, ops=tuple(ops), symbols=dict(symbols), dtype=self.dtype, outputs=self.ends
-        )
+            name=self.name, inputs=inputs, ops=tuple(ops), symbols=dict(symbols), dtype=self.dtype, outputs=self.ends,
+            left_out=self.left_out,
+        )  # fmt: skip
 
     def _check_symbols(self, symbols: Mapping[str, object]) -> None:
         needed = self.free_symbols

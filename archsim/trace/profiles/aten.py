@@ -6,38 +6,25 @@ import math
 from typing import Any
 
 from archsim.trace.chakra.pytorch import LEARNED, TYPES, WHOLE
-from archsim.trace.profiles.nesting import MOVED, MOVES, VIEWED, VIEWS
+from archsim.trace.profiles.nesting import VIEWED, VIEWS
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
-from archsim.trace.profiles.results import result_shape
 from archsim.trace.readers.aten import model_of_program
 from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.torch_program import PRECISIONS, SCHEMA
 
-AS = {  # operators of one implementation -> what they are
-    "_scaled_dot_product_flash_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_cudnn_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_attention_math": "scaled_dot_product_attention",
-    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
-}
+UNSHAPED = "has no tensors, or their shapes were not recorded"
 
 
 def model_of_aten(call: ProfiledCall, space: str, kind: str, name: str, path: str) -> ModelFile | str:
     """A model of this one call, or why it is no op of a network. Raises ValueError, InputError or Unsupported."""
-    kind = AS.get(kind, kind) if space == "aten" else kind
     if space == "aten" and kind in VIEWS:
-        return MOVED if kind in MOVES else VIEWED
+        return VIEWED
     tensors = [each for each in call.arguments if isinstance(each, ProfiledTensor)]
     lists = [each for each in call.arguments if isinstance(each, list) and each and isinstance(each[0], ProfiledTensor)]
     if not tensors and not lists:
-        return "has no tensors, or their shapes were not recorded"
-    shape = result_shape(kind, call.arguments) if space == "aten" else None
-    if shape is None:
-        shape = max((each.shape for each in tensors), key=math.prod, default=())
-    if not math.prod(shape):
-        return "makes an empty tensor"
-    program = _program(call, f"{space}.{kind}.default", kind, name, shape)
-    return model_of_program(program, path)
+        return UNSHAPED
+    largest = max((each.shape for each in tensors), key=math.prod, default=())  # where no rule says what it makes
+    return model_of_program(_program(call, f"{space}.{kind}.default", kind, name, largest), path)
 
 
 def _program(call: ProfiledCall, target: str, kind: str, name: str, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -65,7 +52,8 @@ def _program(call: ProfiledCall, target: str, kind: str, name: str, shape: tuple
             args.append([tensor(each, place, f".{i}") for i, each in enumerate(value)])
         else:
             args.append(value)
+    made = {"call": target, "name": name, "args": args, "named": {}, "shapes": [list(shape)], "guessed": True}
     return {
         "schema": SCHEMA, "name": name, "torch": "", "held": held, "inputs": inputs, "outputs": [name], "dtypes": dtypes,
-        "integers": whole, "calls": [{"call": target, "name": name, "args": args, "named": {}, "shapes": [list(shape)]}],
+        "integers": whole, "calls": [made],
     }  # fmt: skip

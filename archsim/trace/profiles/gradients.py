@@ -6,8 +6,9 @@ Arguments by place: pytorch/pytorch, aten/src/ATen/native/native_functions.yaml.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from archsim.trace.dims import Shape
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, Kind
@@ -18,11 +19,38 @@ from archsim.trace.kinds.dense import Embedding
 from archsim.trace.kinds.general import GroupNorm, Stated
 from archsim.trace.kinds.normalise import BatchNorm, LayerNorm, Softmax
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
-from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
-from archsim.trace.profiles.results import Given
+from archsim.trace.profiles.record import Argument, ProfiledCall, ProfiledTensor
 
 BYTES = {"float": 4, "double": 8, "half": 2, "c10::half": 2, "bfloat16": 2, "c10::bfloat16": 2}  # of a value, by its type
 PLANAR = 4  # dimensions of a batch of images
+
+
+class Given:
+    """The arguments of a call, by place."""
+
+    def __init__(self, kind: str, arguments: Sequence[Argument]) -> None:
+        self.kind, self.arguments = kind, arguments
+
+    def size(self, place: int) -> Shape:
+        """The shape of a tensor."""
+        found = self.at(place)
+        if not isinstance(found, ProfiledTensor):
+            raise ValueError(f"argument {place} is no tensor")
+        return found.shape
+
+    def at(self, place: int, default: Any = None) -> Any:
+        """An argument."""
+        found = self.arguments[place] if place < len(self.arguments) else None
+        return default if found is None else found
+
+    def each(self, place: int, rank: int, default: Any = None) -> list[int]:
+        """A whole number for each dimension of an image; ValueError where none was recorded."""
+        found = self.at(place)
+        found = default if found is None or found == [] else found
+        listed = [found] * rank if type(found) is int else found
+        if not isinstance(listed, list) or len(listed) not in (1, rank) or not all(type(each) is int for each in listed):
+            raise ValueError(f"argument {place} was not recorded: profiles of PyTorch 2.1 and later hold it")
+        return listed * rank if len(listed) == 1 else listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,9 +51,12 @@ def parents_of(starts: Sequence[float], durations: Sequence[float], threads: Seq
 
 
 def counted_calls(
-    starts: Sequence[float], durations: Sequence[float], threads: Sequence[int], names: Sequence[str]
+    starts: Sequence[float], durations: Sequence[float], threads: Sequence[int], names: Sequence[str], launched: Sequence[bool]
 ) -> tuple[list[int], dict[int, int]]:
-    """The calls that count, in the order in which they began; and for each call within one of them, that one."""
+    """The calls that count, in the order in which they began; and for each call within one of them, that one.
+
+    A kernel that a compiler made has no operator around it: its launch counts, `launched`, under the name of the kernel.
+    """
     parent = parents_of(starts, durations, threads)
     called = [operator_of(name) for name in names]
     known = [space == "aten" and ((kind in RULES and kind not in VIEWS) or is_gradient(kind)) for space, kind in called]
@@ -66,7 +69,7 @@ def counted_calls(
     for i, (space, kind) in enumerate(called):
         if parent[i] in within:
             within[i] = within[parent[i]]
-        elif kind and space not in NO_OPS and (known[i] or not above[i]):
+        elif (space not in NO_OPS and (known[i] or not above[i])) if kind else launched[i]:
             chosen.append(i)
             within[i] = i
     return chosen, within
