@@ -6,12 +6,24 @@ import math
 from typing import Any
 
 from archsim.trace.chakra.pytorch import LEARNED, TYPES, WHOLE
-from archsim.trace.profiles.nesting import VIEWED, VIEWS
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
 from archsim.trace.readers.aten import model_of_program
 from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.torch_program import PRECISIONS, SCHEMA
 
+# operators that only change how a tensor is seen, or make one without reading any
+VIEWS = frozenset((
+    "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
+    "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
+    "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
+    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item",
+    "_local_scalar_dense", "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout",
+    "feature_dropout", "unfold", "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange",
+    "scalar_tensor", "new_zeros", "new_ones", "new_full",
+))  # fmt: skip
+VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
+# of these, the operators that copy where the layout, the type or the device asks for it
+MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
 UNSHAPED = "has no tensors, or their shapes were not recorded"
 
 

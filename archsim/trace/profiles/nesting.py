@@ -5,24 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from archsim.trace.profiles.aten import VIEWS
 from archsim.trace.profiles.gradients import is_gradient
 from archsim.trace.readers.aten_rules import RULES
 
 CALL = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_][\w.]*)")
 NO_OPS = ("c10d", "nccl", "autograd", "profiler", "cuda", "cudart", "record_function", "torch")  # only start others
-# operators that only change how a tensor is seen, or make one without reading any
-VIEWS = frozenset((
-    "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
-    "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
-    "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
-    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item",
-    "_local_scalar_dense", "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout",
-    "feature_dropout", "unfold", "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange",
-    "scalar_tensor", "new_zeros", "new_ones", "new_full",
-))  # fmt: skip
-VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
-# of these, the operators that copy where the layout, the type or the device asks for it
-MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
 
 
 def operator_of(name: str) -> tuple[str, str]:

@@ -22,10 +22,10 @@ from archsim.trace.kind import Kind
 from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.general import Gather, Traffic
 from archsim.trace.kinds.shaping import Reshape
-from archsim.trace.profiles.aten import UNSHAPED, model_of_aten
+from archsim.trace.profiles.aten import MOVES, UNSHAPED, VIEWED, model_of_aten
 from archsim.trace.profiles.attention import attentions, tensors_of
 from archsim.trace.profiles.gradients import Gradient, gradients_of, is_gradient
-from archsim.trace.profiles.nesting import MOVES, VIEWED, operator_of
+from archsim.trace.profiles.nesting import operator_of
 from archsim.trace.profiles.record import PYTORCH, Profile, ProfiledCall, ProfiledTensor
 from archsim.trace.readers.model import ModelFile, checked
 from archsim.trace.readers.read import trace_at_batches

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from archsim.base.errors import ArchsimError
 from archsim.trace.dims import Shape
-from archsim.trace.profiles.nesting import MOVED, VIEWED
+from archsim.trace.profiles.aten import MOVED, VIEWED
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
 from archsim.trace.readers.model import ModelFile, ModelNode, StoredTensor, checked
 from archsim.trace.readers.read import trace_at_batches
