@@ -77,7 +77,7 @@ def same(e: Emitter) -> None:
 
 def _function(e: Emitter) -> None:
     kind = e.node.kind
-    e.add(ElementWise(function=kind.lower(), each=max(1, UNARY.get(kind, 1))), *e.moving()[:1])
+    e.add(ElementWise(function=kind.lower(), each=e.call.integer("each", max(1, UNARY.get(kind, 1)))), *e.moving()[:1])
 
 
 def joined(e: Emitter) -> None:
@@ -356,7 +356,7 @@ RULES: dict[str, Rule] = {
     "Relu": _alone(Relu()), "LeakyRelu": _alone(LeakyRelu()), "PRelu": _prelu, "Sigmoid": _alone(Sigmoid()),
     "Tanh": _alone(Tanh()), "HardSigmoid": _alone(HardSigmoid()), "HardSwish": _alone(HardSwish()), "Silu": _alone(Silu()),
     "Swish": _alone(Silu()), "QuickGelu": _alone(Silu()), "Gelu": _gelu, "FastGelu": _gelu, "BiasGelu": _gelu, "Clip": _clip,
-    "Softmax": _softmax, "Dropout": lambda e: e.add(Dropout(), e.tensor()),
+    "Softmax": _softmax, "Dropout": lambda e: e.add(Dropout(ratio=float(e.call.attribute("ratio", 0.5))), e.tensor()),
     "LRN": lambda e: e.add(Lrn(size=e.call.integer("size", 5)), e.tensor()),
     "BatchNormalization": _batch_norm, "InstanceNormalization": _group_norm, "GroupNormalization": _group_norm,
     "LayerNormalization": _layer_norm, "RMSNormalization": _layer_norm, "SimplifiedLayerNormalization": _layer_norm,

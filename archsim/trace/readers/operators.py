@@ -10,7 +10,7 @@ UNARY = {
     "Shrink": 2, "Hardmax": 2, "IsNaN": 1, "IsInf": 1, "BitwiseNot": 1, "CumSum": 1, "Trilu": 0, "LpNormalization": 4,
     "MeanVarianceNormalization": 5, "Clip": 2, "BitShift": 1, "QuickGelu": 6, "ReverseSequence": 0, "LogSoftmax": 6,
     "RotaryEmbedding": 3, "RandomNormalLike": 4, "RandomUniformLike": 4, "Bernoulli": 2, "EyeLike": 0, "Det": 1, "Swish": 5,
-    "TensorScatter": 0,
+    "TensorScatter": 0, "Power": 3, "Threshold": 1,  # the last two are Caffe's
 }  # fmt: skip
 # one input, a result of its shape, with a form of its own in a trace
 SAME = (
