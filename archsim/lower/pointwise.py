@@ -165,25 +165,10 @@ def _window_values(op: BoundOp) -> float:
     return float(prod(op.shape) * height * width)
 
 
-def embedding(op: BoundOp, context: Context) -> Plan:
-    """Rows of a table gathered, or their gradients added to it; only the rows that are looked up move."""
-    rows, made = float(op.kind.looked_up(op.input_shapes)) * context.element, context.bytes(op.shape)  # type: ignore[attr-defined]
-    return _moved(op, context, *((rows, made) if op.phase == "forward" else (made, rows)))
-
-
 def gathered(op: BoundOp, context: Context) -> Plan:
-    """What is copied is read once and written once; a gradient goes back to its places."""
-    moved = context.bytes(op.shape)
-    return _moved(op, context, moved, moved)
-
-
-def scattered(op: BoundOp, context: Context) -> Plan:
-    """What is written is read once and written once, and read at its place too where it is added."""
-    moved = context.bytes(op.input_shapes[-1])
-    return _moved(op, context, moved * (2.0 if getattr(op.kind, "adds", False) else 1.0), moved)
-
-
-def _moved(op: BoundOp, context: Context, reads: float, writes: float) -> Plan:
+    """Values copied from or to places: only those that the kind says move, the other way round in a gradient."""
+    moved = [float(count) * context.element for count in op.kind.moved(op.input_shapes, op.shape)]  # type: ignore[attr-defined]
+    reads, writes = moved if op.phase == "forward" else moved[::-1]
     return single("gather", op, context, element_wise("gather", Role.GATHER, reads, writes, flop=op.flop, element=context.vector))
 
 

@@ -114,13 +114,13 @@ class Embedding(Kind):
         """[..., features]."""
         return (*(inputs[1] if len(inputs) == 2 else only(inputs)), self.features)
 
-    def looked_up(self, inputs: Sequence[Shape]) -> int:
-        """Values of the rows that are looked up."""
-        return elements(inputs[0]) * self.features
+    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+        """Values that are read and written: the rows that are looked up, and the result."""
+        return elements(inputs[0]) * self.features, elements(out)
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value of the rows of bags."""
-        return self.looked_up(inputs) if len(inputs) == 2 else 0
+        return self.moved(inputs, out)[0] if len(inputs) == 2 else 0
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """The table."""
@@ -128,7 +128,7 @@ class Embedding(Kind):
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value of the rows."""
-        return self.looked_up(inputs)
+        return self.moved(inputs, out)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

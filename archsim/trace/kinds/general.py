@@ -82,6 +82,10 @@ class Gather(Kind):
             raise ValueError("takes at least 1 input, got 0")
         return tuple(recorded)
 
+    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+        """Values that are read and written: each of the result."""
+        return elements(out), elements(out)
+
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value."""
         return elements(out)
@@ -103,6 +107,10 @@ class Scatter(Kind):
         if len(inputs) < 2:
             raise ValueError(f"takes a tensor and what is written to it, got {len(inputs)} inputs")
         return inputs[0]
+
+    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+        """Values that are read and written; those at their places are read too where they are added to."""
+        return elements(inputs[-1]) * (2 if self.adds else 1), elements(inputs[-1])
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """1 per value that is added."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from archsim.trace.chakra.pytorch import LEARNED, TYPES, WHOLE
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
 from archsim.trace.readers.aten import model_of_program
+from archsim.trace.readers.aten_calls import LEARNED, TYPES, WHOLE
 from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.torch_program import PRECISIONS, SCHEMA
 

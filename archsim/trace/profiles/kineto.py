@@ -23,8 +23,7 @@ from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.jsonlines import DECODER
 from archsim.trace.profiles.nesting import counted_calls, outermost, period
 from archsim.trace.profiles.record import PYTORCH, Argument, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor
-from archsim.trace.profiles.stream import events
-from archsim.trace.profiles.times import US, times_of
+from archsim.trace.profiles.stream import US, events, times_of
 from archsim.trace.readers.aten_calls import NOT_RECORDED
 
 KEY = "traceEvents"

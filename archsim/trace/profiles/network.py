@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
-from archsim.trace.chakra.pytorch import TYPES
 from archsim.trace.dims import Shape
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.attention import Attention
@@ -25,8 +24,8 @@ from archsim.trace.kinds.shaping import Reshape
 from archsim.trace.profiles.aten import MOVES, UNSHAPED, VIEWED, model_of_aten
 from archsim.trace.profiles.attention import attentions, tensors_of
 from archsim.trace.profiles.gradients import Gradient, gradients_of, is_gradient
-from archsim.trace.profiles.nesting import operator_of
 from archsim.trace.profiles.record import PYTORCH, Profile, ProfiledCall, ProfiledTensor
+from archsim.trace.readers.aten_calls import TYPES, operator_of
 from archsim.trace.readers.model import ModelFile, checked
 from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.readers.torch_program import PRECISIONS

@@ -10,7 +10,7 @@ import codecs
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -24,6 +24,8 @@ CHUNK = 1 << 20  # bytes that are read at once
 LARGEST_OBJECT = 1 << 20  # characters of one event
 LEAST_INFLATED = 1 << 20  # bytes; smaller files may inflate by any factor
 LONGEST_NUMBER = 25  # characters of a whole number
+US = 1e-6
+LATEST_US = 1e18  # of a time
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -196,3 +198,15 @@ def _inflated(path: Path, stream: IO[bytes]) -> Iterator[bytes]:
         raise InputError(str(path), f"is not a gzip file ({error})") from None
     if not inflate.eof:
         raise InputError(str(path), "is a truncated gzip file")
+
+
+def times_of(event: Mapping[str, Any], path: str | Path, count: int) -> tuple[float, float]:
+    """Start and duration of an event [us]. Raises InputError for what is no time."""
+    found = []
+    for key in ("ts", "dur"):
+        value = event.get(key, 0 if key == "dur" else None)
+        if type(value) not in (int, float) or not abs(value) <= LATEST_US or (key == "dur" and value < 0):
+            raise InputError(str(path), f"event {count} ({short(event.get('name'))}) has {key} = {short(value)}, "
+                                        "which is no time in microseconds")  # fmt: skip
+        found.append(float(value))
+    return found[0], found[1]
