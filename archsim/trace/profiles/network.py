@@ -34,6 +34,7 @@ from archsim.trace.values import LONGEST_NAME
 
 INPUT = "input"
 CALLED = re.compile(r"^(call|node) '.*?' \(\S+\) ")
+LAYOUTS = ("ReorderInput", "ReorderOutput")  # of a library: what a stack makes of a network, and no part of it
 SHOWN = 5  # operators that a sentence names
 
 
@@ -111,7 +112,7 @@ def device_times(profile: Profile) -> Mapping[int | None, float]:
 def left_out_of(profile: Profile, times: Mapping[int | None, float], left_out: Sequence[LeftOut]) -> str:
     """A sentence about the calls that took time and are no ops, those that took longest first; empty where there are none."""
     listed = [(profile.calls[one.call].operator, one.why, times.get(one.call, 0.0)) for one in left_out
-              if profile.kernels or one.why != VIEWED]  # fmt: skip
+              if (profile.kernels or one.why != VIEWED) and profile.calls[one.call].operator not in LAYOUTS]  # fmt: skip
     listed.append(("kernels", "no call is known to have launched them", times.get(None, 0.0)))
     shares: dict[tuple[str, str], float] = {}
     for name, why, time in listed:

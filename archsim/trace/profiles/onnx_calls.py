@@ -17,8 +17,8 @@ from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.readers.windows import GATES
 
 VIEWS = frozenset(("Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Shape", "Size", "ConstantOfShape", "Constant",
-                   "Dropout", "ReorderInput", "ReorderOutput"))  # fmt: skip
-MOVES = frozenset(("Cast", "MemcpyFromHost", "MemcpyToHost", "CastLike"))
+                   "Dropout"))  # fmt: skip
+MOVES = frozenset(("ReorderInput", "ReorderOutput", "Cast", "MemcpyFromHost", "MemcpyToHost", "CastLike"))
 TYPES = {"float": "fp32", "float16": "fp16", "bfloat16": "bf16", "float8e4m3fn": "fp8", "float8e5m2": "fp8"}
 WHOLE = ("int32", "int64", "bool")  # of indices; shorter ones are of quantised tensors
 LARGEST_STRIDE, LARGEST_WINDOW, MOST_ORDERED = 16, 512, 6
