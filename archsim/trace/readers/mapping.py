@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from archsim.trace.readers.infer import refused
-from archsim.trace.readers.model import ModelFile, checked
+from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.operators import REFUSED
 from archsim.trace.readers.read import trace_of
 from archsim.trace.trace import Trace
@@ -52,17 +52,10 @@ def _row(name: str, nodes: int, unknown: Counter[str], own: Counter[str]) -> Map
     return MappedOperator(name, nodes, MAPPED)
 
 
-def read(path: Path, sizes: Mapping[str, int]) -> Trace:
-    """The trace of an ONNX file. Raises MissingExtra, MissingFile, InputError, Unsupported or ArgumentError."""
-    return trace_of(_model(path), sizes)
-
-
 def of_onnx(path: Path, sizes: Mapping[str, int]) -> tuple[Trace | None, list[MappedOperator]]:
-    """The trace, and the operators of an ONNX file."""
-    return mapped_operators(_model(path), sizes)
-
-
-def _model(path: Path) -> ModelFile:
+    """The operators of an ONNX file."""
+    from archsim.trace.readers.model import checked
     from archsim.trace.readers.onnx_file import read_model
 
-    return checked(read_model(path))
+    return mapped_operators(checked(read_model(path)), sizes)
+
