@@ -303,7 +303,7 @@ def arguments_of(said: Signature, path: str) -> tuple[Argument, ...]:
         return ()
     dims, types, values = (each if isinstance(each, list) else [] for each in (said.dims, said.types, said.values))
     found: list[Argument] = []
-    for place in range(max(len(dims), len(types))):
+    for place in range(max(len(dims), len(types), len(values))):
         dim, type_, value = (each[place] if place < len(each) else "" for each in (dims, types, values))
         if isinstance(dim, list) and any(isinstance(each, list) for each in dim):
             kinds = type_ if isinstance(type_, list) else []
@@ -312,7 +312,8 @@ def arguments_of(said: Signature, path: str) -> tuple[Argument, ...]:
         elif isinstance(type_, str) and type_ not in NO_TENSOR and not type_.startswith(("GenericList", "TensorList")):
             found.append(ProfiledTensor(shape=_shape(dim, said, path), type=type_))
         else:
-            found.append(NOT_RECORDED if value == "" and type_ in ("Scalar", "ScalarList") else _value(value))
+            unsaid = value == "" and (not values or type_ in ("Scalar", "ScalarList"))
+            found.append(NOT_RECORDED if unsaid else _value(value))
     return tuple(found)
 
 

@@ -118,14 +118,17 @@ class AtenCall:
 
     def at(self, place: int, name: str = "", default: Any = None) -> Any:
         """An argument, or its default where there is none."""
-        found = self.args[place] if place < len(self.args) else self.call["named"].get(name)
+        found = self._given(place, name)
         if found is NOT_RECORDED:
             raise ValueError(f"has an argument {place} that was not recorded: profiles of PyTorch 2.1 and later hold it")
         return default if found is None else found
 
+    def _given(self, place: int, name: str) -> Any:
+        return self.args[place] if place < len(self.args) else self.call["named"].get(name)
+
     def tensor(self, place: int, name: str = "") -> str:
         """A tensor among the arguments, a number as a constant; empty where there is none."""
-        return self._tensor(self.at(place, name), f"{self.name}.{place}")
+        return self._tensor(self._given(place, name), f"{self.name}.{place}")
 
     def _tensor(self, value: Any, name: str) -> str:
         if isinstance(value, dict) and "tensor" in value:
