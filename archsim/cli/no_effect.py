@@ -33,12 +33,11 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
 
 def tell_bounds(traces: Mapping[str, BoundTrace]) -> None:
     """Name the ops of networks of which only a bound is known."""
-    from archsim.estimation.unknown import BOUNDED, STRICT, bounded
+    from archsim.estimation.unknown import STRICT, bounded
 
     for network, trace in traces.items():
-        if any(op.kind.op in BOUNDED for op in trace.ops):
-            for said in bounded(trace.ops):
-                click.echo(f"archsim: {network}: {said}, {STRICT}", err=True)
+        for said in bounded(trace):
+            click.echo(f"archsim: {network}: {said}, {STRICT}", err=True)
 
 
 def _why(key: str, requests: Sequence[Request]) -> str:

@@ -69,7 +69,7 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "bind": click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE",
                          help="Size of a symbol in the shapes of the network's file, by the name that it has there: batch=8."),
     "strict": click.option("--strict", is_flag=True,
-                           help="Refuse a network with operators that are known by their memory traffic only."),
+                           help="Refuse a network with operators that are known by their memory traffic only, or left out."),
     "precision": click.option("--precision", type=Known("precision"), default=None,
                               help="fp32, fp16, bf16, tf32, fp8, int8 or fp64; if not given fp32, or tf32 where the stack "
                                    "takes it unless asked."),

@@ -281,7 +281,7 @@ def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
         return
     from archsim.estimation.unknown import bounded
 
-    if found := bounded(trace.ops):
+    if found := bounded(trace):
         raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from archsim.base.units import show
 from archsim.trace.kinds.general import Collective, Stated
 from archsim.trace.registry import registered
-from archsim.trace.trace import BoundOp
+from archsim.trace.trace import BoundOp, BoundTrace
 
 BOUNDED = ("traffic", "stated", "collective")  # op kinds of which only a bound may be known
 STRICT = "--strict refuses them"  # the way to an error in place of a bound
@@ -36,12 +36,12 @@ def said_of(unknown: Mapping[str, int]) -> str:
     return f"{count} {what} memory traffic: {', '.join(listed[:SHOWN])}{more}; archsim.register_op says what one costs"
 
 
-def bounded(ops: Iterable[BoundOp]) -> list[str]:
-    """Sentences about the ops of a network's file of which only a bound is known: unknown operators, work of unknown form,
-    communication that one device does not see."""
-    listed = list(ops)
-    unknown, found = unknown_operators(listed), []
-    if unknown:
+def bounded(trace: BoundTrace) -> list[str]:
+    """Sentences about what of a network's file is no op, and about ops of which only a bound is known: unknown operators, work of
+    unknown form, communication that one device does not see."""
+    found = [trace.left_out] if trace.left_out else []
+    listed = [op for op in trace.ops if op.kind.op in BOUNDED]
+    if unknown := unknown_operators(listed):
         found.append(said_of(unknown))
     stated = [op.kind for op in listed if isinstance(op.kind, Stated) and op.kind.flops and not op.kind.own]
     if stated:

@@ -47,11 +47,9 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
 
 def _unknown(request: Request) -> list[str]:
     """Warnings where of ops of the network's file only a bound is known."""
-    if all(op.kind.op not in ("traffic", "stated", "collective") for op in request.trace.ops):
-        return []
     from archsim.estimation.unknown import STRICT, bounded
 
-    return [f"{said}, {STRICT}" for said in bounded(request.trace.ops)]
+    return [f"{said}, {STRICT}" for said in bounded(request.trace)]
 
 
 def _too_large(request: Request) -> list[str]:

@@ -169,16 +169,11 @@ def _window_values(op: BoundOp) -> float:
     return float(prod(op.shape) * height * width)
 
 
-def embedding(op: BoundOp, context: Context) -> Plan:
-    """Rows of a table gathered, or their gradients added to it; only the rows that are looked up move."""
-    moved = context.bytes(op.shape)
-    return single("gather", op, context, element_wise("gather", Role.GATHER, moved, moved, flop=op.flop, element=context.vector))
-
-
 def gathered(op: BoundOp, context: Context) -> Plan:
-    """What is copied is read once and written once; a gradient goes back to its places."""
-    moved = context.bytes(op.shape)
-    return single("gather", op, context, element_wise("gather", Role.GATHER, moved, moved, flop=op.flop, element=context.vector))
+    """Values copied from or to places: only those that the kind says move, the other way round in a gradient."""
+    moved = [float(count) * context.element for count in op.kind.moved(op.input_shapes, op.shape)]  # type: ignore[attr-defined]
+    reads, writes = moved if op.phase == "forward" else moved[::-1]
+    return single("gather", op, context, element_wise("gather", Role.GATHER, reads, writes, flop=op.flop, element=context.vector))
 
 
 def traffic(op: BoundOp, context: Context) -> Plan:

@@ -25,8 +25,9 @@ SCHEMA = "archsim-trace/1"
 HEADER = {
     "name": values.name, "inputs": values.inputs, "dtype": values.dtype, "source": values.text,
     "outputs": values.names, "sizes": values.sizes, "symbols": values.meanings, "aliases": values.names, "notes": values.text,
+    "left_out": values.text,
 }  # fmt: skip
-OPTIONAL = ("outputs", "sizes", "symbols", "aliases", "notes")
+OPTIONAL = ("outputs", "sizes", "symbols", "aliases", "notes", "left_out")
 OP = {
     "name": ("name", values.name), "in": ("inputs", values.names), "out": ("shape", values.dims),
     "phase": ("phase", values.phase), "parent": ("parent", values.name), "of": ("of", values.shapes),

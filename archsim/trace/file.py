@@ -127,6 +127,7 @@ def header_of(trace: Trace) -> dict[str, object]:
         "symbols": dict(trace.symbols),
         "aliases": list(trace.aliases),
         "notes": trace.notes,
+        "left_out": trace.left_out,
     }
     return header | {key: value for key, value in optional.items() if value}
 

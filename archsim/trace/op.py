@@ -24,7 +24,7 @@ from archsim.trace.kinds.attention import Attention, LatentAttention
 from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
 from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
 from archsim.trace.kinds.experts import Experts
-from archsim.trace.kinds.general import Collective, ElementWise, Gather, GroupNorm, Reduce, Stated, Traffic
+from archsim.trace.kinds.general import Collective, ElementWise, Gather, GroupNorm, Reduce, Scatter, Stated, Traffic
 from archsim.trace.kinds.normalise import ArgMax, BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Floor, Mask, Mul, Quantise, Rotary, Scale, ScaleBy
 from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
@@ -42,7 +42,7 @@ KINDS: dict[str, type[Kind]] = {
         Rotary, Dropout, Mask, Floor, Scale, ScaleBy, Quantise, Add, Mul,
         Concat, Pad, Reshape, Transpose, Slice, Upsample,
         Lstm, LstmCell, Gru, Rnn, Attention, LatentAttention, Experts,
-        GroupNorm, ElementWise, Reduce, Gather, Traffic, Stated, Collective,
+        GroupNorm, ElementWise, Reduce, Gather, Scatter, Traffic, Stated, Collective,
         Update,
     )
 }  # fmt: skip
@@ -53,6 +53,6 @@ __all__ = [
     "Dropout", "ElementWise", "Embedding", "Experts", "Floor", "Gated", "Gather", "Gelu", "GeluTanh", "GlobalAvgPool",
     "GroupNorm", "Gru", "HardSigmoid", "HardSwish", "Kind", "LatentAttention", "LayerNorm", "LeakyRelu", "Linear", "Lrn",
     "Lstm", "LstmCell", "Mask", "Matmul", "MaxPool", "Mul", "Pad", "Quantise", "Reduce", "Relu", "Relu6", "Reshape", "RmsNorm",
-    "Rnn", "Rotary", "Scale", "ScaleBy", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Stated", "Tanh", "Traffic",
+    "Rnn", "Rotary", "Scale", "ScaleBy", "Scatter", "Shape", "Sigmoid", "Silu", "Slice", "Softmax", "Stated", "Tanh", "Traffic",
     "Transpose", "Update", "Upsample", "sides",
 ]  # fmt: skip

@@ -44,13 +44,15 @@ def register(name: str, work: WorkRule, shape: Callable[[Sequence[Shape]], Seque
 
 
 def registered(name: str) -> OwnOp | None:
-    """What is registered of an operator."""
-    return OWN.get(name)
+    """What is registered of an operator, under its name with or without the domain."""
+    return OWN.get(name) or OWN.get(name.rpartition(".")[2])
 
 
 def own_work(name: str, inputs: Sequence[Shape], output: Shape, element: int) -> tuple[float, float]:
     """FLOP and bytes of a registered operator. Raises ArgumentError where its function returns anything else."""
-    found: Any = OWN[name].work(list(inputs), output, element)
+    own = registered(name)
+    assert own is not None
+    found: Any = own.work(list(inputs), output, element)
     try:
         flop, moved = map(float, found)
     except (TypeError, ValueError):

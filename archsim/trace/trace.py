@@ -100,6 +100,7 @@ class BoundTrace:
     symbols: Mapping[str, int]
     dtype: str = "fp32"
     outputs: tuple[str, ...] = ()
+    left_out: str = ""
 
     @property
     def images(self) -> list[Shape]:
@@ -132,7 +133,7 @@ class Trace:
     """A network as described by a trace file. `inputs` are shapes by name, `ops` are in execution order.
 
     `outputs` are the wanted tensors; without any, all that no op reads. `sizes` are the symbols with a default value, `symbols`
-    and `notes` explanations, `aliases` further names of the network.
+    and `notes` explanations, `aliases` further names of the network. `left_out` says what of its source is none of the ops.
     """
 
     name: str
@@ -145,6 +146,7 @@ class Trace:
     symbols: Mapping[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
     notes: str = ""
+    left_out: str = ""
 
     @property
     def free_symbols(self) -> tuple[str, ...]:
@@ -214,7 +216,7 @@ class Trace:
             ops.append(BoundOp(name=op.name, kind=op.kind, inputs=op.inputs, input_shapes=tuple(seen), shape=shape,
                                phase=op.phase, parent=op.parent, shares=op.shares))  # fmt: skip
         return BoundTrace(name=self.name, inputs=inputs, ops=_sharing(ops), symbols=dict(symbols), dtype=self.dtype,
-                          outputs=self.ends)  # fmt: skip
+                          outputs=self.ends, left_out=self.left_out)  # fmt: skip
 
     def _check_symbols(self, symbols: Mapping[str, object]) -> None:
         needed = self.free_symbols

@@ -19,8 +19,8 @@ from ..each import each
 from ..networks import load
 
 NOT_AT_INFERENCE = {"update", "cross_entropy"}
-READ_ONLY = {"group_norm", "element_wise", "reduce", "gather", "traffic", "stated", "collective"}  # of models that were read
-READ_ONLY |= {"gated", "experts", "latent_attention"}
+READ_ONLY = {"group_norm", "element_wise", "reduce", "gather", "scatter", "traffic", "stated"}  # of models that were read
+READ_ONLY |= {"collective", "gated", "experts", "latent_attention"}
 
 
 def trace(inputs: dict[str, list[int]], *records: dict[str, Any]) -> BoundTrace:

@@ -11,9 +11,8 @@ import pytest
 import archsim
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.trace import load
-from archsim.trace.chakra.binary import _delimited, binary
+from archsim.trace.chakra.binary import _delimited, binary, messages
 from archsim.trace.chakra.mapping import of_chakra
-from archsim.trace.chakra.messages import messages
 from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, LOAD, METADATA, SEND, ExecutionNode, ExecutionTrace, TensorTexts
 from archsim.trace.chakra.reader import execution_trace
 from archsim.trace.chakra.text import json_text

@@ -19,28 +19,14 @@ from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, MESSAGES, ExecutionNo
 from archsim.trace.chakra.stated import UniqueNames, kind_of, plain, read_list, result_of
 from archsim.trace.dims import LARGEST, short
 from archsim.trace.readers.aten import model_of_program
+from archsim.trace.readers.aten_calls import LEARNED, NO_OPS, TYPES, WHOLE, counted, operator_of
 from archsim.trace.readers.aten_rules import OPERANDS, RULES
 from archsim.trace.readers.model import checked
 from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.readers.torch_program import PRECISIONS, SCHEMA
 from archsim.trace.trace import Op, Trace
 
-CALL = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_]\w*)")
-NO_OPS = ("c10d", "nccl", "autograd", "profiler", "cuda", "cudart", "record_function")  # namespaces of what only starts others
-TYPES = {"float": "float32", "c10::Half": "float16", "c10::BFloat16": "bfloat16", "half": "float16", "bfloat16": "bfloat16",
-         "float16": "float16", "float32": "float32", "c10::Float8_e4m3fn": "float8_e4m3fn",
-         "c10::Float8_e5m2": "float8_e5m2"}  # fmt: skip
-WHOLE = ("int", "long", "short", "bool", "char", "uint8", "int64", "int32")  # beginnings of names of types
 NONE = "<None>"
-# operators -> the places of their arguments that are learned values
-LEARNED = {
-    "embedding": (0,), "addmm": (0, 2), "t": (0,), "expand": (0,), "embedding_bag": (0,),
-    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
-                     "linear", "prelu"), (1, 2)),
-    **dict.fromkeys(("batch_norm", "native_batch_norm", "instance_norm"), (1, 2, 3, 4)),
-    **dict.fromkeys(("layer_norm", "native_layer_norm", "group_norm", "rms_norm"), (1, 2, 3)), "lstm": (2,), "gru": (2,),
-    "rnn_tanh": (2,), "rnn_relu": (2,),
-}  # fmt: skip
 SAME_VALUES = ("to", "_to_copy", "contiguous", "detach", "alias", "clone", "t", "view", "reshape", "transpose", "permute")
 WITHOUT_INPUT = ("zeros_like", "ones_like", "full_like", "empty_like", "new_zeros", "new_ones", "new_full", "new_empty")
 
@@ -84,20 +70,12 @@ def called(node: ExecutionNode) -> str:
 def calls_of(trace: ExecutionTrace) -> Iterator[ExecutionNode]:
     """The calls that count, in the order of the file."""
     parent = {node.id: node.control[0] for node in trace.nodes if node.control}
-    known = {node.id for node in trace.nodes if _is_call(node) and has_rule(node)}
-    above_known: set[int] = set()
-    for id in known:
-        at = parent.get(id)
-        while at is not None and at not in above_known:
-            above_known.add(at)
-            at = parent.get(at)
-    counted: set[int] = set()  # calls that count, and all within them
-    for node in _by_call(trace.nodes, parent):
-        if parent.get(node.id) in counted:
-            counted.add(node.id)
-        elif _is_call(node) and (node.id in known or node.id not in above_known):
-            counted.add(node.id)
-            yield node
+    nodes = _by_call(trace.nodes, parent)
+    place = {node.id: at for at, node in enumerate(nodes)}
+    able = [_is_call(node) for node in nodes]
+    known = [call and has_rule(node) for call, node in zip(able, nodes, strict=True)]
+    chosen, _ = counted([place.get(parent.get(node.id, -1), -1) for node in nodes], able, known)
+    yield from (nodes[at] for at in chosen)
 
 
 def _by_call(nodes: Sequence[ExecutionNode], parent: Mapping[int, int]) -> Sequence[ExecutionNode]:
@@ -112,10 +90,9 @@ def _by_call(nodes: Sequence[ExecutionNode], parent: Mapping[int, int]) -> Seque
 
 def _is_call(node: ExecutionNode) -> bool:
     """Whether a node is a call of an operator that makes tensors."""
-    found = CALL.fullmatch(node.name)
-    if found is None or found[1] in NO_OPS or node.type != COMPUTE or node.attributes.get("is_cpu_op") is False:
-        return False
-    return "Tensor" in node.outputs.types
+    space, kind = operator_of(node.name)
+    able = bool(kind) and space not in NO_OPS and node.type == COMPUTE and node.attributes.get("is_cpu_op") is not False
+    return able and "Tensor" in node.outputs.types
 
 
 def has_rule(node: ExecutionNode) -> bool:

@@ -87,7 +87,9 @@ class Matmul(Kind):
 class Embedding(Kind):
     """Lookup of rows in a learned table, [...] indices to [..., features].
 
-    FLOP: none forward; 1 add per gradient element backward. Its input are indices, so it has only a filter gradient.
+    A second input says where bags of indices begin: the rows of each bag are summed, [indices] and [bags] to [bags, features].
+    FLOP: none forward, or 1 add per value of the rows of bags; 1 add per gradient of a row backward. Its inputs are indices, so
+    it has only a filter gradient.
     """
 
     op: ClassVar[str] = "embedding"
@@ -99,15 +101,23 @@ class Embedding(Kind):
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[..., features]."""
-        return (*only(inputs), self.features)
+        return (*(inputs[1] if len(inputs) == 2 else only(inputs)), self.features)
+
+    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+        """Values that are read and written: the rows that are looked up, and the result."""
+        return elements(inputs[0]) * self.features, elements(out)
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 add per value of the rows of bags."""
+        return self.moved(inputs, out)[0] if len(inputs) == 2 else 0
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """The table."""
         return self.vocabulary * self.features
 
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 add per element."""
-        return elements(out)
+        """1 add per value of the rows."""
+        return self.moved(inputs, out)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,9 +107,43 @@ class Gather(_Learning):
         """`each` per value."""
         return self.each * elements(out)
 
+    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+        """Values that are read and written: each of the result."""
+        return elements(out), elements(out)
+
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """1 add per value."""
         return elements(out)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter(Kind):
+    """Values of the last input written to places of the first, which stays where it lies: the rest of it does not move.
+
+    What stands between them are indices. FLOP: none, or with `adds` 1 per value, which is added to the one that is there.
+    """
+
+    op: ClassVar[str] = "scatter"
+
+    adds: bool = flag(default=False)
+
+    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+        """That of the first input."""
+        if len(inputs) < 2:
+            raise ValueError(f"takes a tensor and what is written to it, got {len(inputs)} inputs")
+        return inputs[0]
+
+    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+        """Values that are read and written; those at their places are read too where they are added to."""
+        return elements(inputs[-1]) * (2 if self.adds else 1), elements(inputs[-1])
+
+    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+        """1 per value that is added."""
+        return elements(inputs[-1]) * self.adds
+
+    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+        """None: gradients are copied."""
+        return 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,39 +5,38 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from archsim.trace.chakra.pytorch import LEARNED, TYPES, WHOLE
-from archsim.trace.profiles.nesting import MOVED, MOVES, VIEWED, VIEWS
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
-from archsim.trace.profiles.results import result_shape
 from archsim.trace.readers.aten import model_of_program
+from archsim.trace.readers.aten_calls import LEARNED, TYPES, WHOLE
 from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.torch_program import PRECISIONS, SCHEMA
 
-AS = {  # operators of one implementation -> what they are
-    "_scaled_dot_product_flash_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_efficient_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_cudnn_attention": "scaled_dot_product_attention",
-    "_scaled_dot_product_attention_math": "scaled_dot_product_attention",
-    "_scaled_dot_product_flash_attention_for_cpu": "scaled_dot_product_attention",
-}
+# operators that only change how a tensor is seen, or make one without reading any
+VIEWS = frozenset((
+    "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
+    "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
+    "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
+    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item",
+    "_local_scalar_dense", "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout",
+    "feature_dropout", "unfold", "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange",
+    "scalar_tensor", "new_zeros", "new_ones", "new_full",
+))  # fmt: skip
+VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
+# of these, the operators that copy where the layout, the type or the device asks for it
+MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
+UNSHAPED = "has no tensors, or their shapes were not recorded"
 
 
 def model_of_aten(call: ProfiledCall, space: str, kind: str, name: str, path: str) -> ModelFile | str:
     """A model of this one call, or why it is no op of a network. Raises ValueError, InputError or Unsupported."""
-    kind = AS.get(kind, kind) if space == "aten" else kind
     if space == "aten" and kind in VIEWS:
-        return MOVED if kind in MOVES else VIEWED
+        return VIEWED
     tensors = [each for each in call.arguments if isinstance(each, ProfiledTensor)]
     lists = [each for each in call.arguments if isinstance(each, list) and each and isinstance(each[0], ProfiledTensor)]
     if not tensors and not lists:
-        return "has no tensors, or their shapes were not recorded"
-    shape = result_shape(kind, call.arguments) if space == "aten" else None
-    if shape is None:
-        shape = max((each.shape for each in tensors), key=math.prod, default=())
-    if not math.prod(shape):
-        return "makes an empty tensor"
-    program = _program(call, f"{space}.{kind}.default", kind, name, shape)
-    return model_of_program(program, path)
+        return UNSHAPED
+    largest = max((each.shape for each in tensors), key=math.prod, default=())  # where no rule says what it makes
+    return model_of_program(_program(call, f"{space}.{kind}.default", kind, name, largest), path)
 
 
 def _program(call: ProfiledCall, target: str, kind: str, name: str, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -65,7 +64,8 @@ def _program(call: ProfiledCall, target: str, kind: str, name: str, shape: tuple
             args.append([tensor(each, place, f".{i}") for i, each in enumerate(value)])
         else:
             args.append(value)
+    made = {"call": target, "name": name, "args": args, "named": {}, "shapes": [list(shape)], "guessed": True}
     return {
         "schema": SCHEMA, "name": name, "torch": "", "held": held, "inputs": inputs, "outputs": [name], "dtypes": dtypes,
-        "integers": whole, "calls": [{"call": target, "name": name, "args": args, "named": {}, "shapes": [list(shape)]}],
+        "integers": whole, "calls": [made],
     }  # fmt: skip

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from archsim.trace.dims import Shape
-from archsim.trace.profiles.nesting import operator_of
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
+from archsim.trace.readers.aten_calls import operator_of
 
 PRODUCTS = ("matmul", "bmm", "baddbmm", "MatMul", "FusedMatMul")
 SOFTMAX = ("softmax", "_softmax", "Softmax")

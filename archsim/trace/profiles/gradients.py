@@ -1,28 +1,27 @@
 """Calls of ATen that compute gradients or update parameters, as the gradients of ops of a network, with the shapes of these.
 
-Arguments by place: pytorch/pytorch, aten/src/ATen/native/native_functions.yaml.
+A backward operator holds the arguments of its forward one at other places. A row says which, so that the forward call, and the op
+that it is, are read as everywhere. Arguments by place: pytorch/pytorch, aten/src/ATen/native/native_functions.yaml.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 from archsim.trace.dims import Shape
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, Kind
-from archsim.trace.kinds.activation import Gelu, GeluTanh, HardSigmoid, HardSwish, LeakyRelu, Relu, Relu6, Sigmoid, Silu, Tanh
-from archsim.trace.kinds.attention import Attention
-from archsim.trace.kinds.convolution import Conv2d
 from archsim.trace.kinds.dense import Embedding
-from archsim.trace.kinds.general import GroupNorm, Stated
-from archsim.trace.kinds.normalise import BatchNorm, LayerNorm, Softmax
-from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
-from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
-from archsim.trace.profiles.results import Given
+from archsim.trace.kinds.general import Stated
+from archsim.trace.kinds.normalise import BatchNorm
+from archsim.trace.profiles.aten import model_of_aten
+from archsim.trace.profiles.record import Argument, ProfiledCall, ProfiledTensor
+from archsim.trace.readers.model import checked
+from archsim.trace.readers.read import trace_at_batches
 
 BYTES = {"float": 4, "double": 8, "half": 2, "c10::half": 2, "bfloat16": 2, "c10::bfloat16": 2}  # of a value, by its type
-PLANAR = 4  # dimensions of a batch of images
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +41,21 @@ class Gradient:
     made: Shape
 
 
+class Backward(NamedTuple):
+    """The forward operator of a gradient, and its arguments: by place among those of the backward call, or worked out of them.
+
+    of: the place of what the gradient is computed of
+    """
+
+    forward: str
+    arguments: tuple[int | Callable[[Sequence[Argument]], Any] | None, ...] = (0,)
+    of: int = 0
+
+
 def gradients_of(call: ProfiledCall, operator: str) -> tuple[Gradient, ...]:
-    """What a call of one of `GRADIENTS`, or of an optimiser, computes. Raises ValueError where its arguments do not fit."""
-    given = Given(operator, call.arguments)
+    """What a call of one of `GRADIENTS`, or of an optimiser, computes. Raises ValueError or InputError where it does not fit."""
     try:
-        return _updated(call, operator) if is_update(operator) else GRADIENTS[operator](given)
+        return _updated(call, operator) if is_update(operator) else _gradients(call, GRADIENTS[operator])
     except (IndexError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"has arguments that do not fit ({type(error).__name__})") from None
 
@@ -61,85 +70,38 @@ def is_update(operator: str) -> bool:
     return operator.startswith(("_foreach_", "_fused_adam", "_fused_sgd", "_fused_adagrad"))
 
 
-def _same(kind: Kind, data: Shape, phase: str = BACKWARD) -> tuple[Gradient, ...]:
-    return (Gradient(kind=kind, phase=phase, reads=data, of=(data,), shape=data, made=data),)
+def _gradients(call: ProfiledCall, row: Backward) -> tuple[Gradient, ...]:
+    given = call.arguments
+    arguments = tuple([given[each] if isinstance(each, int) else each and each(given) for each in row.arguments])
+    model = model_of_aten(replace(call, arguments=arguments), "aten", row.forward, row.forward, "")
+    if isinstance(model, str):
+        raise ValueError(model)
+    op = next(op for op in reversed(trace_at_batches([checked(model)], ()).bind().ops) if op.kind.op != "reshape")
+    if op.kind.op == "traffic":
+        raise ValueError(f"is the gradient of a form of {row.forward} that is not known")
+    kind = replace(op.kind, training=True) if isinstance(op.kind, BatchNorm) else op.kind
+    made = [(BACKWARD, given[row.of].shape)]
+    if row.forward == "convolution":
+        wanted = zip((BACKWARD_DATA, BACKWARD_FILTER), given[1:3], _chosen(given), strict=False)
+        made = [(phase, tensor.shape) for phase, tensor, asked in wanted if asked]
+    elif isinstance(kind, Embedding):
+        made = [(BACKWARD_FILTER, (kind.vocabulary, kind.features))]
+    return tuple([Gradient(kind=kind, phase=phase, reads=given[0].shape, of=op.input_shapes, shape=op.shape, made=shape)
+                  for phase, shape in made])  # fmt: skip
 
 
-def _chosen(given: Given, place: int) -> list[bool]:
-    """The `output_mask`, a list of truth values as text."""
-    found = given.at(place, "")
-    return [word.strip() == "True" for word in str(found).strip("[] ").split(",")]
+def _chosen(given: Sequence[Argument]) -> list[bool]:
+    """The `output_mask` of a convolution, a list of truth values as text: gradients of its input, weights and biases."""
+    return [word.strip() == "True" for word in str(given[10]).strip("[] ").split(",")]
 
 
-def _convolution(g: Given) -> tuple[Gradient, ...]:
-    grad, data, weight = g.size(0), g.size(1), g.size(2)
-    if len(data) != PLANAR:
-        raise ValueError(f"is the gradient of a convolution of {len(data) - 2} dimensions; those of images are known")
-    if g.at(7) is True:
-        raise ValueError("is the gradient of a transposed convolution, which is not known")
-    stride, pad, dilation = (g.each(place, 2) for place in (4, 5, 6))
-    wanted = _chosen(g, 10)
-    kind = Conv2d(kernel=(weight[2], weight[3]), stride=(stride[0], stride[1]), pad=(pad[0], pad[1]),
-                  dilation=(dilation[0], dilation[1]), groups=int(g.at(9, 1)), bias=len(wanted) > 2 and wanted[2])  # fmt: skip
-    both = ((BACKWARD_DATA, data, wanted[0]), (BACKWARD_FILTER, weight, len(wanted) > 1 and wanted[1]))
-    return tuple([Gradient(kind=kind, phase=phase, reads=grad, of=(data,), shape=grad, made=made)
-                  for phase, made, asked in both if asked])  # fmt: skip
+def _biases(given: Sequence[Argument]) -> ProfiledTensor | None:
+    """Those of a convolution, where their gradient is wanted; of another they were not recorded."""
+    return ProfiledTensor(shape=given[0].shape[1:2]) if _chosen(given)[2:] == [True] else None
 
 
-def _batch_norm(g: Given) -> tuple[Gradient, ...]:
-    return _same(BatchNorm(training=True), g.size(1))
-
-
-def _group_norm(g: Given) -> tuple[Gradient, ...]:
-    return _same(GroupNorm(groups=int(g.at(8))), g.size(1))
-
-
-def _softmax(g: Given) -> tuple[Gradient, ...]:
-    return _same(Softmax(axis=int(g.at(2, -1))), g.size(0))
-
-
-def _gelu(g: Given) -> tuple[Gradient, ...]:
-    return _same(GeluTanh() if g.at(2) == "tanh" else Gelu(), g.size(0))
-
-
-def _pool(g: Given) -> tuple[Gradient, ...]:
-    grad, data = g.size(0), g.size(1)
-    kernel = g.each(2, 2)
-    stride, pad = g.each(3, 2, kernel), g.each(4, 2, 0)
-    form = MaxPool if g.kind.startswith("max") else AvgPool
-    kind = form(kernel=(kernel[0], kernel[1]), stride=(stride[0], stride[1]), pad=(pad[0], pad[1]),
-                ceil_mode=g.at(6 if form is MaxPool else 5) is True)  # fmt: skip
-    return (Gradient(kind=kind, phase=BACKWARD, reads=grad, of=(data,), shape=grad, made=data),)
-
-
-def _adaptive_pool(g: Given) -> tuple[Gradient, ...]:
-    grad, data = g.size(0), g.size(1)
-    if grad[-2:] == (1, 1):
-        kind: Kind = GlobalAvgPool()
-    else:
-        window = (max(1, data[-2] // grad[-2]), max(1, data[-1] // grad[-1]))
-        kind = AvgPool(kernel=window, stride=window)
-    return (Gradient(kind=kind, phase=BACKWARD, reads=grad, of=(data,), shape=grad, made=data),)
-
-
-def _embedding(g: Given) -> tuple[Gradient, ...]:
-    grad, indices, rows = g.size(0), g.size(1), int(g.at(2))
-    kind = Embedding(vocabulary=rows, features=grad[-1])
-    return (Gradient(kind=kind, phase=BACKWARD_FILTER, reads=grad, of=(indices,), shape=grad, made=(rows, grad[-1])),)
-
-
-def _attention(causal: int) -> Callable[[Given], tuple[Gradient, ...]]:
-    """The rule of an operator whose argument `is_causal` has this place."""
-
-    def rule(g: Given) -> tuple[Gradient, ...]:
-        queries, keys, values = g.size(1), g.size(2), g.size(3)
-        n, heads = math.prod(queries[:-3]), queries[-3]
-        shared = keys[-3]
-        flat = ((n, queries[-2], heads * queries[-1]), (n, keys[-2], shared * keys[-1]), (n, values[-2], shared * values[-1]))
-        kind = Attention(heads=heads, kv_heads=0 if shared == heads else shared, causal=g.at(causal) is True)
-        return (Gradient(kind=kind, phase=BACKWARD, reads=queries, of=flat, shape=flat[0], made=queries),)
-
-    return rule
+def _table(given: Sequence[Argument]) -> ProfiledTensor:
+    return ProfiledTensor(shape=(int(given[2]), given[0].shape[-1]))
 
 
 def _updated(call: ProfiledCall, operator: str) -> tuple[Gradient, ...]:
@@ -152,25 +114,27 @@ def _updated(call: ProfiledCall, operator: str) -> tuple[Gradient, ...]:
     return (Gradient(kind=kind, phase=FORWARD, reads=lists[0][0].shape, of=((values,),), shape=(values,), made=(values,)),)
 
 
-def _activation(kind: Kind) -> Callable[[Given], tuple[Gradient, ...]]:
-    return lambda g: _same(kind, g.size(0))
+def _attention(causal: int) -> Backward:
+    return Backward("scaled_dot_product_attention", (1, 2, 3, None, None, causal), 1)
 
 
-GRADIENTS: dict[str, Callable[[Given], tuple[Gradient, ...]]] = {
-    "convolution_backward": _convolution,
-    **dict.fromkeys(("native_batch_norm_backward", "cudnn_batch_norm_backward", "miopen_batch_norm_backward"), _batch_norm),
-    "native_layer_norm_backward": lambda g: _same(LayerNorm(), g.size(1)),
-    "native_group_norm_backward": _group_norm,
-    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), _softmax),
-    **dict.fromkeys(("max_pool2d_with_indices_backward", "avg_pool2d_backward"), _pool),
-    "_adaptive_avg_pool2d_backward": _adaptive_pool,
-    "embedding_dense_backward": _embedding,
+POOLING = (1, 2, 3, 4, 5, 6)
+GRADIENTS: Mapping[str, Backward] = {
+    "convolution_backward": Backward("convolution", (1, 2, _biases, 4, 5, 6, 7, 8, 9), 1),
+    **dict.fromkeys(("native_batch_norm_backward", "cudnn_batch_norm_backward", "miopen_batch_norm_backward"),
+                    Backward("native_batch_norm", (1,), 1)),
+    "native_layer_norm_backward": Backward("layer_norm", (1, 2), 1),
+    "native_group_norm_backward": Backward("group_norm", (1, 8), 1),
+    **dict.fromkeys(("_softmax_backward_data", "_log_softmax_backward_data"), Backward("softmax", (0, 2))),
+    "max_pool2d_with_indices_backward": Backward("max_pool2d", POOLING, 1),
+    "avg_pool2d_backward": Backward("avg_pool2d", POOLING, 1),
+    "_adaptive_avg_pool2d_backward": Backward("adaptive_avg_pool2d", (1, lambda given: [*given[0].shape[-2:]]), 1),
+    "embedding_dense_backward": Backward("embedding", (_table, 1)),
     "_scaled_dot_product_flash_attention_backward": _attention(11),
     "_scaled_dot_product_efficient_attention_backward": _attention(11),
+    "_scaled_dot_product_cudnn_attention_backward": _attention(14),
     "_scaled_dot_product_flash_attention_for_cpu_backward": _attention(7),
-    "gelu_backward": _gelu,
-    "threshold_backward": _activation(Relu()), "hardtanh_backward": _activation(Relu6()),
-    "leaky_relu_backward": _activation(LeakyRelu()), "sigmoid_backward": _activation(Sigmoid()),
-    "tanh_backward": _activation(Tanh()), "silu_backward": _activation(Silu()),
-    "hardswish_backward": _activation(HardSwish()), "hardsigmoid_backward": _activation(HardSigmoid()),
+    "gelu_backward": Backward("gelu", (0, 2)), "threshold_backward": Backward("relu"),
+    "hardtanh_backward": Backward("hardtanh", (0, 2, 3)),
+    **{f"{name}_backward": Backward(name) for name in ("leaky_relu", "sigmoid", "tanh", "silu", "hardswish", "hardsigmoid")},
 }  # fmt: skip

@@ -22,9 +22,9 @@ from archsim.base.errors import InputError
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.jsonlines import DECODER
 from archsim.trace.profiles.nesting import counted_calls, outermost, period
-from archsim.trace.profiles.record import Argument, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor
-from archsim.trace.profiles.stream import events
-from archsim.trace.profiles.times import US, times_of
+from archsim.trace.profiles.record import PYTORCH, Argument, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor
+from archsim.trace.profiles.stream import US, events, times_of
+from archsim.trace.readers.aten_calls import NOT_RECORDED
 
 KEY = "traceEvents"
 Places = NDArray[np.int64]
@@ -182,7 +182,7 @@ def _profile(r: _Reading) -> Profile:
     """The run of the median time."""
     owner = _owners(r)
     windows, notes = _windows(r)
-    runs = _runs(r, windows, owner)
+    runs = _runs(r, windows, owner, frozenset(owner.tolist()))
     lengths = [run.length_us for run in runs]
     shown = sorted(range(len(runs)), key=lambda i: lengths[i])[(len(runs) - 1) // 2]
     run = runs[shown]
@@ -196,7 +196,7 @@ def _profile(r: _Reading) -> Profile:
         duration_s=r.kernels.duration[k] * US, stream=r.streams.values[r.kernels.stream[k]], copy=bool(r.kernels.copy[k]),
         call=place.get(int(owner[k])),
     ) for k in run.kernels]  # fmt: skip
-    return Profile(path=r.path, source="PyTorch profiler", calls=tuple(calls), kernels=tuple(kernels),
+    return Profile(path=r.path, source=PYTORCH, calls=tuple(calls), kernels=tuple(kernels),
                    run_s=tuple([length * US for length in lengths]), shown=shown, shapes=r.shapes,
                    notes=tuple(notes))  # fmt: skip
 
@@ -235,7 +235,7 @@ def _windows(r: _Reading) -> tuple[list[tuple[float, float]], list[str]]:
     return [*zip(begins, [*begins[1:], math.inf], strict=True)], []
 
 
-def _runs(r: _Reading, windows: list[tuple[float, float]], owner: Places) -> list[_Run]:
+def _runs(r: _Reading, windows: list[tuple[float, float]], owner: Places, launchers: frozenset[int]) -> list[_Run]:
     """The runs that have calls or kernels; a kernel belongs to the run of its call."""
     calls, kernels = np.array(r.calls.start), np.array(r.kernels.start)
     longest = np.array(r.calls.duration)
@@ -251,15 +251,15 @@ def _runs(r: _Reading, windows: list[tuple[float, float]], owner: Places) -> lis
         return np.split(order[by_run], np.searchsorted(place[by_run], np.arange(1, len(windows))))
 
     parts = zip(split(calls, np.lexsort((-longest, calls))), split(launched, np.argsort(kernels, kind="stable")), strict=True)
-    runs = [_Run(r, of_calls.tolist(), of_kernels.tolist()) for of_calls, of_kernels in parts]
+    runs = [_Run(r, of_calls.tolist(), of_kernels.tolist(), launchers) for of_calls, of_kernels in parts]
     return [run for run in runs if run.calls or run.kernels] or runs[:1]
 
 
 class _Run:
-    """The calls and kernels of one run by their places, in the order in which they began."""
+    """The calls and kernels of one run by their places, in the order in which they began; `launchers` launched kernels."""
 
-    def __init__(self, r: _Reading, calls: list[int], kernels: list[int]) -> None:
-        self.r, self.calls, self.kernels = r, calls, kernels
+    def __init__(self, r: _Reading, calls: list[int], kernels: list[int], launchers: frozenset[int]) -> None:
+        self.r, self.calls, self.kernels, self.launchers = r, calls, kernels, launchers
 
     @property
     def origin_us(self) -> float:
@@ -279,7 +279,7 @@ class _Run:
         r, c = self.r, self.r.calls
         names = [r.signatures.values[c.signature[i]].operator for i in self.calls]
         chosen, within = counted_calls([c.start[i] for i in self.calls], [c.duration[i] for i in self.calls],
-                                       [c.thread[i] for i in self.calls], names)  # fmt: skip
+                                       [c.thread[i] for i in self.calls], names, [i in self.launchers for i in self.calls])
         inside: dict[int, list[str]] = {}
         for at, top in within.items():
             if at != top:
@@ -298,10 +298,12 @@ class _Run:
 
 
 def arguments_of(said: Signature, path: str) -> tuple[Argument, ...]:
-    """The arguments of a call. Raises InputError for sizes that no tensor has."""
+    """The arguments of a call, none where its shapes were not recorded. Raises InputError for sizes that no tensor has."""
+    if not isinstance(said.dims, list):
+        return ()
     dims, types, values = (each if isinstance(each, list) else [] for each in (said.dims, said.types, said.values))
     found: list[Argument] = []
-    for place in range(max(len(dims), len(types))):
+    for place in range(max(len(dims), len(types), len(values))):
         dim, type_, value = (each[place] if place < len(each) else "" for each in (dims, types, values))
         if isinstance(dim, list) and any(isinstance(each, list) for each in dim):
             kinds = type_ if isinstance(type_, list) else []
@@ -310,7 +312,8 @@ def arguments_of(said: Signature, path: str) -> tuple[Argument, ...]:
         elif isinstance(type_, str) and type_ not in NO_TENSOR and not type_.startswith(("GenericList", "TensorList")):
             found.append(ProfiledTensor(shape=_shape(dim, said, path), type=type_))
         else:
-            found.append(_value(value))
+            unsaid = value == "" and (not values or type_ in ("Scalar", "ScalarList"))
+            found.append(NOT_RECORDED if unsaid else _value(value))
     return tuple(found)
 
 

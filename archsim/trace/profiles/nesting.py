@@ -1,38 +1,13 @@
-"""Which of nested calls count: of a nest the outermost one that is known here, or of unknown ones the outermost."""
+"""Which of the calls of a profile count, by when they ran; and what repeats among them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
+from archsim.trace.profiles.aten import VIEWS
 from archsim.trace.profiles.gradients import is_gradient
+from archsim.trace.readers.aten_calls import NO_OPS, counted, operator_of
 from archsim.trace.readers.aten_rules import RULES
-
-CALL = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_][\w.]*)")
-NO_OPS = ("c10d", "nccl", "autograd", "profiler", "cuda", "cudart", "record_function", "torch")  # only start others
-# operators that only change how a tensor is seen, or make one without reading any
-VIEWS = frozenset((
-    "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
-    "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
-    "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
-    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item",
-    "_local_scalar_dense", "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout",
-    "feature_dropout", "unfold", "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange",
-    "scalar_tensor", "new_zeros", "new_ones", "new_full",
-))  # fmt: skip
-VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
-# of these, the operators that copy where the layout, the type or the device asks for it
-MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
-
-
-def operator_of(name: str) -> tuple[str, str]:
-    """Namespace and operator of a call, without the mark of one that works in place; empty for what is no call.
-
-    >>> operator_of("aten::add_"), operator_of("autograd::engine::evaluate_function: AddmmBackward0")
-    (('aten', 'add'), ('', ''))
-    """
-    found = CALL.fullmatch(name)
-    return (found[1], found[2].partition(".")[0].rstrip("_") or found[2]) if found else ("", "")
 
 
 def parents_of(starts: Sequence[float], durations: Sequence[float], threads: Sequence[int]) -> list[int]:
@@ -51,25 +26,16 @@ def parents_of(starts: Sequence[float], durations: Sequence[float], threads: Seq
 
 
 def counted_calls(
-    starts: Sequence[float], durations: Sequence[float], threads: Sequence[int], names: Sequence[str]
+    starts: Sequence[float], durations: Sequence[float], threads: Sequence[int], names: Sequence[str], launched: Sequence[bool]
 ) -> tuple[list[int], dict[int, int]]:
-    """The calls that count, in the order in which they began; and for each call within one of them, that one."""
-    parent = parents_of(starts, durations, threads)
+    """The calls that count, in the order in which they began; and for each call within one of them, that one.
+
+    A kernel that a compiler made has no operator around it: its launch counts, `launched`, under the name of the kernel.
+    """
     called = [operator_of(name) for name in names]
     known = [space == "aten" and ((kind in RULES and kind not in VIEWS) or is_gradient(kind)) for space, kind in called]
-    above = [False] * len(names)  # whether a known call runs inside
-    for i in range(len(names) - 1, -1, -1):
-        if parent[i] >= 0 and (known[i] or above[i]):
-            above[parent[i]] = True
-    chosen: list[int] = []
-    within: dict[int, int] = {}
-    for i, (space, kind) in enumerate(called):
-        if parent[i] in within:
-            within[i] = within[parent[i]]
-        elif kind and space not in NO_OPS and (known[i] or not above[i]):
-            chosen.append(i)
-            within[i] = i
-    return chosen, within
+    able = [space not in NO_OPS if kind else each for (space, kind), each in zip(called, launched, strict=True)]
+    return counted(parents_of(starts, durations, threads), able, known)
 
 
 def outermost(starts: Sequence[float], durations: Sequence[float], threads: Sequence[int]) -> list[int]:

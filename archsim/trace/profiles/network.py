@@ -1,14 +1,15 @@
 """The network of a run: each call as ops by the reader of its framework, joined where shapes say that one feeds the next.
 
 A profile records no tensors, only their shapes. An argument is taken for the result of the last call before that made one of its
-shape, else of as many values; else it is an input of the network. Gradients and updates of a training step are ops too. Calls
-that only change how a tensor is seen, that copy it into another layout, or whose shapes were not recorded are no ops; what they
-took is reported as not matched.
+shape, else of as many values; else it is an input of the network. Gradients and updates of a training step are ops too, and so
+are copies, and kernels of compilers as their memory traffic. Calls that only change how a tensor is seen are no ops. Other calls
+without one are left out: the trace says so, with their share of the time.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,19 +17,25 @@ from typing import NamedTuple
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.trace.dims import Shape
+from archsim.trace.kind import Kind
 from archsim.trace.kinds.attention import Attention
+from archsim.trace.kinds.general import Gather, Traffic
 from archsim.trace.kinds.shaping import Reshape
-from archsim.trace.profiles.aten import model_of_aten
-from archsim.trace.profiles.attention import attentions
+from archsim.trace.profiles.aten import MOVES, UNSHAPED, VIEWED, model_of_aten
+from archsim.trace.profiles.attention import attentions, tensors_of
 from archsim.trace.profiles.gradients import Gradient, gradients_of, is_gradient
-from archsim.trace.profiles.nesting import operator_of
-from archsim.trace.profiles.record import Profile, ProfiledCall
+from archsim.trace.profiles.record import PYTORCH, Profile, ProfiledCall, ProfiledTensor
+from archsim.trace.readers.aten_calls import TYPES, operator_of
 from archsim.trace.readers.model import ModelFile, checked
 from archsim.trace.readers.read import trace_at_batches
+from archsim.trace.readers.torch_program import PRECISIONS
 from archsim.trace.trace import Op, Trace
 from archsim.trace.values import LONGEST_NAME
 
 INPUT = "input"
+CALLED = re.compile(r"^(call|node) '.*?' \(\S+\) ")
+LAYOUTS = ("ReorderInput", "ReorderOutput")  # of a library: what a stack makes of a network, and no part of it
+SHOWN = 5  # operators that a sentence names
 
 
 class LeftOut(NamedTuple):
@@ -55,6 +62,7 @@ def network_of(profile: Profile) -> ProfiledNetwork:
     """The network. Raises Unsupported where no call has shapes, InputError for shapes that no network has."""
     joined = _Joined(profile)
     grouped = {place: group for group in attentions(profile.calls) for place in group.calls}
+    times = device_times(profile)
     for place, call in enumerate(profile.calls):
         group = grouped.get(place)
         if group is not None:
@@ -66,6 +74,12 @@ def network_of(profile: Profile) -> ProfiledNetwork:
             if space == "aten" and is_gradient(kind):
                 joined.gradients(place, kind, gradients_of(call, kind))
                 continue
+            if profile.source == PYTORCH and not space:
+                joined.kernel(place, call)
+                continue
+            if space == "aten" and kind in MOVES and copies(call, times.get(place, 0.0) if profile.kernels else None):
+                joined.copy(place, kind, call)
+                continue
             model = model_of(call, place, profile.path)
         except (Unsupported, InputError, ValueError) as error:
             joined.left_out.append(LeftOut(place, _said(error)))
@@ -74,10 +88,47 @@ def network_of(profile: Profile) -> ProfiledNetwork:
             joined.left_out.append(LeftOut(place, model))
         else:
             joined.add(place, model)
+    said = left_out_of(profile, times, joined.left_out)
     if not joined.ops:
-        why = "no shapes were recorded (record_shapes=True)" if not profile.shapes else "no call is known here"
+        why = "no shapes were recorded (record_shapes=True)" if not profile.shapes else said or "no call is known here"
         raise Unsupported(f"{profile.path}: holds no network: {why}; measured times alone need no network")
-    return joined.network()
+    return joined.network(said)
+
+
+def device_times(profile: Profile) -> Mapping[int | None, float]:
+    """The time of the kernels of each call, or of the call itself where no device was profiled; None: of no known call [s].
+
+    Transfers between host and device are no work of a network.
+    """
+    if not profile.kernels:
+        return {place: call.duration_s for place, call in enumerate(profile.calls)}
+    found: dict[int | None, float] = {}
+    for kernel in profile.kernels:
+        if not kernel.copy or "DtoD" in kernel.name:
+            found[kernel.call] = found.get(kernel.call, 0.0) + kernel.duration_s
+    return found
+
+
+def left_out_of(profile: Profile, times: Mapping[int | None, float], left_out: Sequence[LeftOut]) -> str:
+    """A sentence about the calls that took time and are no ops, those that took longest first; empty where there are none."""
+    listed = [(profile.calls[one.call].operator, one.why, times.get(one.call, 0.0)) for one in left_out
+              if (profile.kernels or one.why != VIEWED) and profile.calls[one.call].operator not in LAYOUTS]  # fmt: skip
+    listed.append(("kernels", "no call is known to have launched them", times.get(None, 0.0)))
+    shares: dict[tuple[str, str], float] = {}
+    for name, why, time in listed:
+        if time:
+            shares[name, why] = shares.get((name, why), 0.0) + time / math.fsum(times.values())
+    if not shares:
+        return ""
+    parts = [f"{name} {100 * share:.3g} % ({why})" for (name, why), share in sorted(shares.items(), key=lambda each: -each[1])]
+    more = f" and {len(parts) - SHOWN} more" if len(parts) > SHOWN else ""
+    return f"{100 * math.fsum(shares.values()):.3g} % of the recorded time is of no op here: {', '.join(parts[:SHOWN])}{more}"
+
+
+def copies(call: ProfiledCall, device_s: float | None) -> bool:
+    """Whether a call that may copy a tensor did: a kernel ran for it, or on a CPU the copy within it."""
+    inside = [operator_of(name)[1] for name in (call.operator, *call.within)]
+    return "copy" in inside if device_s is None else device_s > 0
 
 
 def model_of(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
@@ -91,8 +142,9 @@ def model_of(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
 
 
 def _said(error: Exception) -> str:
-    problems = error.problems[0] if isinstance(error, InputError) else str(error)
-    return problems.partition(": ")[2] if isinstance(error, Unsupported) and ": " in problems else problems
+    """What is wrong with a call, without its name and file."""
+    problem = error.problems[0] if isinstance(error, InputError) else str(error)
+    return problem.partition(": ")[2] if isinstance(error, Unsupported) and ": " in problem else CALLED.sub("", problem)
 
 
 @dataclass(slots=True)
@@ -133,15 +185,32 @@ class _Joined:
 
     def attention(self, calls: tuple[int, ...], heads: int, shapes: Sequence[Shape]) -> None:
         """One attention in place of the products around a softmax that were recorded."""
-        taken: set[str] = set()
-        fed = []
-        for shape in shapes:
-            fed.append(self._fed(shape, taken))
-            taken.add(fed[-1])
-        name = f"attention_{calls[0]}"
-        self._op(Op(name=name, kind=Attention(heads=heads), inputs=tuple(fed), shape=shapes[0]))
+        self._made(calls, Attention(heads=heads), f"attention_{calls[0]}", shapes, shapes[0])
+
+    def copy(self, place: int, kind: str, call: ProfiledCall) -> None:
+        """A copy of a tensor: into another layout, another type, or another tensor."""
+        read = _tensors(call)
+        self._typed(read[-1].type)
+        self._made((place,), Gather(function=kind), f"{kind}_{place}", [read[-1].shape], read[0].shape)
+
+    def kernel(self, place: int, call: ProfiledCall) -> None:
+        """A kernel that a compiler made, of which only the tensors are known: it writes the last, and reads the others."""
+        *read, made = _tensors(call)
+        self._typed(made.type)
+        name = "".join(c if c.isprintable() else "?" for c in call.operator)[: LONGEST_NAME - 8]
+        self._made((place,), Traffic(operator=name), f"{name}_{place}", [each.shape for each in read or [made]], made.shape)
+
+    def _typed(self, type_: str) -> None:
+        dtype = PRECISIONS.get(TYPES.get(type_, ""), "fp32")
+        self.dtypes[dtype] = self.dtypes.get(dtype, 0) + 1
+
+    def _made(self, calls: tuple[int, ...], kind: Kind, name: str, read: Sequence[Shape], made: Shape) -> None:
+        fed: list[str] = []
+        for shape in read:
+            fed.append(self._fed(shape, {*fed}))
+        self._op(Op(name=name, kind=kind, inputs=tuple(fed), shape=made))
         self.calls[name] = calls
-        self._leave(name, shapes[0])
+        self._leave(name, made)
 
     def gradients(self, place: int, operator: str, found: Sequence[Gradient]) -> None:
         """The gradients that a call computes, or the update of an optimiser."""
@@ -191,18 +260,27 @@ class _Joined:
         work = 1 + sum(op.flop for op in part.bind().ops)
         self.dtypes[dtype] = self.dtypes.get(dtype, 0) + work
 
-    def network(self) -> ProfiledNetwork:
-        """All of it."""
+    def network(self, left_out: str) -> ProfiledNetwork:
+        """All of it; `left_out` says of what nothing is known."""
         name = Path(self.profile.path).name
         plain = "".join(c if c.isprintable() else "?" for c in name)[: LONGEST_NAME - 8] or "profile"
         most = max(self.dtypes, key=lambda name: self.dtypes[name]) if self.dtypes else "fp32"
-        trace = Trace(name=plain, inputs=self.inputs, ops=tuple(self.ops), dtype=most, source=self.profile.source)
+        trace = Trace(name=plain, inputs=self.inputs, ops=tuple(self.ops), dtype=most, source=self.profile.source,
+                      left_out=left_out)  # fmt: skip
         return ProfiledNetwork(trace=trace, calls=self.calls, left_out=tuple(self.left_out))
 
 
 def trace_of_call(model: ModelFile) -> Trace:
     """The ops of one call. Raises InputError or Unsupported."""
     return trace_at_batches([checked(model)], ())
+
+
+def _tensors(call: ProfiledCall) -> list[ProfiledTensor]:
+    """The tensors of a call. Raises ValueError where none was recorded."""
+    found = tensors_of(call)
+    if not found:
+        raise ValueError(UNSHAPED)
+    return found
 
 
 def _fixed(shape: Sequence[int | str]) -> Shape:

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 from archsim.base.errors import InputError
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.profiles.record import Profile, ProfiledCall, ProfiledKernel, ProfiledTensor
-from archsim.trace.profiles.stream import events
-from archsim.trace.profiles.times import US, times_of
+from archsim.trace.profiles.stream import US, events, times_of
 
 KEY = "traceEvents"
 TIMED = "_kernel_time"

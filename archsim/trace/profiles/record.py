@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+PYTORCH = "PyTorch profiler"  # of `Profile.source`
 Argument = Any  # a shape (tuple), a list of shapes, or the value of what is no tensor
 
 

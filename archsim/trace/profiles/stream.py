@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from archsim.trace.jsonlines import no_number, whole
 LIMIT = LIMITS["profile"]
 CHUNK = 1 << 20  # bytes that are decoded at once
 LARGEST_OBJECT = 1 << 20  # characters of one event
+US = 1e-6
+LATEST_US = 1e18  # of a time
 SPACE = re.compile(r"[ \t\n\r]*")
 
 
@@ -153,3 +155,15 @@ class _JsonText:
             if self.expect(",", "]") == "]":
                 return
         raise InputError(self.path, f"has more than {LIMIT.entries} events; refused")
+
+
+def times_of(event: Mapping[str, Any], path: str | Path, count: int) -> tuple[float, float]:
+    """Start and duration of an event [us]. Raises InputError for what is no time."""
+    found = []
+    for key in ("ts", "dur"):
+        value = event.get(key, 0 if key == "dur" else None)
+        if type(value) not in (int, float) or not abs(value) <= LATEST_US or (key == "dur" and value < 0):
+            raise InputError(str(path), f"event {count} ({short(event.get('name'))}) has {key} = {short(value)}, "
+                                        "which is no time in microseconds")  # fmt: skip
+        found.append(float(value))
+    return found[0], found[1]

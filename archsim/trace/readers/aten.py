@@ -26,8 +26,9 @@ def model_of_program(record: Mapping[str, Any], path: str) -> ModelFile:
         call = AtenCall(program, each)
         try:
             _read(call)
-        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError):
-            raise InputError(path, f"call {short(call.name)} ({call.operator}) has arguments that do not fit it") from None
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+            said = str(error) if str(error).startswith(("has ", "needs ")) else "has arguments that do not fit it"
+            raise InputError(path, f"call {short(call.name)} ({call.operator}) {said}") from None
     dtypes = {PRECISIONS.get(name, ""): count for name, count in record["dtypes"].items()}
     known = {name: count for name, count in dtypes.items() if name}
     return ModelFile(
@@ -49,9 +50,8 @@ def _read(c: AtenCall) -> None:
     for number, shape in enumerate(c.call["shapes"]):
         if shape is not None:
             c.program.shapes[c.result(number)] = tuple(shape)
-    own = c.operator.startswith("aten.") or c.operator == "getitem"
-    rule = RULES.get(c.kind) if own else None
-    (rule or _unknown)(c)
+    c.program.parts[c.name] = [c.result(number) for number in range(len(c.shapes))]
+    RULES.get(c.kind, _unknown)(c)
 
 
 def _unknown(c: AtenCall) -> None:
@@ -61,6 +61,4 @@ def _unknown(c: AtenCall) -> None:
         c.program.held[c.result()] = StoredTensor(shape=c.shape)
         return
     outputs = [c.result(number) for number, shape in enumerate(c.call["shapes"]) if shape is not None]
-    if len(outputs) > 1:
-        c.program.parts[c.name] = [c.result(number) for number in range(len(c.call["shapes"]))]
     c.add(c.operator.removeprefix("aten."), tensors, *outputs, domain="aten" if c.operator.startswith("aten.") else "torch")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,54 @@ import numpy as np
 from archsim.base.errors import InputError
 from archsim.trace.readers.model import Array, ModelNode, StoredTensor
 from archsim.trace.readers.torch_program import SCHEMA
+
+CALL = re.compile(r"([A-Za-z_]\w*)::([A-Za-z_][\w.]*)")
+NO_OPS = ("c10d", "nccl", "autograd", "profiler", "cuda", "cudart", "record_function", "torch")  # only start others
+TYPES = {"float": "float32", "c10::Half": "float16", "c10::BFloat16": "bfloat16", "half": "float16", "bfloat16": "bfloat16",
+         "float16": "float16", "float32": "float32", "c10::Float8_e4m3fn": "float8_e4m3fn",
+         "c10::Float8_e5m2": "float8_e5m2"}  # fmt: skip
+WHOLE = ("int", "long", "short", "bool", "char", "uint8", "int64", "int32")  # beginnings of names of types
+# operators -> the places of their arguments that are learned values
+LEARNED = {
+    "embedding": (0,), "addmm": (0, 2), "t": (0,), "expand": (0,), "embedding_bag": (0,),
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d",
+                     "linear", "prelu"), (1, 2)),
+    **dict.fromkeys(("batch_norm", "native_batch_norm", "instance_norm"), (1, 2, 3, 4)),
+    **dict.fromkeys(("layer_norm", "native_layer_norm", "group_norm", "rms_norm"), (1, 2, 3)), "lstm": (2,), "gru": (2,),
+    "rnn_tanh": (2,), "rnn_relu": (2,),
+}  # fmt: skip
+NOT_RECORDED = ...  # in the place of an argument that is no tensor
+
+
+def operator_of(name: str) -> tuple[str, str]:
+    """Namespace and operator of a call, without the mark of one that works in place; empty for what is no call.
+
+    >>> operator_of("aten::add_"), operator_of("autograd::engine::evaluate_function: AddmmBackward0")
+    (('aten', 'add'), ('', ''))
+    """
+    found = CALL.fullmatch(name)
+    return (found[1], found[2].partition(".")[0].rstrip("_") or found[2]) if found else ("", "")
+
+
+def counted(parents: Sequence[int], able: Sequence[bool], known: Sequence[bool]) -> tuple[list[int], dict[int, int]]:
+    """Of nested calls the outermost one that is known, or of unknown ones the outermost; and for each call within one, that one.
+
+    parents: the call that each ran within, which stands before it; -1 for none
+    able: whether a call can count at all
+    """
+    above = [False] * len(parents)  # whether a known call runs inside
+    for i in range(len(parents) - 1, -1, -1):
+        if parents[i] >= 0 and (known[i] or above[i]):
+            above[parents[i]] = True
+    chosen: list[int] = []
+    within: dict[int, int] = {}
+    for i, parent in enumerate(parents):
+        if parent in within:
+            within[i] = within[parent]
+        elif able[i] and (known[i] or not above[i]):
+            chosen.append(i)
+            within[i] = i
+    return chosen, within
 
 
 class AtenProgram:
@@ -51,23 +100,35 @@ class AtenCall:
         self.program, self.call = program, call
         self.name: str = call["name"]
         self.operator: str = call["call"]
-        self.kind = self.operator.removeprefix("aten.").partition(".")[0].rstrip("_")
+        aten = self.operator.startswith("aten.")
+        self.kind = self.operator.split(".")[1].rstrip("_") if aten else self.operator.removesuffix(".default")
         self.args: list[Any] = call["args"]
-        self.shape: tuple[int, ...] = tuple(call["shapes"][0] or ()) if call["shapes"] else ()
+        self.shapes: list[tuple[int, ...]] = [tuple(shape or ()) for shape in call["shapes"]]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the first result, as it was recorded. Raises ValueError where it was not."""
+        if self.call.get("guessed"):
+            raise ValueError("needs the shape of its result, which was not recorded")
+        return self.shapes[0] if self.shapes else ()
 
     def result(self, number: int = 0) -> str:
         """The tensor of a result."""
-        return self.name if len(self.call["shapes"]) == 1 else f"{self.name}.{number}"
+        return self.name if len(self.shapes) == 1 else f"{self.name}.{number}"
 
     def at(self, place: int, name: str = "", default: Any = None) -> Any:
-        """An argument."""
-        if place < len(self.args):
-            return self.args[place]
-        return self.call["named"].get(name, default)
+        """An argument, or its default where there is none."""
+        found = self._given(place, name)
+        if found is NOT_RECORDED:
+            raise ValueError(f"has an argument {place} that was not recorded: profiles of PyTorch 2.1 and later hold it")
+        return default if found is None else found
+
+    def _given(self, place: int, name: str) -> Any:
+        return self.args[place] if place < len(self.args) else self.call["named"].get(name)
 
     def tensor(self, place: int, name: str = "") -> str:
         """A tensor among the arguments, a number as a constant; empty where there is none."""
-        return self._tensor(self.at(place, name), f"{self.name}.{place}")
+        return self._tensor(self._given(place, name), f"{self.name}.{place}")
 
     def _tensor(self, value: Any, name: str) -> str:
         if isinstance(value, dict) and "tensor" in value:
@@ -78,7 +139,7 @@ class AtenCall:
 
     def tensors(self, place: int) -> list[str]:
         """A list of tensors."""
-        return [self._tensor(value, f"{self.name}.{place}") for value in self.at(place, default=[]) or []]
+        return [self._tensor(value, f"{self.name}.{place}.{i}") for i, value in enumerate(self.at(place, default=[]))]
 
     def size(self, tensor: str) -> tuple[int, ...]:
         """The shape of a tensor."""

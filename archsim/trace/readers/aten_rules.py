@@ -13,6 +13,7 @@ from archsim.trace.readers.graph import TURNED
 from archsim.trace.readers.model import StoredTensor
 
 AtenRule = Callable[[AtenCall], Any]
+NAMES = ("self", "other", "value")  # of the first arguments, where they are given by name
 
 
 def _same(c: AtenCall) -> None:
@@ -23,17 +24,9 @@ def _view(c: AtenCall) -> None:
     c.view(c.tensor(0), c.shape)
 
 
-def _plain(kind: str, **attributes: Any) -> AtenRule:
-    return lambda c: c.add(kind, [c.tensor(0)], **attributes)
-
-
-def _joined(kind: str) -> AtenRule:
-    """Two operands, of which the second may be a number."""
-    return lambda c: c.add(kind, [c.tensor(0), c.tensor(1, "other")])
-
-
-def _reversed(c: AtenCall) -> None:
-    c.add("Sub", [c.tensor(1, "other"), c.tensor(0)])
+def _node(kind: str, *places: int, **attributes: Any) -> AtenRule:
+    """One node over the tensors or numbers at these places of the arguments, in this order."""
+    return lambda c: c.add(kind, [c.tensor(place, NAMES[place]) for place in places or (0,)], c.result(0), **attributes)
 
 
 def _conv(c: AtenCall) -> None:
@@ -71,16 +64,12 @@ def _batch_norm(c: AtenCall) -> None:
     c.program.held[made] = StoredTensor(shape=channels)
     c.program.shapes[made] = channels
     c.add("BatchNormalization", [c.tensor(0), *[c.tensor(i) or made for i in range(1, 5)]], c.result(0))
-    c.program.parts[c.name] = [c.result(i) for i in range(len(c.call["shapes"]))]
 
 
 def _norm(kind: str) -> AtenRule:
     def rule(c: AtenCall) -> None:
-        if kind == "GroupNormalization":
-            c.add(kind, [c.tensor(0)], c.result(0), num_groups=int(c.at(1)))
-        else:
-            c.add(kind, [c.tensor(0)], c.result(0), axis=-len(c.at(1)))
-        c.program.parts[c.name] = [c.result(i) for i in range(len(c.call["shapes"]))]
+        words: dict[str, Any] = {"num_groups": int(c.at(1))} if kind == "GroupNormalization" else {"axis": -len(c.at(1))}
+        c.add(kind, [c.tensor(0)], c.result(0), **words)
 
     return rule
 
@@ -99,12 +88,15 @@ def _linear(c: AtenCall) -> None:
 
 
 def _addmm(c: AtenCall) -> None:
-    product = c.step("MatMul", [c.tensor(1), c.tensor(2)], c.shape, "product")
-    c.add("Add", [product, c.tensor(0)])
+    """beta input + alpha A B; with beta = 0 the input is not read."""
+    factors = [c.tensor(1), c.tensor(2)]
+    if c.at(3, "beta", 1) == 0:
+        return void(c.add("MatMul", factors))
+    c.add("Add", [c.step("MatMul", factors, (*c.size(factors[0])[:-1], c.size(factors[1])[-1]), "product"), c.tensor(0)])
 
 
-def _matmul(c: AtenCall) -> None:
-    c.add("MatMul", [c.tensor(0), c.tensor(1)])
+def void(made: object) -> None:
+    """Nothing, whatever was made."""
 
 
 def _permuted(c: AtenCall) -> None:
@@ -122,17 +114,15 @@ def _permuted(c: AtenCall) -> None:
 
 def _cat(c: AtenCall) -> None:
     tensors = [tensor for tensor in c.tensors(0) if math.prod(c.size(tensor))]
+    first = c.size(tensors[0])
+    axis = int(c.at(1, "dim", 0)) % (len(first) + (c.kind == "stack"))
     if c.kind == "stack":
-        axis = int(c.at(1, "dim", 0)) % len(c.shape)
-        one = [*c.shape[:axis], 1, *c.shape[axis + 1 :]]
-        tensors = [c.view(tensor, one, f"part{i}") for i, tensor in enumerate(tensors)]
-    else:
-        axis = int(c.at(1, "dim", 0)) % len(c.shape)
+        tensors = [c.view(tensor, [*first[:axis], 1, *first[axis:]], f"part{i}") for i, tensor in enumerate(tensors)]
     c.add("Concat", tensors, axis=axis)
 
 
 def _split(c: AtenCall) -> None:
-    shapes = [tuple(shape) for shape in c.call["shapes"]]
+    shapes = c.shapes
     rank = len(c.size(c.tensor(0)))
     axis = int(c.at(1 if c.kind == "unbind" else 2, "dim", 0)) % rank
     names = [c.result(i) for i in range(len(shapes))]
@@ -146,13 +136,10 @@ def _split(c: AtenCall) -> None:
             c.add("Reshape", [kept, c.whole("shape", shape)], name, allowzero=1)
     else:
         c.add("Split", [c.tensor(0), c.whole("sizes", [shape[axis] for shape in shapes])], *names, axis=axis)
-    c.program.parts[c.name] = names
 
 
 def _item(c: AtenCall) -> None:
-    source = c.at(0)["tensor"]
-    names = c.program.parts.get(source, [f"{source}.{i}" for i in range(64)])
-    c.alias(names[int(c.at(1))])
+    c.alias(c.program.parts[c.at(0)["tensor"]][int(c.at(1))])
 
 
 def _slice(c: AtenCall) -> None:
@@ -170,10 +157,6 @@ def _select(c: AtenCall) -> None:
     c.add("Gather", [c.tensor(0), index], axis=c.axis(1, "dim", 0))
 
 
-def _embedding(c: AtenCall) -> None:
-    c.add("Gather", [c.tensor(0), c.tensor(1)], axis=0)
-
-
 def _expand(c: AtenCall) -> None:
     c.add("Expand", [c.tensor(0), c.whole("shape", c.shape)])
 
@@ -182,19 +165,59 @@ def _copied(c: AtenCall) -> None:
     c.add("Copied", c.inputs(), domain="archsim")
 
 
-def _sdpa(c: AtenCall) -> None:
-    tensors = [c.tensor(i) for i in range(3)]
-    mask = c.tensor(3, "attn_mask")
-    if len(c.size(tensors[0])) == 3:
-        tensors = [c.view(t, (c.size(t)[0], 1, *c.size(t)[1:]), "qkv"[i]) for i, t in enumerate(tensors)]
-        made = c.step("Attention", [*tensors, *([mask] if mask else [])], (c.shape[0], 1, *c.shape[1:]), "heads",
-                      is_causal=int(bool(c.at(5, "is_causal", False))))  # fmt: skip
-        return _end(c, made)
-    c.add("Attention", [*tensors, *([mask] if mask else [])], is_causal=int(bool(c.at(5, "is_causal", False))))
+def _looked_up(kind: str) -> AtenRule:
+    """Values of a tensor by the indices of argument 2 along a dimension."""
+    return lambda c: c.add(kind, [c.tensor(0), c.tensor(2, "index")], axis=c.axis(1, "dim"))
 
 
-def _end(c: AtenCall, tensor: str) -> None:
-    c.view(tensor, c.shape)
+def _indexed(c: AtenCall) -> None:
+    """x[i, j, ...]: the indices stretch to one shape, which takes the place of their dimensions."""
+    listed = c.at(1) or []
+    found = [(axis, c.tensors(1)[axis]) for axis, each in enumerate(listed) if each is not None]
+    if not found:
+        raise ValueError("has indices whose shapes were not recorded")
+    if len(found) == 1:
+        return void(c.add("Gather", [c.tensor(0), found[0][1]], axis=found[0][0]))
+    _copied(c)
+
+
+def _bags(c: AtenCall) -> None:
+    c.add("EmbeddingBag", [c.tensor(0), c.tensor(1), c.tensor(2)], c.result(0), domain="archsim", last=int(bool(c.at(7))))
+
+
+def _written(place: int, indices: int = 2) -> AtenRule:
+    """Values, argument `place`, that are written to the places of a tensor, where they lie by the argument `indices`."""
+
+    def rule(c: AtenCall) -> None:
+        adds = "add" in c.kind or "reduce" in c.kind or bool(c.at(3) is True and c.kind == "index_put")
+        index = c.tensors(indices) if isinstance(c.at(indices), list) else [c.tensor(indices)] if indices != place else []
+        values = c.tensor(place) or index[-1]
+        c.add("Written", [c.tensor(0), *filter(None, index), values], domain="archsim", reduction="add" if adds else "none")
+
+    return rule
+
+
+def _attention(mask: int, causal: int, beside: bool = False) -> AtenRule:
+    """Attention whose mask and `is_causal` are the arguments at these places; with `beside` heads lie side by side."""
+
+    def rule(c: AtenCall) -> None:
+        tensors = [c.tensor(i) for i in range(3)]
+        sizes = [c.size(tensor) for tensor in tensors]
+        words: dict[str, Any] = {"is_causal": int(bool(c.at(causal, "is_causal", False)))}
+        hidden = c.tensor(mask, "attn_mask") if mask else ""
+        masks = [hidden] if hidden else []
+        if len(sizes[0]) == 4 and not beside:
+            return void(c.add("Attention", [*tensors, *masks], c.result(0), **words))
+        if beside:
+            if any(len(size) != 4 for size in sizes):
+                raise ValueError("has sequences of several lengths side by side")
+            words |= {"q_num_heads": sizes[0][2], "kv_num_heads": sizes[1][2]}
+        flat = [(*size[:2], math.prod(size[2:])) if beside else (size[0], 1, *size[1:]) for size in sizes]
+        parts = [c.view(tensor, shape, "qkv"[i]) for i, (tensor, shape) in enumerate(zip(tensors, flat, strict=True))]
+        made = c.step("Attention", [*parts, *masks], (*flat[0][:-1], flat[2][-1]) if not beside else flat[0], "heads", **words)
+        c.add("Reshape", [made, c.whole("shape", (*sizes[0][:-1], sizes[2][-1]))], c.result(0), allowzero=1)
+
+    return rule
 
 
 def _pool(kind: str) -> AtenRule:
@@ -209,7 +232,6 @@ def _pool(kind: str) -> AtenRule:
             words |= {"ceil_mode": int(bool(c.at(4, "ceil_mode", False)))}
             words |= {"count_include_pad": int(bool(c.at(5, "count_include_pad", True)))}
         c.add(kind, [c.tensor(0)], c.result(0), **words)
-        c.program.parts[c.name] = [c.result(i) for i in range(len(c.call["shapes"]))]
 
     return rule
 
@@ -217,7 +239,7 @@ def _pool(kind: str) -> AtenRule:
 def _adaptive(c: AtenCall) -> None:
     data = c.size(c.tensor(0))
     rank = len(data) - 2
-    sizes = c.shape[-rank:]
+    sizes = c.pair(1, "output_size", 1, rank)
     if set(sizes) == {1}:
         c.add("GlobalAveragePool" if "avg" in c.kind else "GlobalMaxPool", [c.tensor(0)], c.result(0))
     elif tuple(sizes) == tuple(data[2:]):
@@ -226,18 +248,18 @@ def _adaptive(c: AtenCall) -> None:
         kernel = [size // made for size, made in zip(data[2:], sizes, strict=True)]
         c.add("AveragePool" if "avg" in c.kind else "MaxPool", [c.tensor(0)], c.result(0), kernel_shape=kernel, strides=kernel)
     else:
+        c.program.shapes[c.result(0)] = (*data[:-rank], *sizes)
         _copied(c)
 
 
 def _mean(kind: str) -> AtenRule:
     def rule(c: AtenCall) -> None:
-        axes = c.at(1, "dim")
+        axes, whole = c.at(1, "dim"), list(range(len(c.size(c.tensor(0)))))
         if axes is None or isinstance(axes, bool):
-            axes = list(range(len(c.size(c.tensor(0)))))
-        listed = [int(axes)] if isinstance(axes, int) else [int(axis) for axis in axes]
-        keep = len(c.shape) == len(c.size(c.tensor(0)))
+            axes = whole
+        listed = [int(axes)] if isinstance(axes, int) else [int(axis) for axis in axes] or whole
+        keep = bool(c.at(2, "keepdim", False)) and c.at(1, "dim") is not None
         c.add(kind, [c.tensor(0), c.whole("axes", listed)], c.result(0), keepdims=int(keep))
-        c.program.parts[c.name] = [c.result(i) for i in range(len(c.call["shapes"]))]
 
     return rule
 
@@ -254,23 +276,15 @@ def _clip(c: AtenCall) -> None:
 
 
 def _rsqrt(c: AtenCall) -> None:
-    c.add("Reciprocal", [c.step("Sqrt", [c.tensor(0)], c.shape, "root")])
+    c.add("Reciprocal", [c.step("Sqrt", [c.tensor(0)], c.size(c.tensor(0)), "root")])
 
 
 def _gelu(c: AtenCall) -> None:
     c.add("Gelu", [c.tensor(0)], approximate=c.at(1, "approximate", "none"))
 
 
-def _masked(c: AtenCall) -> None:
-    c.add("Where", [c.tensor(1), c.tensor(2, "value"), c.tensor(0)])
-
-
-def _where(c: AtenCall) -> None:
-    c.add("Where", [c.tensor(i) for i in range(3)])
-
-
 def _pad(c: AtenCall) -> None:
-    given, rank = [int(size) for size in c.at(1)], len(c.shape)
+    given, rank = [int(size) for size in c.at(1)], len(c.size(c.tensor(0)))
     before, after = [0] * rank, [0] * rank
     for place in range(len(given) // 2):
         before[rank - 1 - place], after[rank - 1 - place] = given[2 * place], given[2 * place + 1]
@@ -279,12 +293,14 @@ def _pad(c: AtenCall) -> None:
 
 def _resize(c: AtenCall) -> None:
     mode = "nearest" if "nearest" in c.kind else "linear" if "linear" in c.kind else "cubic"
-    c.add("Resize", [c.tensor(0), "", "", c.whole("sizes", c.shape)], mode=mode)
+    data = c.size(c.tensor(0))
+    sizes = c.shape if c.at(1, "output_size") is None else (*data[:2], *c.pair(1, "output_size", 1, len(data) - 2))
+    c.add("Resize", [c.tensor(0), "", "", c.whole("sizes", sizes)], mode=mode)
 
 
 def _recurrent(kind: str, gates: int) -> AtenRule:
     def rule(c: AtenCall) -> None:
-        states, weights = (2, 2), c.tensors(2)
+        weights = c.tensors(2)
         biased, layers = bool(c.at(3)), int(c.at(4))
         ways, first = (2 if c.at(7) else 1), bool(c.at(8))
         data = c.size(c.tensor(0))
@@ -298,11 +314,9 @@ def _recurrent(kind: str, gates: int) -> AtenRule:
         words: dict[str, Any] = {"hidden_size": hidden, "layers": layers}
         words |= {"direction": "bidirectional"} if ways == 2 else {}
         made = c.step(kind, inputs, (t, ways, n, hidden), "steps.made", **words)
-        c.add("Reshape", [made, c.whole("shape", c.shape)], c.result(0), allowzero=1)
-        for number in range(1, len(c.call["shapes"])):
+        c.add("Reshape", [made, c.whole("shape", (*data[:2], ways * hidden))], c.result(0), allowzero=1)
+        for number in range(1, len(c.shapes)):
             c.add("Copied", [made], c.result(number), domain="archsim")
-        c.program.parts[c.name] = [c.result(i) for i in range(len(c.call["shapes"]))]
-        _ = states
 
     return rule
 
@@ -334,7 +348,7 @@ OPERANDS = {
     "fmod": "Mod", "floor_divide": "Div",
 }  # fmt: skip
 RULES: dict[str, AtenRule] = {
-    **{name: _plain(kind) for name, kind in FUNCTIONS.items()}, **{name: _joined(kind) for name, kind in OPERANDS.items()},
+    **{name: _node(kind) for name, kind in FUNCTIONS.items()}, **{name: _node(kind, 0, 1) for name, kind in OPERANDS.items()},
     **_all(("contiguous", "alias", "clone", "detach", "to", "_to_copy", "dropout", "feature_dropout", "lift_fresh_copy",
             "type_as", "native_dropout", "fill", "detach_copy"), _same),
     **_all(("view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as"), _view),
@@ -343,23 +357,32 @@ RULES: dict[str, AtenRule] = {
     **_all(("batch_norm", "_native_batch_norm_legit_no_training", "native_batch_norm", "_batch_norm_with_update"), _batch_norm),
     "layer_norm": _norm("LayerNormalization"), "native_layer_norm": _norm("LayerNormalization"),
     "rms_norm": _norm("RMSNormalization"), "group_norm": _norm("GroupNormalization"),
-    "instance_norm": _plain("InstanceNormalization"),
-    "linear": _linear, "addmm": _addmm, **_all(("matmul", "mm", "bmm"), _matmul), "rsub": _reversed,
+    "instance_norm": _node("InstanceNormalization"),
+    "linear": _linear, **_all(("addmm", "baddbmm"), _addmm), "rsub": _node("Sub", 1, 0),
+    **_all(("matmul", "mm", "bmm", "mv", "dot", "_scaled_mm", "_int_mm"), _node("MatMul", 0, 1)),
     **_all(("permute", "transpose", "t", "swapaxes"), _permuted), **_all(("cat", "concat", "stack"), _cat),
     **_all(("chunk", "split", "split_with_sizes", "unbind", "tensor_split"), _split), "getitem": _item, "slice": _slice,
-    "narrow": _copied, "select": _select, "embedding": _embedding, "expand": _expand, "expand_as": _expand,
-    **_all(("index", "roll", "gather", "index_select", "pixel_shuffle", "pixel_unshuffle", "repeat", "repeat_interleave", "flip",
-            "scatter", "index_put", "channel_shuffle", "unfold", "im2col", "slice_scatter", "select_scatter", "masked_scatter"),
-           _copied),
-    "scaled_dot_product_attention": _sdpa, "max_pool1d": _pool("MaxPool"), "max_pool2d": _pool("MaxPool"),
-    "max_pool3d": _pool("MaxPool"), "max_pool2d_with_indices": _pool("MaxPool"), "avg_pool1d": _pool("AveragePool"),
-    "avg_pool2d": _pool("AveragePool"), "avg_pool3d": _pool("AveragePool"),
+    "narrow": _copied, "select": _select, "embedding": _node("Gather", 0, 1, axis=0), "expand": _expand, "expand_as": _expand,
+    **_all(("roll", "pixel_shuffle", "pixel_unshuffle", "repeat", "repeat_interleave", "flip", "channel_shuffle", "unfold",
+            "im2col", "masked_scatter"), _copied),
+    "index": _indexed, "gather": _looked_up("GatherElements"),
+    "index_select": _looked_up("Gather"), "embedding_bag": _bags, "_embedding_bag": _bags,
+    **_all(("index_copy", "index_add", "index_reduce", "scatter", "scatter_add", "scatter_reduce"), _written(3)),
+    "index_put": _written(2, 1), "slice_scatter": _written(1, 1), "select_scatter": _written(1, 1),
+    "scaled_dot_product_attention": _attention(3, 5), "_scaled_dot_product_attention_math": _attention(3, 5),
+    "_scaled_dot_product_flash_attention": _attention(0, 4), "_scaled_dot_product_flash_attention_for_cpu": _attention(0, 4),
+    "_scaled_dot_product_efficient_attention": _attention(3, 6), "_scaled_dot_product_cudnn_attention": _attention(3, 6),
+    "_flash_attention_forward": _attention(0, 8, beside=True), "_efficient_attention_forward": _attention(0, 9, beside=True),
+    "flash_attn._flash_attn_forward": _attention(0, 5, beside=True),
+    **_all(("max_pool1d", "max_pool2d", "max_pool3d", "max_pool2d_with_indices"), _pool("MaxPool")),
+    **_all(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _pool("AveragePool")),
     **_all(("adaptive_avg_pool1d", "adaptive_avg_pool2d", "_adaptive_avg_pool2d", "adaptive_max_pool2d"), _adaptive),
     "mean": _mean("ReduceMean"), "sum": _mean("ReduceSum"), "amax": _mean("ReduceMax"), "amin": _mean("ReduceMin"),
     "max": _mean("ReduceMax"), "min": _mean("ReduceMin"), "any": _mean("ReduceMax"), "all": _mean("ReduceMin"),
     **_all(("softmax", "_softmax", "log_softmax", "_log_softmax"), _softmax),
     **_all(("clamp", "hardtanh", "clamp_min", "clamp_max"), _clip),
-    "relu6": _plain("Clip", min=0.0, max=6.0), "rsqrt": _rsqrt, "gelu": _gelu, "masked_fill": _masked, "where": _where,
+    "relu6": _node("Clip", min=0.0, max=6.0), "rsqrt": _rsqrt, "gelu": _gelu,
+    "masked_fill": _node("Where", 1, 2, 0), "where": _node("Where", 0, 1, 2),
     "pad": _pad, "constant_pad_nd": _pad, "einsum": _einsum, "lstm": _recurrent("LSTM", 4), "gru": _recurrent("GRU", 3),
     "rnn_tanh": _recurrent("RNN", 1), "rnn_relu": _recurrent("RNN", 1),
     **_all(("upsample_nearest2d", "upsample_bilinear2d", "upsample_bicubic2d", "upsample_nearest1d", "upsample_linear1d",

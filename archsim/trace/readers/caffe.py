@@ -10,17 +10,21 @@ from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import read_text
 from archsim.trace.dims import BATCH, LARGEST, short
 from archsim.trace.formats import unknown_symbol
-from archsim.trace.kinds.normalise import Softmax
-from archsim.trace.readers.caffe_layer import CaffeLayer, CaffeTensors, first
+from archsim.trace.readers.caffe_layer import OPSET, CaffeLayer, CaffeTensors, first
 from archsim.trace.readers.caffe_rules import LAYERS, unknown
-from archsim.trace.readers.draft import Draft, NoProduct, merged
+from archsim.trace.readers.call import KnownTensor
+from archsim.trace.readers.draft import NoProduct
+from archsim.trace.readers.model import ModelFile
 from archsim.trace.readers.prototxt import LIMIT, Message, parsed
+from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.trace import Trace
 
 PROBES = (1009, 1013)  # samples at which the layers are read, to see what grows with them
 INPUTS = ("Input", "Data", "ImageData", "MemoryData", "HDF5Data", "WindowData", "DummyData")
 NOT_AT_TEST = ("SoftmaxWithLoss", "Accuracy", "EuclideanLoss", "HingeLoss", "SigmoidCrossEntropyLoss", "ContrastiveLoss",
                "MultinomialLogisticLoss", "InfogainLoss", "Silence", "Python")  # fmt: skip
+
+
 class CaffeNet(CaffeTensors):
     """The layers of a file at one number of samples; None: as the file has it."""
 
@@ -28,7 +32,7 @@ class CaffeNet(CaffeTensors):
         super().__init__(path)
         self.message, self.samples = message, samples
 
-    def read(self) -> Draft:
+    def read(self) -> ModelFile:
         """All layers of the test phase. Raises InputError or Unsupported."""
         self._inputs()
         layers = [*self.message.get("layer", []), *self.message.get("layers", [])]
@@ -37,18 +41,23 @@ class CaffeNet(CaffeTensors):
                 raise InputError(self.path, f"layer {number} is no layer")
             if at_test(message):
                 self._layer(CaffeLayer(self, message, number))
-        if not self.draft.ops:
+        if not self.nodes:
             raise InputError(self.path, "has no layers that compute anything")
-        read = {name for op in self.draft.ops for name in op.inputs}
-        self.draft.outputs = tuple(op.name for op in self.draft.ops if op.name not in read)
-        return self.draft
+        read = {name for node in self.nodes for name in node.inputs}
+        return ModelFile(
+            path=self.path, name=str(first(self.message, "name", Path(self.path).stem)), source="Caffe prototxt",
+            inputs=self.inputs, constants=self.constants, nodes=tuple(self.nodes), opset=OPSET,
+            outputs=tuple([name for node in self.nodes for name in node.outputs if name not in read]),
+            hints={name: self.known[name].shape for node in self.nodes for name in node.outputs},
+        )  # fmt: skip
 
     def input(self, name: str, sizes: list[Any]) -> None:
         """An input of these sizes, of which the first is the batch."""
         if not sizes or not all(isinstance(size, int) and not isinstance(size, bool) and 1 <= size <= LARGEST for size in sizes):
             raise InputError(self.path, f"input {short(name)} has the shape {short(sizes)}; a size is a whole number from 1 on")
-        self.draft.input(name, (self.samples or sizes[0], *sizes[1:]))
-        self.tensors[name] = self.draft.name_of(name)
+        made = self.tensors[name] = self.free(name)
+        self.inputs[made] = (self.samples or sizes[0], *sizes[1:])
+        self.known[made] = KnownTensor(shape=self.inputs[made])
 
     def _inputs(self) -> None:
         names = [str(name) for name in self.message.get("input", [])]
@@ -65,15 +74,11 @@ class CaffeNet(CaffeTensors):
             return self._data(layer)
         if layer.kind in NOT_AT_TEST:
             if layer.kind == "SoftmaxWithLoss" and len(layer.bottoms) > 1 and layer.tops:
-                layer.add(Softmax(axis=1), shape=layer.shape())
+                layer.add("Softmax", axis=1)
             elif layer.kind == "Python":
                 raise Unsupported(f"{self.path}: layer {short(layer.name)} runs a script of its author; it is not read")
             return None
-        made = len(self.draft.ops)
         LAYERS.get(layer.kind, unknown)(layer)
-        named = [first(each, "name", "") if isinstance(each, dict) else each for each in layer.message.get("param", [])]
-        if named and named[0]:
-            self.draft.share(made, str(named[0]))
         return None
 
     def _data(self, layer: CaffeLayer) -> None:
@@ -100,14 +105,7 @@ def read(path: Path, sizes: Mapping[str, int]) -> Trace:
         if name not in (BATCH, "batch"):
             raise unknown_symbol(path, name, ("batch",))
     message = parsed(read_text(path, LIMIT.size), str(path))
-    drafts = [CaffeNet(message, str(path), samples).read() for samples in PROBES]
     try:
-        inputs, ops = merged(drafts, [{BATCH: samples} for samples in PROBES])
+        return trace_at_batches([CaffeNet(message, str(path), samples).read() for samples in PROBES], PROBES)
     except NoProduct:
-        drafts = [CaffeNet(message, str(path), None).read()]
-        inputs, ops = merged(drafts, [{}])
-    name = str(first(message, "name", path.stem))
-    return Trace(
-        name="".join(c if c.isprintable() else "?" for c in name)[:200] or path.stem, source="Caffe prototxt", inputs=inputs,
-        ops=ops, outputs=drafts[0].outputs, symbols={BATCH: "batch"} if len(drafts) > 1 else {},
-    )  # fmt: skip
+        return trace_at_batches([CaffeNet(message, str(path), None).read()], ())

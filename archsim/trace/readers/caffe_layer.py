@@ -1,14 +1,16 @@
-"""One layer of a Caffe network: its parameters, and the tensors that it reads and makes."""
+"""One layer of a Caffe network: its parameters, the tensors that it reads, and the nodes of ONNX's vocabulary that it is."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.trace.dims import LARGEST, Shape, short, show
-from archsim.trace.kind import Kind
-from archsim.trace.readers.draft import Draft
+from archsim.trace.readers.call import Call, KnownTensor, Refusal, constant
+from archsim.trace.readers.model import ModelNode, StoredTensor
 from archsim.trace.readers.prototxt import Message
+from archsim.trace.readers.shapes import shapes_of
 
 # layers of files from before 2014, by their old names, and the names of forks
 OLD = {
@@ -19,19 +21,31 @@ OLD = {
     "EUCLIDEAN_LOSS": "EuclideanLoss", "BNLL": "BNLL", "EXP": "Exp", "IMAGE_DATA": "ImageData", "MEMORY_DATA": "MemoryData",
     "HDF5_DATA": "HDF5Data", "DUMMY_DATA": "DummyData", "ConvolutionDepthwise": "DepthwiseConvolution",
 }  # fmt: skip
+OPSET = 17
 
 
 class CaffeTensors:
-    """The ops and tensors of a network while its layers are read one by one."""
+    """The nodes and tensors of a network while its layers are read one by one; `tensors` are those of the tops of today."""
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.draft = Draft(path)
+        self.nodes: list[ModelNode] = []
+        self.inputs: dict[str, Shape] = {}
+        self.constants: dict[str, StoredTensor] = {}
+        self.known: dict[str, KnownTensor] = {}
         self.tensors: dict[str, str] = {}
+
+    def free(self, wanted: str) -> str:
+        """A name that no tensor has."""
+        name, number = wanted, 1
+        while name in self.known:
+            number += 1
+            name = f"{wanted}.{number}"
+        return name
 
 
 class CaffeLayer:
-    """One layer while it becomes ops: its parameters, and the tensors that it reads and makes."""
+    """One layer while it becomes nodes."""
 
     def __init__(self, net: CaffeTensors, message: Message, number: int) -> None:
         self.net, self.message = net, message
@@ -40,6 +54,7 @@ class CaffeLayer:
         self.kind = OLD.get(kind, kind)
         self.bottoms = [str(each) for each in message.get("bottom", [])]
         self.tops = [str(each) for each in message.get("top", [])]
+        self.learned = 0
 
     def parameters(self, name: str) -> Message:
         """The parameters of a kind of layer; empty where there are none."""
@@ -53,21 +68,17 @@ class CaffeLayer:
             raise self.refused(f"has {name} {short(found)}, which is no whole number from {least} on")
         return found
 
-    def pair(self, parameters: Message, name: str, short_name: str, default: int, least: int) -> tuple[int, int]:
+    def pair(self, parameters: Message, name: str, short_name: str, default: int, least: int) -> list[int]:
         """A number for height and one for width: `kernel_size`, given once or twice, or `kernel_h` and `kernel_w`."""
-        listed = parameters.get(name, [])
-        both = [self.whole({name: [each]}, name, default, least) for each in listed][:2]
-        if both:
-            return both[0], both[-1]
-        h, w = (self.whole(parameters, f"{short_name}_{side}", default, least) for side in "hw")
-        return h, w
+        both = [self.whole({name: [each]}, name, default, least) for each in parameters.get(name, [])][:2]
+        return [both[0], both[-1]] if both else [self.whole(parameters, f"{short_name}_{side}", default, least) for side in "hw"]
 
     def refused(self, problem: str) -> InputError:
         """The error for this layer."""
         return InputError(self.net.path, f"layer {short(self.name)} ({self.kind}) {problem}")
 
     def tensor(self, i: int = 0) -> str:
-        """Input i in the trace."""
+        """Input i."""
         if i >= len(self.bottoms):
             raise self.refused(f"has {len(self.bottoms)} inputs, and needs {i + 1}")
         if self.bottoms[i] not in self.net.tensors:
@@ -76,20 +87,13 @@ class CaffeLayer:
 
     def shape(self, i: int = 0) -> Shape:
         """The shape of input i."""
-        return self.net.draft.shapes[self.tensor(i)]
+        return self.net.known[self.tensor(i)].shape
 
-    def maker(self) -> Kind | None:
-        """The kind of op that made input 0; None for an input of the network."""
-        name = self.tensor()
-        return next((op.kind for op in reversed(self.net.draft.ops) if op.name == name), None)
-
-    def image(self) -> tuple[int, int, int, int]:
+    def image(self) -> Shape:
         """The shape of an input [N, C, H, W]."""
-        shape = self.shape()
-        if len(shape) != 4:
-            raise self.refused(f"needs an input of the form [N, C, H, W], got {show(shape)}")
-        n, c, h, w = shape
-        return n, c, h, w
+        if len(self.shape()) != 4:
+            raise self.refused(f"needs an input of the form [N, C, H, W], got {show(self.shape())}")
+        return self.shape()
 
     def axis(self, parameters: Message, default: int = 1) -> int:
         """An axis from the front."""
@@ -99,15 +103,43 @@ class CaffeLayer:
             raise self.refused(f"has axis {short(found)}, but its input is {show(self.shape())}")
         return found % rank
 
-    def add(self, kind: Kind, *inputs: str, shape: Shape, part: str = "", top: int = 0) -> str:
-        """An op that makes a result, or a part on the way."""
-        name = self.net.draft.add(kind, inputs or (self.tensor(),), shape, f"{self.name}/{part}" if part else self.name)
-        if not part and top < len(self.tops):
-            self.net.tensors[self.tops[top]] = name
+    def held(self, *shape: int) -> str:
+        """The next learned tensor of the layer. One that a file names belongs to all layers that name it."""
+        named = [str(first(each, "name", "")) if isinstance(each, dict) else str(each) for each in self.message.get("param", [])]
+        shared = named[self.learned] if self.learned < len(named) else ""
+        name = f"param {shared}" if shared else self.net.free(f"{self.name}.{self.learned}")
+        self.learned += 1
+        stored = self.net.constants.setdefault(name, StoredTensor(shape=shape))
+        if stored.shape != shape:
+            raise self.refused(f"shares {short(shared)} of {show(stored.shape)}, and needs {show(shape)}")
+        self.net.known[name] = constant(stored)
         return name
 
+    def add(
+        self, kind: str, *inputs: str, makes: Shape = (), part: str = "", domain: str = "", results: int = 1, **attributes: Any
+    ) -> str:
+        """A node that makes the results, or a part on the way, of the shape `makes` or its input where no rule tells it."""
+        name = f"{self.name}/{part}" if part else self.name
+        made = [self.net.free(name if results == 1 else f"{name}.{i}") for i in range(results)]
+        node = ModelNode(kind=kind, name=name, inputs=inputs or (self.tensor(),), outputs=tuple(made), attributes=attributes,
+                         domain=domain)  # fmt: skip
+        try:
+            shapes = shapes_of(Call(node=node, inputs=[self.net.known[each] for each in node.inputs], opset=OPSET))
+        except Refusal as problem:
+            raise self.refused(str(problem)) from None
+        for i, tensor in enumerate(made):
+            self.net.known[tensor] = KnownTensor(shape=shapes[i] if shapes else makes or self.net.known[node.inputs[0]].shape)
+            if not part:
+                self.end(tensor, i)
+        self.net.nodes.append(node)
+        return made[0]
+
+    def view(self, tensor: str, shape: Sequence[int], part: str = "") -> str:
+        """A tensor under another shape."""
+        return self.add("Reshape", tensor, part=part, shape=list(shape), allowzero=1)
+
     def end(self, tensor: str, top: int = 0) -> None:
-        """A tensor of the trace as a result."""
+        """A tensor as a result."""
         if top < len(self.tops):
             self.net.tensors[self.tops[top]] = tensor
 

@@ -1,4 +1,4 @@
-"""Layers of Caffe as ops of a trace: a function for each type."""
+"""Layers of Caffe in ONNX's vocabulary: a row or a function for each type."""
 
 from __future__ import annotations
 
@@ -8,152 +8,113 @@ from itertools import pairwise
 from typing import Any
 
 from archsim.base.errors import Unsupported
-from archsim.trace.dims import Shape, short, show
-from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import LeakyRelu, Relu, Sigmoid, Tanh
-from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, windows
-from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear
-from archsim.trace.kinds.general import ElementWise, Gather, Reduce, Traffic
-from archsim.trace.kinds.normalise import BatchNorm, Lrn, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Scale
-from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
-from archsim.trace.kinds.recurrent import Lstm, Rnn
-from archsim.trace.kinds.shaping import Concat, Slice, Transpose
+from archsim.trace.dims import Shape, short
 from archsim.trace.readers.caffe_layer import CaffeLayer, first
+from archsim.trace.registry import registered
+
+CaffeRule = Callable[[CaffeLayer], Any]
+
+
+def _node(kind: str, domain: str = "", **attributes: Any) -> CaffeRule:
+    """One node over the first input."""
+    return lambda layer: layer.add(kind, domain=domain, **attributes)
+
+
+def _window(layer: CaffeLayer, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a window that both convolutions and poolings have."""
+    pad = layer.pair(parameters, "pad", "pad", 0, 0)
+    return {"kernel_shape": layer.pair(parameters, "kernel_size", "kernel", 0, 1),
+            "strides": layer.pair(parameters, "stride", "stride", 1, 1), "pads": [*pad, *pad]}  # fmt: skip
 
 
 def _conv(layer: CaffeLayer) -> None:
-    p = layer.parameters("convolution_param")
-    n, c, h, w = layer.image()
-    kernel = layer.pair(p, "kernel_size", "kernel", 0, 1)
-    stride, pad = layer.pair(p, "stride", "stride", 1, 1), layer.pair(p, "pad", "pad", 0, 0)
-    dilation = layer.pair(p, "dilation", "dilation", 1, 1)
-    channels = layer.whole(p, "num_output", 0, 1)
-    groups = c if layer.kind == "DepthwiseConvolution" else layer.whole(p, "group", 1, 1)
-    bias = bool(first(p, "bias_term", True))
-    if layer.kind == "Deconvolution":
-        turned = ConvTranspose2d(kernel=kernel, stride=stride, pad=pad, dilation=dilation, groups=groups, bias=bias)
-        try:
-            return _void(layer.add(turned, shape=turned.shape([layer.shape()], (n, channels))))
-        except ValueError as error:
-            raise layer.refused(str(error)) from None
-    kind = Conv2d(kernel=kernel, stride=stride, pad=pad, dilation=dilation, groups=groups, bias=bias)
-    layer.add(kind, shape=(n, channels, *_windows(layer, (h, w), kernel, stride, pad, dilation)))
-
-
-def _windows(
-    layer: CaffeLayer, sizes: tuple[int, int], kernel: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int],
-    dilation: tuple[int, int] = (1, 1), ceil: bool = False,
-) -> Shape:  # fmt: skip
-    try:
-        return tuple([windows(size, k, s, q, q, d, ceil)
-                      for size, k, s, q, d in zip(sizes, kernel, stride, pad, dilation, strict=True)])  # fmt: skip
-    except ValueError as error:
-        raise layer.refused(str(error)) from None
+    p, c = layer.parameters("convolution_param"), layer.image()[1]
+    words, channels = _window(layer, p), layer.whole(p, "num_output", 0, 1)
+    words["dilations"] = layer.pair(p, "dilation", "dilation", 1, 1)
+    words["group"] = groups = c if layer.kind == "DepthwiseConvolution" else layer.whole(p, "group", 1, 1)
+    turned = layer.kind == "Deconvolution"
+    if c % groups or channels % groups:
+        raise layer.refused(f"has {groups} groups, which do not divide {c} and {channels} channels")
+    weights = layer.held(*((c, channels // groups) if turned else (channels, c // groups)), *words["kernel_shape"])
+    biases = [layer.held(channels)] if first(p, "bias_term", True) else []
+    layer.add("ConvTranspose" if turned else "Conv", layer.tensor(), weights, *biases, **words)
 
 
 def _pool(layer: CaffeLayer) -> None:
     p = layer.parameters("pooling_param")
-    n, c, h, w = layer.image()
-    largest = str(first(p, "pool", "MAX")) in ("MAX", "0")
+    layer.image()
+    kind = "MaxPool" if str(first(p, "pool", "MAX")) in ("MAX", "0") else "AveragePool"
     if first(p, "global_pooling", False) is True:
-        kind: Kind = Reduce(function="max", axes=(2, 3)) if largest else GlobalAvgPool()
-        return _void(layer.add(kind, shape=(n, c, 1, 1)))
-    kernel = layer.pair(p, "kernel_size", "kernel", 0, 1)
-    stride, pad = layer.pair(p, "stride", "stride", 1, 1), layer.pair(p, "pad", "pad", 0, 0)
-    ceil = str(first(p, "round_mode", "CEIL")) in ("CEIL", "0")  # a partial window at the far edge counts
-    made = _windows(layer, (h, w), kernel, stride, pad, ceil=ceil)
-    words: dict[str, Any] = {"kernel": kernel, "stride": stride, "pad": pad, "ceil_mode": ceil}
-    layer.add(MaxPool(**words) if largest else AvgPool(**words), shape=(n, c, *made))
+        layer.add(f"Global{kind}")
+    else:  # a partial window at the far edge counts
+        ceil = str(first(p, "round_mode", "CEIL")) in ("CEIL", "0")
+        layer.add(kind, **_window(layer, p), ceil_mode=int(ceil), count_include_pad=1)
+
+
+def _linear(layer: CaffeLayer) -> None:
+    p = layer.parameters("inner_product_param")
+    shape, axis = layer.shape(), layer.axis(p)
+    rows, features, made = shape[:axis] or (1,), math.prod(shape[axis:]), layer.whole(p, "num_output", 0, 1)
+    held = layer.tensor() if shape == (*rows, features) else layer.view(layer.tensor(), (*rows, features), "flat")
+    weights, bias = layer.held(features, made), bool(first(p, "bias_term", True))
+    layer.add("MatMul", held, weights, *([layer.held(made)] if bias else []), bias=int(bias))
+
+
+def _relu(layer: CaffeLayer) -> None:
+    slope = first(layer.parameters("relu_param"), "negative_slope", 0)
+    layer.add("LeakyRelu" if slope or layer.kind == "PReLU" else "Relu")
+
+
+def _dropout(layer: CaffeLayer) -> None:
+    ratio = first(layer.parameters("dropout_param"), "dropout_ratio", 0.5)
+    layer.add("Dropout", ratio=float(ratio) if isinstance(ratio, int | float) else 0.5)
+
+
+def _concat(layer: CaffeLayer) -> None:
+    p = layer.parameters("concat_param")
+    axis = layer.axis({"axis": p.get("axis") or p.get("concat_dim") or [1]})
+    layer.add("Concat", *(layer.tensor(i) for i in range(len(layer.bottoms))), axis=axis)
+
+
+def _eltwise(layer: CaffeLayer) -> None:
+    operation = str(first(layer.parameters("eltwise_param"), "operation", "SUM"))
+    kinds = {"SUM": "Sum", "1": "Sum", "PROD": "Mul", "0": "Mul"}
+    layer.add(kinds.get(operation, "Max"), *(layer.tensor(i) for i in range(len(layer.bottoms))))
+
+
+def _scale(layer: CaffeLayer) -> None:
+    p = layer.parameters("scale_param")
+    held, shape, axis = layer.tensor(), layer.shape(), layer.axis(p)
+    if len(layer.bottoms) > 1:
+        factor, wide = layer.tensor(1), (*layer.shape(1), *[1] * (len(shape) - len(layer.shape(1))))
+        return _void(layer.add("Mul", held, factor if layer.shape(1) == wide else layer.view(factor, wide, "factor")))
+    if any(node.kind == "BatchNormalization" and node.outputs[0] == held for node in layer.net.nodes[-1:]):
+        return layer.end(held)  # whose scale and shift they are
+    learned = (shape[axis], *[1] * (len(shape) - axis - 1))
+    biased = bool(first(p, "bias_term", False))
+    held = layer.add("Mul", held, layer.held(*learned), part="scale" if biased else "")
+    if biased:
+        layer.add("Add", held, layer.held(*learned))
     return None
+
+
+def _bias(layer: CaffeLayer) -> None:
+    shape, axis = layer.shape(), layer.axis(layer.parameters("bias_param"))
+    layer.add("Add", layer.tensor(), layer.held(shape[axis], *[1] * (len(shape) - axis - 1)))
 
 
 def _void(made: object) -> None:
     """Nothing, whatever was made."""
 
 
-def _linear(layer: CaffeLayer) -> None:
-    p = layer.parameters("inner_product_param")
-    shape, axis = layer.shape(), layer.axis(p)
-    rows, features = shape[:axis] or (1,), math.prod(shape[axis:])
-    held = layer.net.draft.view(layer.tensor(), (*rows, features), f"{layer.name}/flat")
-    made = (*rows, layer.whole(p, "num_output", 0, 1))
-    layer.add(Linear(bias=bool(first(p, "bias_term", True))), held, shape=made)
-
-
-def _lrn(layer: CaffeLayer) -> None:
-    p = layer.parameters("lrn_param")
-    layer.add(Lrn(size=layer.whole(p, "local_size", 5, 1)), shape=layer.shape())
-
-
-def _relu(layer: CaffeLayer) -> None:
-    slope = first(layer.parameters("relu_param"), "negative_slope", 0)
-    layer.add(LeakyRelu() if slope or layer.kind == "PReLU" else Relu(), shape=layer.shape())
-
-
-def _alike(kind: Kind) -> Callable[[CaffeLayer], None]:
-    return lambda layer: _void(layer.add(kind, shape=layer.shape()))
-
-
-def _dropout(layer: CaffeLayer) -> None:
-    ratio = first(layer.parameters("dropout_param"), "dropout_ratio", 0.5)
-    layer.add(Dropout(ratio=float(ratio) if isinstance(ratio, int | float) else 0.5), shape=layer.shape())
-
-
-def _concat(layer: CaffeLayer) -> None:
-    p = layer.parameters("concat_param")
-    axis = layer.axis({"axis": p.get("axis") or p.get("concat_dim") or [1]})
-    shapes = [layer.shape(i) for i in range(len(layer.bottoms))]
-    if len({(*s[:axis], *s[axis + 1 :]) for s in shapes}) != 1:
-        raise layer.refused(f"joins along axis {axis} inputs that differ elsewhere: {', '.join(map(show, shapes[:6]))}")
-    made = (*shapes[0][:axis], sum(shape[axis] for shape in shapes), *shapes[0][axis + 1 :])
-    layer.add(Concat(axis=axis), *(layer.tensor(i) for i in range(len(shapes))), shape=made)
-
-
-def _eltwise(layer: CaffeLayer) -> None:
-    operation = str(first(layer.parameters("eltwise_param"), "operation", "SUM"))
-    kinds: dict[str, Kind] = {"SUM": Add(), "1": Add(), "PROD": Mul(), "0": Mul()}
-    tensors = [layer.tensor(i) for i in range(len(layer.bottoms))]
-    layer.add(kinds.get(operation, ElementWise(function="max")), *tensors, shape=layer.shape())
-
-
-def _softmax(layer: CaffeLayer) -> None:
-    axis = layer.axis(layer.parameters("softmax_param"))
-    rank = len(layer.shape())
-    layer.add(Softmax(axis=-1 if axis == rank - 1 else axis), shape=layer.shape())
-
-
-def _scale(layer: CaffeLayer) -> None:
-    p = layer.parameters("scale_param")
-    if len(layer.bottoms) > 1:
-        first_, second = layer.shape(0), layer.shape(1)
-        wide = (*second, *[1] * (len(first_) - len(second)))
-        other = layer.net.draft.view(layer.tensor(1), wide, f"{layer.name}/factor")
-        return _void(layer.add(Mul(), layer.tensor(0), other, shape=first_))
-    if isinstance(layer.maker(), BatchNorm):  # whose scale and shift they are
-        return layer.end(layer.tensor())
-    held = layer.add(Scale(axis=layer.axis(p)), shape=layer.shape(), part="" if not first(p, "bias_term", False) else "scale")
-    if first(p, "bias_term", False):
-        layer.add(BiasAdd(axis=layer.axis(p)), held, shape=layer.shape())
-    return None
-
-
 def _flatten(layer: CaffeLayer) -> None:
-    shape = layer.shape()
-    axis = layer.axis(layer.parameters("flatten_param"))
-    layer.end(layer.net.draft.view(layer.tensor(), (*shape[:axis], math.prod(shape[axis:])), layer.name))
+    shape, axis = layer.shape(), layer.axis(layer.parameters("flatten_param"))
+    layer.view(layer.tensor(), (*shape[:axis], math.prod(shape[axis:])))
 
 
 def _reshape(layer: CaffeLayer) -> None:
     wanted = first(layer.parameters("reshape_param"), "shape", {})
-    dims = wanted.get("dim", []) if isinstance(wanted, dict) else []
-    shape = layer.shape()
-    sizes = [shape[i] if size == 0 and i < len(shape) else size for i, size in enumerate(dims)]
-    known = math.prod(size for size in sizes if isinstance(size, int) and size != -1)
-    if not all(isinstance(size, int) for size in sizes) or known < 1 or sizes.count(-1) > 1 or math.prod(shape) % known:
-        raise layer.refused(f"turns {show(shape)} into {short(dims)}")
-    made = tuple([math.prod(shape) // known if size == -1 else size for size in sizes])
-    layer.end(layer.net.draft.view(layer.tensor(), made, layer.name))
+    layer.add("Reshape", shape=wanted.get("dim", []) if isinstance(wanted, dict) else [])
 
 
 def _split(layer: CaffeLayer) -> None:
@@ -164,83 +125,76 @@ def _split(layer: CaffeLayer) -> None:
 def _slice(layer: CaffeLayer) -> None:
     p = layer.parameters("slice_param")
     axis = layer.axis({"axis": p.get("axis") or p.get("slice_dim") or [1]})
-    shape = layer.shape()
+    size, parts = layer.shape()[axis], len(layer.tops)
     points = [point for point in p.get("slice_point", []) if isinstance(point, int)]
-    if not points and shape[axis] % max(1, len(layer.tops)) == 0:
-        points = [shape[axis] // len(layer.tops) * i for i in range(1, len(layer.tops))]
-    ends = [0, *points, shape[axis]]
-    if len(ends) != len(layer.tops) + 1 or sorted(set(ends)) != ends:
-        raise layer.refused(f"cuts {shape[axis]} along axis {axis} at {points} into {len(layer.tops)} parts")
-    for top, (start, stop) in enumerate(pairwise(ends)):
-        made = (*shape[:axis], stop - start, *shape[axis + 1 :])
-        name = layer.add(Slice(axis=axis, start=start, stop=stop, whole=True), shape=made, part=f"part{top}")
-        layer.end(name, top)
+    if not points and size % max(1, parts) == 0:
+        points = [size // parts * i for i in range(1, parts)]
+    ends = [0, *points, size]
+    if len(ends) != parts + 1 or sorted(set(ends)) != ends:
+        raise layer.refused(f"cuts {size} along axis {axis} at {points} into {parts} parts")
+    layer.add("Split", axis=axis, split=[stop - start for start, stop in pairwise(ends)], results=parts)
 
 
 def _permute(layer: CaffeLayer) -> None:
-    shape = layer.shape()
     order = [axis for axis in layer.parameters("permute_param").get("order", []) if isinstance(axis, int)]
-    order += [axis for axis in range(len(shape)) if axis not in order]
-    if sorted(order) != list(range(len(shape))):
-        raise layer.refused(f"has the order {order} for {show(shape)}")
-    layer.add(Transpose(order=tuple(order)), shape=tuple([shape[i] for i in order]))
+    layer.add("Transpose", perm=[*order, *(axis for axis in range(len(layer.shape())) if axis not in order)])
 
 
 def _embed(layer: CaffeLayer) -> None:
     p = layer.parameters("embed_param")
-    words, features = layer.whole(p, "input_dim", 0, 1), layer.whole(p, "num_output", 0, 1)
-    layer.add(Embedding(vocabulary=words, features=features), shape=(*layer.shape(), features))
+    layer.add("Gather", layer.held(layer.whole(p, "input_dim", 0, 1), layer.whole(p, "num_output", 0, 1)), layer.tensor(), axis=0)
 
 
-def _recurrent(layer: CaffeLayer) -> None:
-    hidden = layer.whole(layer.parameters("recurrent_param"), "num_output", 0, 1)
-    shape = layer.shape()
-    if len(shape) < 3:
-        raise layer.refused(f"needs an input of the form [T, N, ...], got {show(shape)}")
-    held = layer.net.draft.view(layer.tensor(), (*shape[:2], math.prod(shape[2:])), f"{layer.name}/steps")
-    kind: Kind = Lstm(hidden=hidden) if layer.kind == "LSTM" else Rnn(hidden=hidden)
-    layer.add(kind, held, shape=(*shape[:2], hidden))
-
-
-def _function(each: int = 1) -> Callable[[CaffeLayer], None]:
+def _recurrent(kind: str, gates: int) -> CaffeRule:
     def rule(layer: CaffeLayer) -> None:
-        layer.add(ElementWise(function=layer.kind.lower(), each=each), shape=layer.shape())
+        hidden, shape = layer.whole(layer.parameters("recurrent_param"), "num_output", 0, 1), layer.shape()
+        if len(shape) < 3:
+            raise layer.refused(f"needs an input of the form [T, N, ...], got {short(list(shape))}")
+        steps: Shape = (*shape[:2], math.prod(shape[2:]))
+        held = layer.tensor() if shape == steps else layer.view(layer.tensor(), steps, "steps")
+        rows = gates * hidden
+        made = layer.add(kind, held, layer.held(1, rows, steps[2]), layer.held(1, rows, hidden), hidden_size=hidden, biases=1)
+        layer.end(layer.view(made, (*shape[:2], hidden), "result"))
 
     return rule
 
 
+def _softmax(layer: CaffeLayer) -> None:
+    layer.add("Softmax", axis=layer.axis(layer.parameters("softmax_param")))
+
+
+def _lrn(layer: CaffeLayer) -> None:
+    layer.add("LRN", size=layer.whole(layer.parameters("lrn_param"), "local_size", 5, 1))
+
+
 def _reduction(layer: CaffeLayer) -> None:
-    shape, axis = layer.shape(), layer.axis(layer.parameters("reduction_param"), 0)
-    kept = (*shape[:axis], *[1] * (len(shape) - axis))
-    held = layer.add(Reduce(function="sum", axes=tuple(range(axis, len(shape)))), shape=kept, part="sum")
-    layer.end(layer.net.draft.view(held, shape[:axis] or (1,), layer.name))
+    axis = layer.axis(layer.parameters("reduction_param"), 0)
+    layer.add("ReduceSum", axes=list(range(axis, len(layer.shape()))), keepdims=0)
 
 
 def _crop(layer: CaffeLayer) -> None:
     axis = layer.axis(layer.parameters("crop_param"), 2)
-    made = (*layer.shape(0)[:axis], *layer.shape(1)[axis:])
-    layer.add(Gather(function="crop"), layer.tensor(0), shape=made)
+    layer.add("Copied", domain="archsim", makes=(*layer.shape(0)[:axis], *layer.shape(1)[axis:]))
 
 
 def unknown(layer: CaffeLayer) -> None:
     """A layer that nobody here knows, by its registered function; a file does not say what shape it makes."""
-    from archsim.trace.registry import registered
-
     own = registered(layer.kind)
     if own is None:
         raise Unsupported(f"{layer.net.path}: layer {short(layer.name)} is of the type {short(layer.kind)}, which is not read: "
                           f"archsim.register_op({layer.kind!r}, work, shape=...) says what it costs")  # fmt: skip
     shapes = [layer.shape(i) for i in range(len(layer.bottoms))]
     made = layer.shape() if own.shape is None else tuple(own.shape(shapes))
-    layer.add(Traffic(operator=layer.kind, own=own.number), *(layer.tensor(i) for i in range(len(layer.bottoms))), shape=made)
+    layer.add(layer.kind, *(layer.tensor(i) for i in range(len(shapes))), makes=made, domain="caffe")
 
 
-LAYERS: dict[str, Callable[[CaffeLayer], None]] = {
-    "Convolution": _conv, "Deconvolution": _conv, "DepthwiseConvolution": _conv, "Pooling": _pool, "InnerProduct": _linear,
-    "LRN": _lrn, "ReLU": _relu, "PReLU": _relu, "Sigmoid": _alike(Sigmoid()), "TanH": _alike(Tanh()), "Dropout": _dropout,
-    "Concat": _concat, "Eltwise": _eltwise, "Softmax": _softmax, "BatchNorm": _alike(BatchNorm()), "BN": _alike(BatchNorm()),
-    "Scale": _scale, "Bias": _alike(BiasAdd()), "Flatten": _flatten, "Reshape": _reshape, "Split": _split, "Slice": _slice,
-    "Permute": _permute, "Embed": _embed, "LSTM": _recurrent, "RNN": _recurrent, "Normalize": _alike(RmsNorm(axis=1)),
-    "MVN": _alike(BatchNorm()), "AbsVal": _function(), "Exp": _function(2), "Log": _function(2), "Power": _function(3),
-    "BNLL": _function(3), "ELU": _function(3), "Threshold": _function(), "Reduction": _reduction, "Crop": _crop,
+LAYERS: dict[str, CaffeRule] = {
+    **dict.fromkeys(("Convolution", "Deconvolution", "DepthwiseConvolution"), _conv), "Pooling": _pool, "InnerProduct": _linear,
+    "LRN": _lrn, "ReLU": _relu, "PReLU": _relu, "Sigmoid": _node("Sigmoid"), "TanH": _node("Tanh"), "Dropout": _dropout,
+    "Concat": _concat, "Eltwise": _eltwise, "Softmax": _softmax, "Scale": _scale, "Bias": _bias, "Flatten": _flatten,
+    **dict.fromkeys(("BatchNorm", "BN", "MVN"), _node("BatchNormalization")), "Reshape": _reshape, "Split": _split,
+    "Slice": _slice, "Permute": _permute, "Embed": _embed, "LSTM": _recurrent("LSTM", 4), "RNN": _recurrent("RNN", 1),
+    "Normalize": _node("ChannelNorm", "archsim", axis=1), "AbsVal": _node("Abs"), "Exp": _node("Exp", each=2),
+    "Log": _node("Log", each=2), "Power": _node("Power", "archsim"), "BNLL": _node("Softplus"), "ELU": _node("Elu"),
+    "Threshold": _node("Threshold", "archsim"), "Reduction": _reduction, "Crop": _crop,
 }  # fmt: skip

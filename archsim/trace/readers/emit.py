@@ -20,7 +20,7 @@ from archsim.trace.kinds.activation import (
     Tanh,
 )
 from archsim.trace.kinds.dense import BiasAdd, Embedding
-from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce
+from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce, Scatter
 from archsim.trace.kinds.normalise import ArgMax, BatchNorm, LayerNorm, Lrn, RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Quantise, Scale, ScaleBy
 from archsim.trace.kinds.shaping import Concat, Pad, Slice, Transpose, Upsample
@@ -64,7 +64,7 @@ def traffic(e: Emitter) -> None:
 
     operator = "".join(c if c.isprintable() else "?" for c in e.node.operator)[:200] or "?"
     own = registered(e.node.operator)
-    e.bounded(*e.moving(), operator=operator, own=0 if own is None else own.number)
+    e.bounded(*e.moving(), operator=operator, each=e.call.integer("each", 0), own=0 if own is None else own.number)
 
 
 def _alone(kind: Kind) -> Rule:
@@ -79,7 +79,7 @@ def same(e: Emitter) -> None:
 
 def _function(e: Emitter) -> None:
     kind = e.node.kind
-    e.add(ElementWise(function=kind.lower(), each=max(1, UNARY.get(kind, 1))), *e.moving()[:1])
+    e.add(ElementWise(function=kind.lower(), each=e.call.integer("each", max(1, UNARY.get(kind, 1)))), *e.moving()[:1])
 
 
 def joined(e: Emitter) -> None:
@@ -280,6 +280,24 @@ def copied(e: Emitter) -> None:
     e.add(Gather(function=e.node.kind.lower()), *found)
 
 
+def _scattered(e: Emitter) -> None:
+    """Values written to places of a tensor. Where the file holds them, they are copied from there first."""
+    places = range(1, len(e.call))
+    if e.fixed(0):
+        return copied(e)
+    held = [e.tensor(i) for i in places if e.call.has(i) and not e.fixed(i)]
+    if e.fixed(places[-1]):
+        source = (held or [e.tensor(0)])[0]
+        held.append(e.draft.add(Gather(function="held"), [source], e.call.shape(places[-1]) or (1,), f"{e.name}/held"))
+    adds = e.call.text("reduction", "none") not in ("none", "update")
+    e.add(Scatter(adds=adds), e.tensor(0), *held)
+
+
+def _bags(e: Emitter) -> None:
+    rows, features = e.call.shape()
+    e.add(Embedding(vocabulary=rows, features=features), e.tensor(1), e.tensor(2))
+
+
 def _pad(e: Emitter) -> None:
     before, after = pads_of(e.call)
     if not any(before) and not any(after):
@@ -335,18 +353,19 @@ def _prelu(e: Emitter) -> None:
 
 NOTHING = ("Identity", "Cast", "CastLike", "DequantizeLinear")
 VIEWS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+WRITES = ("ScatterND", "ScatterElements", "Scatter", "TensorScatter", "Written")
 COPIES = (
-    "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "GatherElements", "GatherND", "ScatterND", "ScatterElements", "Scatter",
-    "OneHot", "ReverseSequence", "EyeLike", "Trilu",
+    "Expand", "Tile", "DepthToSpace", "SpaceToDepth", "GatherElements", "GatherND", "OneHot", "ReverseSequence", "EyeLike",
+    "Trilu",
 )  # fmt: skip
 RULES: dict[str, Rule] = {
     **LAYERS, **FUSED, **dict.fromkeys(UNARY, _function), **dict.fromkeys(BROADCAST, joined),
     **dict.fromkeys(REDUCTIONS, _reduced), **dict.fromkeys(NOTHING, same), **dict.fromkeys(VIEWS, _reshaped),
-    **dict.fromkeys(COPIES, copied),
+    **dict.fromkeys(COPIES, copied), **dict.fromkeys(WRITES, _scattered), "EmbeddingBag": _bags,
     "Relu": _alone(Relu()), "LeakyRelu": _alone(LeakyRelu()), "PRelu": _prelu, "Sigmoid": _alone(Sigmoid()),
     "Tanh": _alone(Tanh()), "HardSigmoid": _alone(HardSigmoid()), "HardSwish": _alone(HardSwish()), "Silu": _alone(Silu()),
     "Swish": _alone(Silu()), "QuickGelu": _alone(Silu()), "Gelu": _gelu, "FastGelu": _gelu, "BiasGelu": _gelu, "Clip": _clip,
-    "Softmax": _softmax, "Dropout": lambda e: e.add(Dropout(), e.tensor()),
+    "Softmax": _softmax, "Dropout": lambda e: e.add(Dropout(ratio=float(e.call.attribute("ratio", 0.5))), e.tensor()),
     "LRN": lambda e: e.add(Lrn(size=e.call.integer("size", 5)), e.tensor()),
     "BatchNormalization": _batch_norm, "InstanceNormalization": _group_norm, "GroupNormalization": _group_norm,
     "LayerNormalization": _layer_norm, "RMSNormalization": _layer_norm, "SimplifiedLayerNormalization": _layer_norm,

@@ -223,8 +223,9 @@ def _recurrent(e: Emitter) -> None:
     if e.call.integer("layout", 0):
         steps, samples = samples, steps
     kind = RECURRENT[e.node.kind](
-        hidden=hidden, layers=e.call.integer("layers", 1), biases=2 if e.call.has(3) else 0, bidirectional=ways == 2
-    )
+        hidden=hidden, layers=e.call.integer("layers", 1), biases=e.call.integer("biases", 2 if e.call.has(3) else 0),
+        bidirectional=ways == 2,
+    )  # fmt: skip
     held = e.draft.view(e.tensor(), (steps, samples, e.call.shape()[2]), f"{e.name}/steps")
     made = e.draft.add(kind, [held], (steps, samples, ways * hidden), e.name)
     for output, name in enumerate(e.node.outputs):

@@ -11,6 +11,7 @@ UNARY = {
     "MeanVarianceNormalization": 5, "Clip": 2, "BitShift": 1, "QuickGelu": 6, "ReverseSequence": 0, "LogSoftmax": 6,
     "RotaryEmbedding": 3, "RandomNormalLike": 4, "RandomUniformLike": 4, "Bernoulli": 2, "EyeLike": 0, "Det": 1, "Swish": 5,
     "TensorScatter": 0, "QLinearSigmoid": 4, "QLinearLeakyRelu": 2, "QLinearSoftmax": 5,
+    "Power": 3, "Threshold": 1,  # of Caffe
 }  # fmt: skip
 # one input, a result of its shape, with a form of its own in a trace
 SAME = (

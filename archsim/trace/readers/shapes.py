@@ -334,13 +334,18 @@ def _scattered(call: Call) -> list[Shape]:
     return [call.shape()]
 
 
+def _bags(call: Call) -> list[Shape]:
+    return [(call.shape(2)[0] - call.integer("last", 0), call.shape()[1])]
+
+
 RULES: dict[str, ShapeRule] = {
     **dict.fromkeys(SAME, _same), **dict.fromkeys(BROADCAST, _broadcast), **dict.fromkeys(REDUCTIONS, _reduce), **WINDOWS,
     "Gemm": _gemm(1, 2), "QGemm": _gemm(3, 6), "FusedMatMul": _matmul(0, 1), "MatMulNBits": _narrow_product,
     "MatMul": _matmul(0, 1), "MatMulInteger": _matmul(0, 1), "QLinearMatMul": _matmul(0, 3),
     "Reshape": _reshape, "Flatten": _flatten, "Squeeze": _squeeze, "Unsqueeze": _unsqueeze, "Transpose": _transpose,
     "Concat": _concat, "Split": _split, "Slice": _slice, "Gather": _gather, "GatherElements": lambda call: [call.shape(1)],
-    "GatherND": _gather_nd, "ScatterND": _scattered, "ScatterElements": _scattered, "Scatter": _scattered, "Pad": _pad,
+    "GatherND": _gather_nd, "ScatterND": _scattered, "ScatterElements": _scattered, "Scatter": _scattered, "Written": _scattered,
+    "EmbeddingBag": _bags, "Pad": _pad,
     "Expand": _expand, "Tile": _tile, "ConstantOfShape": _of_value, "RandomNormal": _of_value, "Range": _range,
     "Shape": lambda call: [(len(range(*slice(call.integer("start", 0), call.attribute("end")).indices(len(call.shape())))),)],
     "Size": lambda call: [()], "ArgMax": _arg, "ArgMin": _arg, "TopK": _top_k, "OneHot": _one_hot,
