@@ -182,7 +182,7 @@ def steps_of(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str, Lea
                          "exponent of the smooth maximum: 2; 3 where data move without the warps that compute")  # fmt: skip
     if _at(np.asarray(cost.in_turn), v):
         bounds = [f"({' + '.join(TURNS)})", *[name for name in bounds if name not in TURNS]]
-    ending = solve(_ending(bounds, overheads, bool(np.isfinite(smooth.value))), reader.quantities, {"busy": _at(cost.busy_s, v)})
+    ending = solve(_ending(bounds, overheads, smooth.value < np.inf), reader.quantities, {"busy": _at(cost.busy_s, v)})
     return needed([*reader.steps.values(), *ending], reader)
 
 

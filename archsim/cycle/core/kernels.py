@@ -9,7 +9,7 @@ import numpy as np
 
 from archsim.cost.blocking import panel_depth
 from archsim.cost.cores import copy_share, second_clocks
-from archsim.cost.cost import family_efficiency, overlapping, smooth_maximum
+from archsim.cost.cost import SMOOTH, family_efficiency, overlapping, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share, siblings
@@ -95,15 +95,19 @@ def simulated_core(terms: CpuTerms, bounds: Mapping[str, float], known: Known, c
     terms: of one device; bounds: of the kernel in the closed form [s]
     known: clocks of what was simulated before, to which new ones are added
 
-    What a core does with its own caches is in the simulation; what cores share bounds them together as in the closed form.
+    What a core does with its own caches is in the simulation; what cores share bounds them together as in the closed form, of
+    whose smooth maximum the simulated core replaces its part. Where memory is read before the arithmetic, it adds what it adds to
+    that of the closed form: a simulated copy waits for some of it.
     """
     v = CpuVariant(terms=terms, column=column)
     clocks = busiest_clocks(v, known)
     if clocks is None:
         return None
-    served = {name: np.array([[bound]]) for name, bound in bounds.items() if name != "l1"}
-    served["compute"] = np.array([[clocks / v.at(terms.speed)]])
-    return smooth_maximum(overlapping(served, v.at(terms.in_turn))).item()
+    known_s = {name: np.array([[bound]]) for name, bound in bounds.items()}
+    closed = smooth_maximum(overlapping(known_s, v.at(terms.in_turn))).item()
+    replaced = bounds["compute"] ** SMOOTH + bounds.get("l1", 0.0) ** SMOOTH
+    own = clocks / v.at(terms.speed)
+    return float((closed**SMOOTH - replaced + own**SMOOTH) ** (1.0 / SMOOTH))
 
 
 def simulated_on(v: CpuVariant, known: Known) -> Simulated:
