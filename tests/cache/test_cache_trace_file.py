@@ -91,36 +91,10 @@ def test_addresses_of_64_bits(tmp_path: Path) -> None:
     assert part.address.view(np.uint64).tolist() == [0xFFFFFFFFFF600000]
 
 
-BAD = {
-    "text for an address": (" L 1000,8\n L hello,8\n", r"line 2: ' L hello,8' is no access of a lackey trace"),
-    "no size": (" L 1000\n", "line 1"),
-    "a size of zero": (" L 1000,0\n", "line 1"),
-    "a size of a gigabyte": (" L 1000,1000000000\n", "line 1"),
-    "beyond 64 bits": (" L 1ffffffffffffffff,8\n", "line 1"),
-    "negative": (" L -1000,8\n", "line 1"),
-    "underscores": (" L 10_00,8\n", "line 1"),
-    "a sign": (" L +1000,8\n", "line 1"),
-    "blanks within": (" L 1000, 8\n", "line 1"),
-    "din beyond 64 bits": ("0 1000\n1 ffffffffffffffff\n", "line 2"),
-    "an instruction that is none": (" L 1000,8\nI  4001000\n", "line 2"),
-    "an unknown kind": (" L 1000,8\n X 1000,8\n", "line 2"),
-    "another format": ("hello world\n", "neither lackey"),
-    "mixed": ("0 1000\n L 1000,8\n", "line 2: ' L 1000,8' is no access of a din trace"),
-    "an unknown label": ("0 1000\n7 1000\n", "line 2"),
-    "binary": (bytes(range(256)), "neither lackey|line 1"),
-    "one endless line": ("0" * 100_000, "line 1"),
-    "empty": ("", "no accesses"),
-    "only a heading": ("==1== Lackey\n", "no accesses"),
-    "escape sequences": (" L \x1b[2J,8\n", r"\\x1b"),
-}
-
-
-@each(("content", "match"), BAD.values())
-def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path, content: str | bytes, match: str) -> None:
-    place = write(tmp_path / "a", content)
-    with pytest.raises(InputError, match=match) as caught:
-        all_of(place)
-    assert caught.value.path == str(place)
+@each("content", (bytes(range(256)), b"0" * 100_000))
+def test_what_is_no_text_is_refused_with_its_line(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError, match=r"neither lackey|line 1") as caught:
+        all_of(write(tmp_path / "a", content))
     assert len(str(caught.value)) < 400
 
 

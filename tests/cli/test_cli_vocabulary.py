@@ -50,22 +50,6 @@ def test_json_csv_and_html_mean_the_same_everywhere(name):
     assert "--html" not in words or words["--html"].metavar == "FILE"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("search", "--base", "gtx_1080"), "called --hw"),
-        (("validate", "--network", "vgg_a"), "called --net"),
-        (("calibrate", "--measured", "mine.csv"), "called --measurements"),
-        (("simulate", "serve", "--dtype", "fp16"), "called --precision"),
-        (("estimate", "--stak", "x"), "--stack"),
-    ],
-)
-def test_a_word_of_another_tool_is_answered_with_the_one_here(cli, words, said):
-    result = cli(*words)
-    assert (result.code, result.out) == (2, "")
-    assert said in result.err
-
-
 CSV = {
     ("whatif", *ONE, "--set", "sm.count=40"): ("changes", "after.time_s"),
     ("explain", *ONE): ("layer", "time_s"),

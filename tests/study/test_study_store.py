@@ -24,6 +24,7 @@ from archsim.study.store import Store, open_store
 from archsim.study.sweep import compute, in_this_process, names, rows
 
 from ..each import each
+from ..fuzz import mutate
 
 KILLS = 20
 ROOT = Path(__file__).parents[2]
@@ -250,31 +251,7 @@ def leave(*_: Any) -> None:
     os._exit(1)
 
 
-HOSTILE = (
-    "UPDATE points SET latency_s = 9e999",
-    "UPDATE points SET latency_s = 'x'",
-    "UPDATE points SET latency_s = NULL",
-    "UPDATE points SET problem = 'x'",
-    "UPDATE points SET network = NULL",
-    "DELETE FROM points WHERE point = 0",
-    "INSERT INTO points (point) VALUES (1000000)",
-    "ALTER TABLE points ADD COLUMN more TEXT",
-    "DROP TABLE points",
-    "CREATE TRIGGER t AFTER INSERT ON points BEGIN DELETE FROM points; END",
-    "UPDATE study SET value = '[' || value",
-    "CREATE VIEW v AS WITH RECURSIVE t(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x FROM t",
-    "UPDATE study SET value = CAST(x'22ff22' AS TEXT)",
-    "UPDATE points SET fits = 'no'",
-    "UPDATE points SET latency_s = 1e-9",
-    "UPDATE points SET hardware = '=cmd|calc'",
-    "UPDATE points SET latency_s = latency_s * 2",
-    "UPDATE points SET latency_s = CAST(latency_s AS BLOB)",
-    "DELETE FROM parts",
-    "INSERT INTO parts VALUES (9, x'00')",
-    "UPDATE parts SET digest = NULL WHERE 0; UPDATE parts SET start = 1",
-    "DELETE FROM points",
-    "CREATE INDEX i ON points (fits)",
-)
+HOSTILE: list[str] = mutate.VALUES["store"]
 
 
 @each("statement", HOSTILE)
