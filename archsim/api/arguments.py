@@ -294,8 +294,6 @@ def sizes(name: str, value: object) -> dict[str, int]:
     return {symbol: whole(f"{name}: {symbol}", size) for symbol, size in table(name, value).items()}
 
 
-CHANGES = ("hw", "batch", "precision", "stack", "task", "clock", "memory_clock", "threads", "power_limit", "seq_len",
-           "host_cpu")  # fmt: skip  # of a what-if
 READ: dict[str, Callable[[str, object], Any]] = {
     "batch": whole, "seq_len": whole, "bind": sizes, "strict": yes_or_no,
     "threads": whole, "devices": whole, "streams": whole, "precision": text,

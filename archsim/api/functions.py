@@ -179,7 +179,8 @@ def whatif(
     to: {"hw": "tesla_v100_sxm2", "precision": "fp16"}, or texts WHAT=VALUE
     area: also estimate area and cost of the dies
     """
-    from archsim.api.arguments import CHANGES, READ, table
+    from archsim.api.arguments import READ, table
+    from archsim.study.changed import CHANGES
     from archsim.study.whatif import whatif as of
 
     arguments, other = run_arguments("whatif", words), table("to", to) if to else {}

@@ -12,9 +12,9 @@ from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.device import PARTS, Cpu
+from archsim.device.file import contradictions
 from archsim.device.follow import TOLERANCE
 from archsim.device.spec import keys
-from archsim.device.stated import contradictions
 
 from ..each import each
 from .regenerate import with_tables

@@ -11,8 +11,8 @@ from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.device import Gpu
+from archsim.device.file import contradictions
 from archsim.device.follow import TOLERANCE
-from archsim.device.stated import contradictions
 
 from ..each import each
 

@@ -24,7 +24,7 @@ VARY = ("memory.bandwidth=50GB/s:2TB/s:log", "sm.count=4:160", "l2.size=256KiB:3
 
 
 def changed(stack: str | None) -> tuple[float, float]:
-    """What VGG at batch 128 takes of its time with twice the bandwidth, and with twice the multiprocessors, and power for both."""
+    """What VGG at batch 128 takes of its time with twice the bandwidth, and with twice the SMs, and power for both."""
     request = make_request("vgg_16", "titan_x_maxwell", batch=128, clock=CLOCK, stack=stack, power_limit=1000.0)
     memory, count = float(request.spec.device.memory.bandwidth), float(request.spec.device.sm.count)
     found = evaluate(request, {"memory.bandwidth": [memory, 2 * memory, memory], "sm.count": [count, count, 2 * count]})
