@@ -248,10 +248,6 @@ class TpuEnergyTerms(EnergyTerms):
     device: Tpu
 
     @cached_property
-    def _none(self) -> Array:
-        return np.zeros_like(self.took)
-
-    @cached_property
     def base_j(self) -> Array:
         """The idle power meanwhile [J]."""
         return np.asarray(self.device.power.idle * self.took)
@@ -266,40 +262,12 @@ class TpuEnergyTerms(EnergyTerms):
         """All but the idle power [J]."""
         return self.awake_j
 
-    @cached_property
-    def leakage_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
+    @property
+    def _untold(self) -> Array:
+        """Parts of the energy of a GPU that are not told apart [J]."""
+        return np.zeros_like(self.took)
 
-    @cached_property
-    def clock_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
-
-    @cached_property
-    def lanes_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
-
-    @cached_property
-    def tensor_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
-
-    @cached_property
-    def instructions_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
-
-    @cached_property
-    def cache_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
-
-    @cached_property
-    def dram_j(self) -> Array:
-        """Not told apart [J]."""
-        return self._none
+    leakage_j = clock_j = lanes_j = tensor_j = instructions_j = cache_j = dram_j = _untold
 
 
 def energy_terms(

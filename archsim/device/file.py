@@ -219,7 +219,7 @@ def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, s
     return problems
 
 
-# ---------------------------------------------------------------------------------------------- figures that the vendor states
+# ---------------------------------------------------------------------------------------------- what the vendor states
 
 
 def stated_keys(kind: str) -> list[str]:

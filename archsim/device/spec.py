@@ -38,9 +38,8 @@ class Spec(Identified):
     def device(self) -> Device:
         """The device as the models see it."""
         parts: dict[str, dict[str, Any]] = {}
-        places = _places(self.kind)
         for key, entry in self.entries.items():
-            part, name = places[key]
+            part, _, name = key.partition(".")
             parts.setdefault(part, {})[name] = entry.value
         classes = PARTS[self.kind]
         return CLASSES[self.kind](identity=self.identity, **{part: classes[part](**values) for part, values in parts.items()})
@@ -48,12 +47,11 @@ class Spec(Identified):
     @property
     def assumed(self) -> list[Entry]:
         """The values that nobody published of this device, in file order, but for those that only the cycle fidelity reads."""
-        return [entry for key, entry in self.entries.items() if entry.unpublished and not unit_of(self.kind, key).cycle]
+        return self.unpublished(cycle=False)
 
-    @property
-    def assumed_of_machine(self) -> list[Entry]:
-        """The values of the SM that nobody published of this device and only the cycle fidelity reads."""
-        return [entry for key, entry in self.entries.items() if entry.unpublished and unit_of(self.kind, key).cycle]
+    def unpublished(self, cycle: bool) -> list[Entry]:
+        """The values that nobody published of this device and that only the `cycle` fidelity reads, or those of all."""
+        return [entry for key, entry in self.entries.items() if entry.unpublished and unit_of(self.kind, key).cycle == cycle]
 
     def with_settings(self, settings: Mapping[str, str], scales: Mapping[str, float] | None = None) -> Spec:
         """This spec with some values replaced, `{"memory.bandwidth": "51.2 GB/s"}`, and then some scaled, `{"sm.count": 2.0}`.
@@ -138,12 +136,6 @@ def read_by(unit: Unit) -> str:
     if unit.cache:
         return "cycle, archsim cache" if unit.cycle else "archsim cache"
     return "cycle" if unit.cycle else "analytical, event, cycle"
-
-
-@cache
-def _places(kind: str) -> dict[str, tuple[str, str]]:
-    """The table and the name in it of every key."""
-    return {key: (part, name) for key, _, _ in keys(kind) for part, _, name in [key.partition(".")]}
 
 
 @cache

@@ -116,7 +116,7 @@ def _at_wall(e: Estimate, request: Request) -> Estimate:
 
 def assumed_values(request: Request) -> tuple[str, ...]:
     """The keys of the device that nobody published and this fidelity reads."""
-    machine = request.spec.assumed_of_machine if request.fidelity.name == SIMULATED else []
+    machine = request.spec.unpublished(cycle=True) if request.fidelity.name == SIMULATED else []
     return tuple(entry.key for entry in (*request.spec.assumed, *machine))
 
 

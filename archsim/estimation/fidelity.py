@@ -96,9 +96,7 @@ def _analytical(
         if limit is not None:
             share = sustained_share(cost, device, precision, cost.clock, limit, constants)
             cost = cost if (share == 1.0).all() else replace(at(share), share=share)
-        cap = device.power.tdp if limit is None else limit
-        return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
-                         lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
+        return _planned(cost, kernels, device, precision, limit, constants)
 
     closed = costed(None, 0.0)
     if traffic == CLOSED:
@@ -152,8 +150,15 @@ def _cycle(
     chosen[:, columns] = 1.0
     bounds = {name: bound * factor for name, bound in cost.bounds.items()}
     timed = replace(cost, bounds=bounds, busy_s=closed_s * factor * chosen)
+    return _planned(timed, kernels, device, precision, limit, constants)
+
+
+def _planned(
+    cost: Cost, kernels: Kernels, device: Device, precision: str, limit: Array | float | None, constants: Calibration
+) -> PlanCost:  # fmt: skip
+    """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
     cap = device.power.tdp if limit is None else limit
-    return plan_cost(timed, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
+    return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
                      lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
 
 

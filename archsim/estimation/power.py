@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.base.units import show
 from archsim.calibration.constants import Calibration, default
-from archsim.calibration.nearness import Platform
 from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
-from archsim.cost.voltage import highest_clock, voltage, voltage_line
+from archsim.cost.voltage import voltage_line
 from archsim.device.counters import package_unit_named, shares_of
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
-from archsim.device.variant import device_fields
 from archsim.estimation.boundary import WALL, check_boundary
-from archsim.estimation.clock import ROUNDED, check_clock, check_core_clock, limit_note, limit_notes, memory_clock_top
-from archsim.estimation.power_estimate import COUNTED, PowerEstimate, clock_within
+from archsim.estimation.clock import ROUNDED, check_clock, check_core_clock, limit_notes, memory_clock_top
+from archsim.estimation.power_estimate import PowerEstimate, UnitsAtWork
 from archsim.estimation.request import find_device, host_of
 
 IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothing runs
@@ -38,27 +34,24 @@ ELSEWHERE = ("power.tdp", "power.throttle", "power.air", "power.thermal_resistan
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitUse:
+class UnitUse(UnitsAtWork):
     """Units of a GPU at work: what the power is computed from.
 
     counted: the shares as they were counted at the clocks `was`; now: the clocks of the answer
     """
 
-    spec: Spec
     counted: Mapping[str, float]
     was: UnitClocks
     now: UnitClocks
-    limit: float
-    constants: Calibration
 
-    @cached_property
+    @property
     def device(self) -> Gpu:
         """The GPU."""
-        assert isinstance(self.spec.device, Gpu)
-        return self.spec.device
+        return _gpu(self.spec)
 
-    def shares_at(self, at: UnitClocks) -> dict[str, float]:
-        """The shares when the same work runs at other clocks, all units, `sm` first; none is more than the whole time."""
+    def shares_at(self, clock: float) -> dict[str, float]:
+        """None is more than the whole time."""
+        at = replace(self.now, core=clock)
         awake = float(any(share > 0.0 for share in self.counted.values()))
         counted = {AWAKE: awake, **dict.fromkeys(UNITS, 0.0), **self.counted}
         if at == self.was or not awake:
@@ -67,18 +60,10 @@ class UnitUse:
         moved = at_other_clocks(given, self.was, at, self.device.memory.achievable)
         return {name: min(float(np.ravel(moved[name])[0]), 1.0) for name in counted}
 
-    def parts_at(self, at: UnitClocks) -> dict[str, float]:
+    def parts_of(self, spec: Spec, clock: float) -> dict[str, float]:
         """Power of each part [W]."""
-        found = unit_power(self.device, self.shares_at(at), at, self.constants)
+        found = unit_power(_gpu(spec), replace(self, spec=spec).shares_at(clock), replace(self.now, core=clock), self.constants)
         return {name: float(np.ravel(value)[0]) for name, value in found.items()}
-
-    def power_at(self, clock: float) -> float:
-        """Power of the same work at another core clock [W]."""
-        return math.fsum(self.parts_at(replace(self.now, core=clock)).values())
-
-    def within_limit(self) -> float | None:
-        """The highest core clock, up to that of the answer, at which the same work stays within the limit [Hz]."""
-        return clock_within(self.power_at, self.limit, float(np.ravel(self.now.core)[0]))
 
 
 def power_by_unit(
@@ -106,28 +91,33 @@ def power_by_unit(
     """
     check_boundary(boundary, system)
     spec = find_device(hw, settings, scales)
+    of: dict[str, Any] = {"hw": hw, "settings": settings or {}, "scales": scales or {}, "spec": spec,
+                          "constants": calibration or default()}  # fmt: skip
     if isinstance(spec.device, Cpu):
-        return _of_packages(spec, shares, clock, (memory_clock_hz, counted_at, boundary), power_limit, calibration, name,
-                            (hw, dict(settings or {}), dict(scales or {})))  # fmt: skip
+        return _of_packages(spec, shares, clock, (memory_clock_hz, counted_at, boundary), power_limit, name,
+                            {**of, "limit": _most_power(spec.device, power_limit)})  # fmt: skip
     device = _gpu(spec)
     clock_hz = float(np.ravel(device.usual_clock)[0]) if clock is None else clock
     now = _clocks(spec, clock_hz, memory_clock_hz)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
-    use = UnitUse(
-        spec=spec, counted=_counted(spec, shares_of(shares)), was=was, now=now, constants=calibration or default(),
-        limit=_most_power(device, power_limit),
+    use = UnitUse(**of, counted=_counted(spec, shares_of(shares)), was=was, now=now, clock=clock_hz,
+                  limit=_most_power(device, power_limit))  # fmt: skip
+    hertz = [None if device.memory_clock is None else device.memory_clock * float(np.ravel(one.memory)[0]) for one in (now, was)]
+    found = use.answer(
+        name, of=use.spread("units"), idle=IDLE, read=READ, elsewhere=ELSEWHERE, inside=OF_SM,
+        assumptions=_assumptions(use, shares, clock is None, counted_at is None, power_limit is None),
+        warnings=[f"memory clock: {float(np.ravel(now.memory)[0]):.3g} times the usual one; the constants are of lower ones"]
+        if float(np.ravel(now.memory)[0]) > ROUNDED else (),
+        memory_hz=(hertz[0], hertz[1]), counted_hz=float(np.ravel(was.core)[0]),
     )  # fmt: skip
-    still = _without_effect(use, hw, dict(settings or {}), dict(scales or {}))
-    said = _assumptions(use, shares, clock is None, counted_at is None, power_limit is None)
-    found = _answer(use, name, said, still)
     if boundary != WALL:
         return found
     return _at_wall(found, device, host_of(spec), system)
 
 
 def _of_packages(
-    spec: Spec, shares: Mapping[str, object], clock: float | None, of_gpus: tuple[object, ...], limit: float | None,
-    calibration: Calibration | None, name: str, words: tuple[str, dict[str, str], dict[str, float]],
+    spec: Spec, shares: Mapping[str, object], clock: float | None, of_gpus: tuple[object, ...], limit: float | None, name: str,
+    of: Mapping[str, Any],
 ) -> PowerEstimate:  # fmt: skip
     """The same of a CPU. `of_gpus`: memory clock, clocks of the counts and boundary, which only GPUs have here."""
     from archsim.estimation.package_power import PackageUse, package_estimate
@@ -135,15 +125,10 @@ def _of_packages(
     for what, value in zip(("memory clock", "counted-at", "boundary"), of_gpus, strict=True):
         if value is not None:
             raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
-    device = spec.device
-    assert isinstance(device, Cpu)
     check_core_clock(spec, clock)
-    use = PackageUse(
-        spec=spec, shares=shares_of(shares, package_unit_named), constants=calibration or default(),
-        clock=float(np.ravel(device.usual_clock)[0]) if clock is None else clock,
-        limit=_most_power(device, limit),
-    )  # fmt: skip
-    return package_estimate(use, name, usual=clock is None, tdp=limit is None, words=words)
+    at = float(np.ravel(spec.device.usual_clock)[0]) if clock is None else clock
+    use = PackageUse(**of, shares=shares_of(shares, package_unit_named), clock=at)
+    return package_estimate(use, name, usual=clock is None, tdp=limit is None)
 
 
 def _at_wall(found: PowerEstimate, device: Gpu, beside: Spec, name: str | None) -> PowerEstimate:
@@ -157,28 +142,6 @@ def _at_wall(found: PowerEstimate, device: Gpu, beside: Spec, name: str | None) 
     return replace(found, power_w=wall.share_w, power_interval_w=interval_of(wall, wall.share_w),
                    parts_w={**found.parts_w, **wall.added_w}, interval_class=wall.interval_class, held_out=wall.held_out,
                    power_boundary=WALL, wall=wall)  # fmt: skip
-
-
-def _answer(use: UnitUse, name: str, assumptions: Sequence[str], warnings: Sequence[str]) -> PowerEstimate:
-    spec, device, constants = use.spec, use.device, use.constants
-    parts, shares = use.parts_at(use.now), use.shares_at(use.now)
-    power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in IDLE)
-    identity, clock = spec.identity, float(np.ravel(use.now.core)[0])
-    at = Platform(architecture=identity.kernels_of, device=identity.id, stack=identity.default_stack)
-    kind, spread = constants.spread_of(spec.kind, "units", at)
-    usual = device.memory_clock
-    memory, counted = (None if usual is None else usual * float(np.ravel(one.memory)[0]) for one in (use.now, use.was))
-    within = use.within_limit()
-    return PowerEstimate(
-        **device_fields(spec), name=name, clock_hz=clock, memory_clock_hz=memory,
-        counted_clock_hz=float(np.ravel(use.was.core)[0]), counted_memory_clock_hz=counted,
-        voltage=voltage(clock, device, constants).item(), shares=shares, parts_w=parts, power_w=power,
-        power_interval_w=(max(min(idle, power), power * math.exp(-spread.high)), power * math.exp(-spread.low)),
-        interval_level=constants.level, interval_class=kind, held_out=spread, idle_w=idle, power_limit_w=use.limit,
-        power_boundary=device.power.boundary, above_limit=power > use.limit, clock_within_limit_hz=within,
-        assumptions=tuple(assumptions), warnings=(*_warnings(use, shares, power, within), *warnings),
-        assumed_values=tuple(entry.key for entry in spec.assumed if entry.key.startswith(READ)),
-    )  # fmt: skip
 
 
 def _gpu(spec: Spec) -> Gpu:
@@ -207,10 +170,8 @@ def _counted(spec: Spec, shares: dict[str, float]) -> dict[str, float]:
 
 def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, tdp: bool) -> list[str]:
     """What was taken because nobody said or measured it, one sentence each."""
-    device, entry, constants = use.device, use.spec.entries["power.idle"], use.constants
-    found = []
-    if usual:
-        found.append(f"clock {show(float(np.ravel(use.now.core)[0]), 'Hz')}: the sustained clock of the spec")
+    device, constants = use.device, use.constants
+    found = use.assumptions("the sustained clock of the spec" if usual else "", tdp)
     if here and [*shares]:
         found.append("shares are taken as counted at these clocks")
     if use.counted and AWAKE not in use.counted:
@@ -218,10 +179,6 @@ def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, t
     missing = [unit for unit in UNITS if unit not in use.counted and _has(use, unit)]
     if missing and use.counted:
         found.append(f"not counted and taken to be idle: {', '.join(missing)}")
-    if tdp:
-        found.append(limit_note(use.device, use.limit))
-    if entry.unpublished:
-        found.append(f"idle power {float(np.ravel(device.power.idle)[0]):g} W: {entry.kind}, nobody measured it on this device")
     if device.power.voltage_slope is None or device.power.voltage_floor is None:
         slope, floor = (float(np.ravel(value)[0]) for value in voltage_line(device, constants))
         found.append(f"voltage: the line of all GPUs (slope {slope:.3g}, floor {floor:.3g}); that of "
@@ -242,37 +199,3 @@ def _most_power(device: Device, limit: float | None) -> float:
     """What a board or package may draw: a limit that is given or its TDP, and no more than its cooler carries away [W]."""
     limit_notes(device, limit)
     return float(np.ravel(within_heat(device, device.power.tdp if limit is None else limit))[0])  # type: ignore[arg-type]
-
-
-def _warnings(use: UnitUse, shares: Mapping[str, float], power: float, within: float | None) -> list[str]:
-    found = []
-    clock, memory, top = (float(np.ravel(one)[0]) for one in (use.now.core, use.now.memory, highest_clock(use.device)))
-    if power > use.limit:
-        way = "at no clock does this work stay within it" if within is None else (
-            f"the board would lower its clock; the same work stays within it up to {show(within, 'Hz')}")  # fmt: skip
-        found.append(f"{power:.4g} W is above the power limit, {use.limit:g} W: {way}")
-    if clock > ROUNDED * top:
-        found.append(f"clock {show(clock, 'Hz')} is above the chip's highest, {show(top, 'Hz')}: the voltage is extrapolated")
-    if memory > ROUNDED:
-        found.append(f"memory clock: {memory:.3g} times the usual one; the constants are of lower ones")
-    busiest = max(OF_SM, key=lambda unit: shares[unit])
-    if shares[busiest] > shares[AWAKE] + COUNTED:
-        found.append(f"share of {busiest}, {shares[busiest]:.3g}, is above that of sm, {shares[AWAKE]:.3g}: a unit works only "
-                     "while its SM does")  # fmt: skip
-    return found
-
-
-def _without_effect(use: UnitUse, hw: str, settings: dict[str, str], scales: dict[str, float]) -> list[str]:
-    """A warning for each key that was set or scaled and moves no watt."""
-    found, power = [], math.fsum(use.parts_at(use.now).values())
-    for key in dict.fromkeys((*settings, *scales)):
-        if key in ELSEWHERE:
-            continue
-        set_, scaled = ({name: settings[name] for name in settings if name != key},
-                        {name: scales[name] for name in scales if name != key})  # fmt: skip
-        before = replace(use, spec=find_device(hw, set_, scaled))
-        if math.fsum(before.parts_at(use.now).values()) == power:
-            found.append(f"{key} changes no watt of this")
-    return found
-
-

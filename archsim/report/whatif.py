@@ -13,13 +13,9 @@ from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.data import records_csv
 from archsim.report.silicon import die_line
 from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, rate_unit, table, task_words
-from archsim.study.whatif import TOTALS, Change, OpChange, side
+from archsim.study.whatif import FOLLOWING, TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
-FOLLOWED = {  # default that may follow a change -> its title and unit
-    "stack": ("stack", ""), "precision": ("precision", ""), "threads": ("threads", ""), "clock_hz": ("clock", "Hz"),
-    "host_cpu": ("host CPU", ""),
-}  # fmt: skip
 MOST_NAMES = 12  # of ops whose limit changed in the same way
 
 
@@ -48,10 +44,9 @@ def followed_text(c: Change) -> str:
     """The defaults that came with the change, and the values of the device that follow it; empty without any."""
     words = []
     for name, (before, after) in c.followed.items():
-        title, unit = FOLLOWED[name]
-        was, now = ("none" if value is None else show(value, unit) if isinstance(value, float) else str(value)
+        was, now = ("none" if value is None else show(value, "Hz") if isinstance(value, float) else str(value)
                     for value in (before, after))  # fmt: skip
-        words.append(f"{title} {now}, not {was}")
+        words.append(f"{'host CPU' if name == 'host_cpu' else FOLLOWING[name]} {now}, not {was}")
     lines = [f"{'; '.join(words)}: the defaults there, which --to sets"] if words else []
     lines += [line for line in notes(c.after.spec.entries) if line not in notes(c.before.spec.entries)]
     return "\n".join(clean(f"with it     {line}") for line in lines)
@@ -60,7 +55,7 @@ def followed_text(c: Change) -> str:
 def _layers(c: Change, all_layers: bool) -> str:
     shown: Sequence[OpChange] = c.ops
     if len(c.ops) > MANY and not all_layers:
-        longest = sorted(c.ops, key=lambda op: -max(_seconds(op.before), _seconds(op.after)))[:LONGEST]
+        longest = sorted(c.ops, key=lambda op: -max(seconds(op.before), seconds(op.after)))[:LONGEST]
         shown = [op for op in c.ops if op in longest]
     rows = [
         (op.name, op.kind, _bound(op.before), _bound(op.after), _time(op.before), _time(op.after), ratio_text(op.ratio))
@@ -72,7 +67,8 @@ def _layers(c: Change, all_layers: bool) -> str:
     return body
 
 
-def _seconds(op: OpEstimate | None) -> float:
+def seconds(op: OpEstimate | None) -> float:
+    """Time of an op [s]; none where it does not exist."""
     return 0.0 if op is None else op.time_s
 
 

@@ -8,7 +8,7 @@ from archsim.report.frame import document
 from archsim.report.layers import MOST
 from archsim.report.markup import TableCell, bound_cell, number, table, text, words
 from archsim.report.study_figures import before_after
-from archsim.report.whatif import dies_text, followed_text, heading, moves_text, notes_of, quantity, ratio_text
+from archsim.report.whatif import dies_text, followed_text, heading, moves_text, notes_of, quantity, ratio_text, seconds
 from archsim.study.whatif import TOTALS, Change
 
 
@@ -16,7 +16,7 @@ def whatif_page(c: Change) -> str:
     """The whole page."""
     asked, _ = heading(c).split("\n")
     title = f"What if: {', '.join(c.written)}"
-    longest = sorted(c.ops, key=lambda op: -max(_seconds(op.before), _seconds(op.after)))[:MOST]
+    longest = sorted(c.ops, key=lambda op: -max(seconds(op.before), seconds(op.after)))[:MOST]
     drawn = [op for op in c.ops if op in longest]
     chart = figures.embed(before_after(drawn), "ops")
     moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
@@ -49,10 +49,6 @@ def _dies(c: Change) -> str:
         return ""
     lines = "".join(f"<li>{text(line)}</li>" for line in dies_text(c).splitlines())
     return f"<h2>Die</h2>\n<ul>{lines}</ul>"
-
-
-def _seconds(op: OpEstimate | None) -> float:
-    return 0.0 if op is None else op.time_s
 
 
 def layer_table(c: Change) -> str:

@@ -201,12 +201,10 @@ def _point(request: Request, row: Mapping[str, Any], values: Mapping[str, Any]) 
     def setting(knob: str) -> float:
         return float(row[knob]) if knob in row else base_value(request, knob)
 
-    limit = setting("power_limit")
-    tdp = float(np.ravel(request.spec.device.power.tdp)[0])
     memory = float(row["memory_clock"]) if "memory_clock" in row else memory_clock_of(request.spec, request.memory)
     threads = setting("threads")
     return OperatingPoint(
-        clock_hz=setting("clock"), memory_clock_hz=memory, power_limit_w=tdp if np.isnan(limit) else limit,
+        clock_hz=setting("clock"), memory_clock_hz=memory, power_limit_w=setting("power_limit"),
         batch=round(setting("batch")), threads=None if np.isnan(threads) else round(threads),
         mean_clock_hz=float(values["clock_hz"]), **{name: float(values[name]) for name in SHOWN},
     )  # fmt: skip

@@ -119,7 +119,7 @@ def test_more_multiprocessors_are_not_slower(cell: dict[str, Any], more: int) ->
 
 @given(cell=cells(GPUS + CPUS), factor=FACTORS)
 def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> None:
-    """Of two clocks that are named, and power for both; a CPU whose clock is not named has the turbo of idle cores on top."""
+    """Of two clocks that are named, with power for both; a CPU without a named one has the turbo of idle cores on top."""
     usual = float(np.ravel(make_request(**cell).clock)[0])
     before, after = (run(make_request(**cell, clock=usual * share, power_limit=1e5)) for share in (1.0 / factor, 1.0))
     assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)

@@ -251,7 +251,7 @@ def test_the_clock_within_a_limit_is_the_highest_at_which_packages_stay_within_i
     assert found.above_limit
     assert found.clock_within_limit_hz is not None
     assert power_by_unit("i7_6700k", {"simd": 1.0}, clock=found.clock_within_limit_hz).power_w == pytest.approx(60.0, rel=1e-6)
-    assert any("the packages would lower their clock; units as busy stay within it up to" in line for line in found.warnings)
+    assert any("the device would lower its clock; the same work stays within it up to" in line for line in found.warnings)
     none = power_by_unit("i7_6700k", {"simd": 1.0}, power_limit=8.5)
     assert none.clock_within_limit_hz is None
 
