@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError
 from typing import Any, NamedTuple
 
 from archsim.base.errors import nearest
@@ -18,7 +19,7 @@ from archsim.trace.jsonlines import JsonLine
 from archsim.trace.kind import FORWARD
 from archsim.trace.kinds.dense import Embedding
 from archsim.trace.op import KINDS
-from archsim.trace.order import cycle, execution_order, in_order
+from archsim.trace.order import ordered
 from archsim.trace.trace import Op, Trace
 
 SCHEMA = "archsim-trace/1"
@@ -80,15 +81,12 @@ def trace_of(lines: Iterable[JsonLine]) -> tuple[Trace | None, list[str]]:
 
 def _ordered(placed: Sequence[Placed], inputs: Mapping[str, object]) -> tuple[tuple[Op, ...], list[str]]:
     """The ops in execution order: as they stand, where that is one."""
-    ops = tuple([op for _, op in placed])
-    needs = [(op.name, op.inputs) for op in ops]
-    if in_order(needs, inputs):
-        return ops, []
-    ring = cycle(needs)
-    if not ring:
-        return tuple([ops[position] for position in execution_order(needs)]), []
+    try:
+        return tuple([placed[position].op for position in ordered([(op.name, op.inputs) for _, op in placed], inputs)]), []
+    except CycleError as error:
+        ring = error.args[1]
     at = next(line for line, op in placed if op.name == ring[0])
-    members = [*ring, ring[0]] if len(ring) <= FEW_MEMBERS else [*ring[:FEW_MEMBERS], f"... ({len(ring)} ops)"]
+    members = ring if len(ring) <= FEW_MEMBERS + 1 else [*ring[:FEW_MEMBERS], f"... ({len(ring) - 1} ops)"]
     return (), [f"line {at}: cycle {' -> '.join(members)}"]
 
 

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterable, Sequence
+from graphlib import TopologicalSorter
 
 
-def in_order(needs: Sequence[tuple[str, Sequence[str]]], given: Mapping[str, object]) -> bool:
-    """Whether each op comes after all that it needs; `needs` lists (name, inputs), `given` the network inputs."""
+def ordered(needs: Sequence[tuple[str, Iterable[str]]], given: Iterable[str] = ()) -> list[int]:
+    """Positions in an order in which every op comes after all that it needs: as they stand, where that is one.
+
+    needs: (name, inputs) of each op; given: the network inputs. Raises what `execution_order` does.
+
+    >>> ordered([("c", ["a"]), ("a", []), ("b", [])])
+    [1, 0, 2]
+    """
     seen = set(given)
     for name, inputs in needs:
         if not seen.issuperset(inputs):
-            return False
+            return execution_order(needs)
         seen.add(name)
-    return True
+    return list(range(len(needs)))
 
 
-def execution_order(needs: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
+def execution_order(needs: Sequence[tuple[str, Iterable[str]]]) -> list[int]:
     """Positions in `needs` in an order in which every op comes after those that it needs; ties keep the order of the file.
 
-    Raises graphlib.CycleError.
+    Raises graphlib.CycleError, whose second argument is a ring of names, the first of them again at its end.
 
     >>> execution_order([("c", ["a"]), ("a", []), ("b", [])])
     [1, 0, 2]
@@ -38,12 +44,3 @@ def execution_order(needs: Sequence[tuple[str, Sequence[str]]]) -> list[int]:
         for name in sorter.get_ready():
             heapq.heappush(ready, place[name])
     return order
-
-
-def cycle(needs: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """The members of one cycle, each feeding the next and the last the first; empty without a cycle."""
-    try:
-        execution_order(needs)
-    except CycleError as error:
-        return list(error.args[1][:-1])
-    return []

@@ -67,7 +67,7 @@ MODELS: dict[str, tuple[Callable[[], ModelProto], str]] = {
         r"'n0' \(Conv\) has weights \[8, 4, 3, 3\] in 1 groups",
     ),
     "a stride of 0": (lambda: conv([1, 3, 8, 8], (8, 3, 3, 3), strides=[0, 1]), r"'n0' \(Conv\) has strides \[0, 1\]"),
-    "a window larger than its image": (lambda: conv([1, 3, 2, 8], (8, 3, 3, 3)), "has a window of 3, larger than its input of 2"),
+    "a window larger than its image": (lambda: conv([1, 3, 2, 8], (8, 3, 3, 3)), "has a window of 3, too large for an input"),
     "negative padding": (lambda: conv([1, 3, 8, 8], (8, 3, 3, 3), pads=[-1, 0, 0, 0]), r"has pads \[-1, 0, 0, 0\]"),
     "no groups": (lambda: conv([1, 3, 8, 8], (8, 3, 3, 3), group=0), "in 0 groups"),
     "a dangling input": (

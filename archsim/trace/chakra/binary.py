@@ -15,6 +15,7 @@ from archsim.base.errors import InputError, MissingExtra
 from archsim.base.files import read_bytes
 from archsim.base.limits import LIMITS
 from archsim.trace.chakra.node import INVALID, NODE_TYPES, ExecutionNode, ExecutionTrace, TensorTexts, check_waits
+from archsim.trace.readers.wire import varint
 
 LIMIT = LIMITS["chakra"]
 LARGEST_MESSAGE = 2 << 20  # bytes of a node
@@ -176,11 +177,7 @@ def form_of(value: object) -> str:
 
 def _delimited(message: Any) -> bytes:
     body: bytes = message.SerializeToString()
-    length, head = len(body), bytearray()
-    while length > 0x7F:
-        head.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*head, length]) + body
+    return varint(len(body)) + body
 
 
 @cache

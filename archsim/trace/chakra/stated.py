@@ -25,7 +25,7 @@ from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.jsonlines import DECODER
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.general import Collective, Stated, Traffic
-from archsim.trace.order import execution_order
+from archsim.trace.order import ordered
 from archsim.trace.registry import own_work, registered
 from archsim.trace.trace import Op, Trace
 from archsim.trace.values import LONGEST_NAME
@@ -75,21 +75,12 @@ def plain(text: str) -> str:
 
 def _ordered(trace: ExecutionTrace) -> Sequence[ExecutionNode]:
     """The nodes, each after those that it depends on, otherwise in the order of the file."""
-    seen: set[int] = set()
-    needs = {node.id: (*node.data, *node.control) for node in trace.nodes}
-    in_order = True
-    for node in trace.nodes:
-        in_order &= seen.issuperset(needs[node.id])
-        seen.add(node.id)
-    if in_order:
-        return trace.nodes
     known = {node.id for node in trace.nodes}
-    listed = [(str(node.id), [str(each) for each in needs[node.id] if each in known]) for node in trace.nodes]
+    needs = [(str(node.id), [str(each) for each in (*node.data, *node.control) if each in known]) for node in trace.nodes]
     try:
-        return [trace.nodes[place] for place in execution_order(listed)]
+        return [trace.nodes[place] for place in ordered(needs)]
     except CycleError as error:
-        ring = [str(each) for each in error.args[1][:6]]
-        raise InputError(trace.path, f"has a cycle of dependencies: node {' -> node '.join(ring)}") from None
+        raise InputError(trace.path, f"has a cycle of dependencies: node {' -> node '.join(error.args[1][:6])}") from None
 
 
 def _waits(trace: ExecutionTrace) -> dict[int, tuple[int, ...]]:

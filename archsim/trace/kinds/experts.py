@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind
+from archsim.trace.kind import WeightedKind
 
 WEIGHTED_FLOP = 2  # a result times its weight, and the sum over the experts of a token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experts(Kind):
+class Experts(WeightedKind):
     """Each token through the `top` of `total` feed-forward parts that its scores choose, and their weighted sum (Shazeer et al.
     2017, equation 1): tokens [..., K] and scores [..., total] to [..., K].
 
@@ -25,9 +25,6 @@ class Experts(Kind):
     """
 
     op: ClassVar[str] = "experts"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     total: int = integer(least=1)
     top: int = integer(least=1)

@@ -16,7 +16,7 @@ COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broad
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Free(Kind):
+class _AsRecorded(Kind):
     """An op of any form, to the recorded shape."""
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
@@ -31,7 +31,7 @@ class _Free(Kind):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Learning(_Free):
+class _Learning(_AsRecorded):
     """An op of any form that reads `learned` values besides its inputs, once."""
 
     learned: int = integer(most=LARGEST, default=0)
@@ -198,7 +198,7 @@ class Traffic(_Learning):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stated(_Free):
+class Stated(_AsRecorded):
     """An operator of which a file states its arithmetic, `flops` [FLOP], and the bytes that it `moves` [B], and not its form.
 
     The arithmetic counts as that of the vector lanes: an upper bound of its time where it is a product of matrices.
@@ -223,7 +223,7 @@ class Stated(_Free):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Collective(_Free):
+class Collective(_AsRecorded):
     """Communication of several devices over `size` bytes of each [B], or a message to another one.
 
     On one device it is its memory traffic, the buffer read and written once; the links of a node are not part of it.

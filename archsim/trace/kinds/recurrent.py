@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from archsim.trace.attributes import flag, integer
 from archsim.trace.dims import Shape, elements, show
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, only
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, WeightedKind, only
 
 GATES = 4
 POINTWISE_FLOP = 9
@@ -25,7 +25,7 @@ BACKWARD_FLOP = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recurrent(Kind):
+class Recurrent(WeightedKind):
     """`layers` recurrent layers of `hidden` units over a whole sequence, [T, N, I] to [T, N, hidden].
 
     `bidirectional` layers have as many units again that read the sequence from its end (Schuster and Paliwal 1997); both halves
@@ -48,8 +48,6 @@ class Recurrent(Kind):
 
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "data_gradient")
     data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     hidden: int = integer(least=1)
     layers: int = integer(least=1, most=1024, default=1)
@@ -135,14 +133,12 @@ class Lstm(Recurrent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LstmCell(Kind):
+class LstmCell(WeightedKind):
     """One LSTM step: data [N, I] and state [2, N, hidden] (h, then c) to the next state [2, N, hidden]."""
 
     op: ClassVar[str] = "lstm_cell"
     backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "data_gradient")
     data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     hidden: int = integer(least=1)
     biases: int = integer(most=2, default=1)

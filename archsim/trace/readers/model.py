@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from archsim.base.errors import InputError, nearest
 from archsim.trace.dims import LARGEST, short
-from archsim.trace.order import cycle, execution_order, in_order
+from archsim.trace.order import ordered
 
 Array = NDArray[Any]
 Dim = int | str  # a size, or the file's name of one
@@ -154,11 +155,10 @@ def _ordered(model: ModelFile) -> Sequence[ModelNode]:
     """The nodes as they stand, where that order can run, else in one that can. Raises InputError for a cycle."""
     maker = {name: str(place) for place, node in enumerate(model.nodes) for name in node.outputs if name}
     needs = [(str(place), [maker[name] for name in node.inputs if name in maker]) for place, node in enumerate(model.nodes)]
-    if in_order(needs, {}):
-        return model.nodes
-    ring = cycle(needs)
-    if ring:
-        shown = [short(node.name or node.outputs[0]) for node in (model.nodes[int(place)] for place in ring[:SHOWN])]
-        more = f" -> ... ({len(ring)} nodes)" if len(ring) > SHOWN else f" -> {shown[0]}"
-        raise InputError(model.path, f"has a cycle: {' -> '.join(shown)}{more}")
-    return [model.nodes[place] for place in execution_order(needs)]
+    try:
+        return [model.nodes[place] for place in ordered(needs)]
+    except CycleError as error:
+        ring = [model.nodes[int(place)] for place in error.args[1]]
+    shown = [short(node.name or node.outputs[0]) for node in ring]
+    shown = shown if len(ring) <= SHOWN + 1 else [*shown[:SHOWN], f"... ({len(ring) - 1} nodes)"]
+    raise InputError(model.path, f"has a cycle: {' -> '.join(shown)}")

@@ -90,7 +90,7 @@ class WireScan:
                     if self.nodes > LIMIT.entries:
                         raise InputError(self.path, f"has more than {LIMIT.entries} nodes; refused")
                 inner = self._message(within[field], begin, stop, depth + 1)
-                kept += _varint(field << 3 | BYTES) + _varint(len(inner)) + inner
+                kept += varint(field << 3 | BYTES) + varint(len(inner)) + inner
             else:
                 kept += self.data[at:stop]
                 self.left += stop - at
@@ -144,7 +144,8 @@ class WireScan:
         return InputError(self.path, f"byte {at}: {problem}")
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """A whole number as protobuf writes it."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)

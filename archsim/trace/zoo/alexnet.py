@@ -14,7 +14,7 @@ KRIZHEVSKY = (
 DLBENCH = "S. Shi et al., Benchmarking State-of-the-Art Deep Learning Software Tools, arXiv:1608.07249; hclhkbu/dlbench"
 
 
-class LayerRow(NamedTuple):
+class ConvRow(NamedTuple):
     """A convolution and its ReLU; `after` names what follows: a normalisation (n), a pooling (p)."""
 
     channels: int
@@ -25,12 +25,12 @@ class LayerRow(NamedTuple):
     groups: int = 1
 
 
-def three(channels: Sequence[int], pad: int = 1) -> list[LayerRow]:
+def three(channels: Sequence[int], pad: int = 1) -> list[ConvRow]:
     """Layers of 3 x 3, a pooling behind the last."""
-    return [LayerRow(width, 3, pad=pad, after="p" * (place == len(channels))) for place, width in enumerate(channels, 1)]
+    return [ConvRow(width, 3, pad=pad, after="p" * (place == len(channels))) for place, width in enumerate(channels, 1)]
 
 
-def features(net: Builder, layers: Sequence[LayerRow], window: int = 3, pad: Edges = 0, *, ceil: bool = False) -> str:
+def features(net: Builder, layers: Sequence[ConvRow], window: int = 3, pad: Edges = 0, *, ceil: bool = False) -> str:
     """Numbered layers; poolings have stride 2 and this window and border."""
     x = "data"
     for number, layer in enumerate(layers, 1):
@@ -56,14 +56,14 @@ def classifier(
 def _one_tower(net: Builder, channels: Sequence[int], pad: int = 2) -> str:
     """Five convolutions, the first with this border, and three poolings, down to 6 x 6."""
     first, second, *others = channels
-    return features(net, [LayerRow(first, 11, 4, pad, "p"), LayerRow(second, 5, 1, 2, "p"), *three(others)])
+    return features(net, [ConvRow(first, 11, 4, pad, "p"), ConvRow(second, 5, 1, 2, "p"), *three(others)])
 
 
 def alexnet() -> Trace:
     """The two-tower network as Caffe writes it: 227 x 227 images, two groups, LRN before pooling."""
     net = images("alexnet", f"{KRIZHEVSKY}; sizes and order as in Caffe's bvlc_alexnet", 227)
-    layers = (LayerRow(96, 11, 4, after="np"), LayerRow(256, 5, 1, 2, "np", 2), LayerRow(384, 3, 1, 1),
-              LayerRow(384, 3, 1, 1, "", 2), LayerRow(256, 3, 1, 1, "p", 2))  # fmt: skip
+    layers = (ConvRow(96, 11, 4, after="np"), ConvRow(256, 5, 1, 2, "np", 2), ConvRow(384, 3, 1, 1),
+              ConvRow(384, 3, 1, 1, "", 2), ConvRow(256, 3, 1, 1, "p", 2))  # fmt: skip
     return classifier(net, features(net, layers, ceil=True), drop_after=True, aliases=("bvlc_alexnet",))
 
 
@@ -86,7 +86,7 @@ def alexnet_mxnet() -> Trace:
     """
     source = "Apache MXNet source, example/image-classification/symbols/alexnet.py; images as in benchmark_score.py"
     net = images("alexnet@mxnet", source)
-    layers = [LayerRow(96, 11, 4, after="np"), LayerRow(256, 5, 1, 2, "np"), *three((384, 384, 256))]
+    layers = [ConvRow(96, 11, 4, after="np"), ConvRow(256, 5, 1, 2, "np"), *three((384, 384, 256))]
     return classifier(net, features(net, layers), drop_after=True)
 
 
@@ -103,7 +103,7 @@ def alexnet_s_tensorflow() -> Trace:
     """
     net = images("alexnet_s@tensorflow", f"{DLBENCH}, synthetic/experiments/tensorflow",
                  notes="SAME padding; fc6 reads 7 x 7 x 256 values; a ReLU follows fc8")  # fmt: skip
-    layers = [LayerRow(96, 11, 4, (3, 3, 4, 4), "p"), LayerRow(256, 5, 1, 2, "p"), *three((384, 384, 256))]
+    layers = [ConvRow(96, 11, 4, (3, 3, 4, 4), "p"), ConvRow(256, 5, 1, 2, "p"), *three((384, 384, 256))]
     x = features(net, layers, pad=(0, 0, 1, 1))
     for number, width in ((6, 4096), (7, 4096), (8, 1000)):
         x = net.relu(net.linear(x, width, name=f"fc{number}"), name=f"relu{number}")
@@ -115,7 +115,7 @@ def alexnet_s_caffe() -> Trace:
     """The Caffe script for batches of 16: no convolution has a border, so fc6 reads 2 x 2 x 256 values; no groups, no dropout."""
     net = images("alexnet_s@caffe", f"{DLBENCH}, synthetic/experiments/caffe/cnn/alexnet/alexnet-train.prototxt",
                  notes="no convolution has a border, so fc6 reads 2 x 2 x 256 values")  # fmt: skip
-    layers = [LayerRow(96, 11, 4, after="p"), LayerRow(256, 5, after="p"), *three((384, 384, 256), pad=0)]
+    layers = [ConvRow(96, 11, 4, after="p"), ConvRow(256, 5, after="p"), *three((384, 384, 256), pad=0)]
     return classifier(net, features(net, layers, ceil=True))
 
 
@@ -123,7 +123,7 @@ def alexnet_s_mxnet() -> Trace:
     """The MXNet script: conv5 and pool5 read relu3, fc8 reads pool5, so conv4, conv5, fc6 and fc7 feed nothing."""
     notes = "conv4, conv5, fc6 and fc7 are dead: the published script feeds pool5 from relu3 and fc8 from pool5"
     net = images("alexnet_s@mxnet", f"{DLBENCH}, synthetic/experiments/mxnet", notes=notes)
-    x = features(net, (LayerRow(96, 11, 4, 1, "p"), LayerRow(256, 5, 1, 1, "p"), LayerRow(384, 3, 1, 1)))
+    x = features(net, (ConvRow(96, 11, 4, 1, "p"), ConvRow(256, 5, 1, 1, "p"), ConvRow(384, 3, 1, 1)))
     for number, channels in ((4, 384), (5, 256)):
         net.relu(net.conv(x, channels, 3, pad=1, name=f"conv{number}"), name=f"relu{number}")
     dead = x = net.flatten(net.max_pool(x, 3, 2, name="pool5"))
@@ -173,5 +173,5 @@ def overfeat() -> Trace:
         "Convolutional Networks, arXiv:1312.6229, table 1"
     )
     net = images("overfeat", source, 231)
-    x = features(net, [LayerRow(96, 11, 4, after="p"), LayerRow(256, 5, after="p"), *three((512, 1024, 1024))], window=2)
+    x = features(net, [ConvRow(96, 11, 4, after="p"), ConvRow(256, 5, after="p"), *three((512, 1024, 1024))], window=2)
     return classifier(net, x, widths=(3072, 4096), drop_before=True)
