@@ -47,12 +47,13 @@ def model_of_onnx(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
     if not call.results or not math.prod(call.results[0].shape):
         return "makes no tensor, or its shapes were not recorded"
     shapes = [each.shape for each in call.arguments if isinstance(each, ProfiledTensor)]
-    traffic = Made(call.operator, shapes, domain=BOUNDED)
+    traffic = Made(f"{BOUNDED}.{call.operator}", shapes, domain=BOUNDED)
     rule = RULES.get(call.operator.removeprefix("Fused"))
     name = f"{call.name or call.operator}_{place}"
     try:
-        made = rule(shapes, call.results[0].shape) if rule else traffic._replace(domain="")
-        model = _model(call, name, path, made._replace(operator=call.operator) if made.domain == BOUNDED else made)
+        made = rule(shapes, call.results[0].shape) if rule else traffic._replace(operator=call.operator, domain="")
+        made = made._replace(operator=traffic.operator) if made.domain == BOUNDED else made
+        model = _model(call, name, path, made)
         trace_at_batches([checked(model)], ())
         return model
     except (ArchsimError, ValueError, IndexError, ZeroDivisionError, StopIteration):

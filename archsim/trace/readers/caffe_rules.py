@@ -185,7 +185,7 @@ def unknown(layer: CaffeLayer) -> None:
                           f"archsim.register_op({layer.kind!r}, work, shape=...) says what it costs")  # fmt: skip
     shapes = [layer.shape(i) for i in range(len(layer.bottoms))]
     made = layer.shape() if own.shape is None else tuple(own.shape(shapes))
-    layer.add(layer.kind, *(layer.tensor(i) for i in range(len(shapes))), makes=made, domain="caffe")
+    layer.add(f"caffe.{layer.kind}", *(layer.tensor(i) for i in range(len(shapes))), makes=made, domain="caffe")
 
 
 LAYERS: dict[str, CaffeRule] = {
