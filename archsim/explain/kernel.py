@@ -27,7 +27,6 @@ from archsim.explain.value import Value, literal
 from archsim.lower.columns import columns_of
 from archsim.lower.kernel import GpuKernels, Kernels
 
-CUT = 1e-9  # relative difference from which on a power limit has cut the energy, and not a rounding error
 BEST = 5  # tiles that are listed beside the one that runs
 
 

@@ -26,7 +26,6 @@ from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
 SCHEMA = "archsim-sensitivity/1"
 BAR = 18  # characters of one half of the tornado
 TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
-UNTOUCHED = 0.0005  # log ratio below which a bar is empty
 
 
 def heading(request: Request) -> str:
