@@ -15,6 +15,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from itertools import chain
 from pathlib import Path
+from typing import IO
 
 from archsim.base.errors import InputError, MissingFile
 
@@ -114,11 +115,9 @@ def read_bytes(place: Path | Traversable, limit: int) -> bytes:
     return bytes(found)
 
 
-def pieces_of(place: Path | Traversable, tell: Callable[[int], object] = lambda taken: None) -> Generator[bytes]:
-    """The content of a file in pieces, inflated where it begins as gzip. `tell` hears how many bytes of the file are read.
-
-    Raises MissingFile, or InputError for a folder, an unreadable or a broken file.
-    """
+@contextmanager
+def opened(place: Path | Traversable) -> Iterator[IO[bytes]]:
+    """A file to be read. Raises MissingFile, or InputError for a folder or an unreadable file."""
     path = str(place)
     try:
         if isinstance(place, Path) and not place.exists():
@@ -126,21 +125,30 @@ def pieces_of(place: Path | Traversable, tell: Callable[[int], object] = lambda 
         if place.is_dir():
             raise InputError(path, "is a folder, not a file")
         with place.open("rb") as stream:
-            first = stream.read(PACKED)
-            if first.startswith(GZIP):
-                yield from _inflated(chain([first], iter(lambda: stream.read(PACKED), b"")), path, tell)
-                return
-            if path.lower().endswith(".gz") and first:
-                raise InputError(path, "is not a gzip file, though its name says so")
-            taken = 0
-            for piece in filter(None, chain([first + stream.read(CHUNK)], iter(lambda: stream.read(CHUNK), b""))):
-                yield piece
-                taken += len(piece)
-                tell(taken)
+            yield stream
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror or error})") from None
     except ValueError:  # a zero byte, or half a character
         raise InputError(path, "is no name of a file") from None
+
+
+def pieces_of(place: Path | Traversable, tell: Callable[[int], object] = lambda taken: None) -> Generator[bytes]:
+    """The content of a file in pieces, inflated where it begins as gzip. `tell` hears how many bytes of the file are read.
+
+    Raises what `opened` does, and InputError for a broken file.
+    """
+    with opened(place) as stream:
+        first = stream.read(PACKED)
+        if first.startswith(GZIP):
+            yield from _inflated(chain([first], iter(lambda: stream.read(PACKED), b"")), str(place), tell)
+            return
+        if str(place).lower().endswith(".gz") and first:
+            raise InputError(str(place), "is not a gzip file, though its name says so")
+        taken = 0
+        for piece in filter(None, chain([first + stream.read(CHUNK)], iter(lambda: stream.read(CHUNK), b""))):
+            yield piece
+            taken += len(piece)
+            tell(taken)
 
 
 def _inflated(packed: Iterable[bytes], path: str, tell: Callable[[int], object]) -> Iterator[bytes]:

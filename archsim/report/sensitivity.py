@@ -28,7 +28,6 @@ SCHEMA = "archsim-sensitivity/1"
 BAR = 18  # characters of one half of the tornado
 TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
 AREA = "moves the area of the die alone"
-UNTOUCHED = 0.0005  # log ratio below which a bar is empty
 
 
 def heading(request: Request) -> str:

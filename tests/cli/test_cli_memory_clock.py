@@ -7,8 +7,6 @@ import io
 import json
 from typing import Any
 
-from tests.each import each
-
 LOWER = ("--net", "alexnet", "--hw", "titan_x_maxwell", "--memory-clock", "810MHz")
 
 
@@ -20,21 +18,6 @@ def test_a_memory_clock_is_echoed_and_explained(cli: Any) -> None:
     explained = cli("explain", *LOWER, "--layer", "relu1").out
     assert "memory.bandwidth x memory_clock_share" in explained
     assert "energy.idle_memory x (1 - memory_clock_share)" in explained
-
-
-TAKING = (
-    ("compare", "--net", "alexnet", "--hw", "titan_x_maxwell,titan_xp", "--memory-clock", "3GHz"),
-    ("whatif", *LOWER[:4], "--to", "memory_clock=810MHz"), ("sensitivity", *LOWER, "--keys", "memory.bandwidth"),
-    ("search", *LOWER[:4], "--minimise", "energy", "--vary", "memory_clock=810MHz,3300MHz,3505MHz"),
-    ("simulate", "serve", *LOWER, "--rate", "50/s", "--requests", "20"), ("simulate", "train", *LOWER, "--devices", "1"),
-    ("simulate", "sm", "--hw", "titan_x_maxwell", "--kernel", "stream read=1 write=1", *LOWER[4:]),
-)  # fmt: skip
-
-
-@each("words", TAKING)
-def test_every_command_that_estimates_takes_a_memory_clock(cli: Any, words: tuple[str, ...]) -> None:
-    found = cli(*words)
-    assert found.code == 0, found.err
 
 
 def test_a_sweep_takes_memory_clocks_and_says_which_a_memory_cannot_have(cli: Any) -> None:

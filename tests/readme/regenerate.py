@@ -26,12 +26,12 @@ from archsim.detect.catalog import find
 from archsim.device.catalog import names
 from archsim.device.spec import Spec, unit_of
 from archsim.estimation.estimate import estimate
-from archsim.report.ladder_svg import LadderStep, ladder_svg
 from archsim.report.roofline_svg import svg
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from tests.readme.ladder_svg import LadderStep, ladder_svg  # noqa: E402
 from tests.readme.shell import run  # noqa: E402
 
 MANUAL = ROOT / "archsim" / "manual"

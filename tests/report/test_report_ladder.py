@@ -5,8 +5,9 @@ from itertools import combinations
 
 import pytest
 
-from archsim.report.ladder_svg import LadderStep, ladder_svg
 from archsim.report.lines_svg import HEIGHT, WIDTH
+
+from ..readme.ladder_svg import LadderStep, ladder_svg
 
 TEXT = re.compile(r'<text x="([\d.-]+)" y="([\d.-]+)" font-size="13" [^>]*font-weight="600">([^<]+)<')
 

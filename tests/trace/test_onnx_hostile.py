@@ -204,7 +204,7 @@ def test_a_folder_and_a_file_that_is_not_there_are_named(tmp_path: Path):
     with pytest.raises(MissingFile, match=r"gone.onnx: no such file"):
         load(str(tmp_path / "gone.onnx"))
     (tmp_path / "folder.onnx").mkdir()
-    with pytest.raises(InputError, match=r"folder\.onnx: is no file"):
+    with pytest.raises(InputError, match=r"folder\.onnx: is a folder"):
         load(str(tmp_path / "folder.onnx"))
 
 

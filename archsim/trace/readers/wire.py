@@ -11,7 +11,8 @@ import mmap
 from collections.abc import Iterator
 from pathlib import Path
 
-from archsim.base.errors import InputError, MissingFile
+from archsim.base.errors import InputError
+from archsim.base.files import named_file, opened
 from archsim.base.limits import LIMITS
 
 KEPT = 1 << 9  # bytes of values of a tensor that are kept: shapes, axes, scales
@@ -40,23 +41,11 @@ VALUES = {4, 5, 6, 7, 9, 10, 11}  # fields of a tensor that hold its values
 
 def slimmed(path: Path) -> bytes:
     """The file without the values of large tensors, descriptions and metadata. Raises MissingFile or InputError."""
-    try:
-        if not path.exists():
-            raise MissingFile(f"{path}: no such file")
-        if not path.is_file():
-            raise InputError(str(path), "is no file")
-        with path.open("rb") as stream:
-            size = path.stat().st_size
-            if not size:
-                raise InputError(str(path), "is empty")
-            if size > LIMIT.size:
-                raise InputError(str(path), f"is larger than {LIMIT.size} bytes, the most that a protobuf message holds")
-            with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
-                return WireScan(data, str(path)).model()
-    except OSError as error:
-        raise InputError(str(path), f"cannot be read ({error.strerror or error})") from None
-    except ValueError:  # a zero byte in the name
-        raise InputError(str(path), "is no name of a file") from None
+    with opened(named_file(str(path))) as stream:
+        if path.stat().st_size > LIMIT.size:
+            raise InputError(str(path), f"is larger than {LIMIT.size} bytes, the most that a protobuf message holds")
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return WireScan(data, str(path)).model()
 
 
 class WireScan:
