@@ -121,6 +121,7 @@ def test_a_wrapper_gives_name_and_source():
     ("gemma3_text", {"sliding_window": 16, "sliding_window_pattern": 3}, (16, 16, 0, 16)),
     ("exaone4", {"sliding_window": 16, "sliding_window_pattern": "LG"}, (16, 0, 16, 0)),
     ("mistral", {"sliding_window": 16}, (16, 16, 16, 16)),
+    ("mistral", {}, ()),
     ("qwen2", {"sliding_window": 16, "use_sliding_window": False}, ()),
     ("qwen2", {"sliding_window": 16, "use_sliding_window": True, "max_window_layers": 3}, (0, 0, 0, 16)),
     ("llama", {"sliding_window": 16}, ()),

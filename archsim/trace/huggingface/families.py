@@ -81,7 +81,7 @@ FALCON = FamilyTraits(norm="layer", gated=False, packed=True, activation="gelu",
                       orders=(("new_decoder_architecture", False, "parallel2"), ("parallel_attn", True, "parallel")),
                       multi_query=True, context=2048)  # fmt: skip
 LLAMA = FamilyTraits(switches=ATTENTION_BIAS, window="never", context=2048, defaults=sizes(32000, 4096, 11008, 32, 32))
-MISTRAL = FamilyTraits(context=131072, defaults=sizes(32000, 4096, 14336, 32, 32, 8, sliding_window=4096))
+MISTRAL = FamilyTraits(context=131072, defaults=sizes(32000, 4096, 14336, 32, 32, 8))
 QWEN2 = FamilyTraits(bias=QKV, window="asked", context=32768,
                      defaults=sizes(151936, 4096, 22016, 32, 32, 32, sliding_window=4096, max_window_layers=28))  # fmt: skip
 QWEN3 = FamilyTraits(qk_norm="head", window="asked", switches=ATTENTION_BIAS[:1], context=32768,
