@@ -55,11 +55,6 @@ def test_what_makes_it_slower(cli: Any) -> None:
     assert fed["step_s"] > 1.05 * ready["step_s"]
 
 
-def test_a_batch_beyond_the_memory_is_said(cli: Any) -> None:
-    assert "does not fit: each device needs" in cli(*TRAIN, "--batch", "512", "--devices", "1").out
-    assert answer(cli, "--devices", "1")["warnings"] == []
-
-
 def test_published_steps_stand_beside_the_simulated_ones(cli: Any) -> None:
     """A batch of 8192 over two cards, as the source counts it."""
     words = ("--net", "fcn_5", "--hw", "tesla_k40", "--stack", "cntk-cudnn5.1", "--devices", "2", "--batch", "4096")
@@ -101,33 +96,6 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     assert {"disk [GB/s]", "cpu0 > plx0 [GB/s]"} <= counters
 
 
-USAGE = {
-    "more than the node holds": (("--devices", "64"), 2, "holds 32 devices"),
-    "no devices": (("--devices", "0"), 2, "devices 0"),
-    "half a device": (("--devices", "1.5"), 2, "not a whole number"),
-    "none named": (("--devices", ","), 2, "none are named"),
-    "twice": (("--devices", "2,2"), 2, "twice"),
-    "zero workers": (("--input", "disk,decode=0,pcie"), 2, "give 1 worker or more"),
-    "decode without a number": (("--input", "decode"), 2, "takes a number of workers, like decode=8"),
-    "unknown stage": (("--input", "disc"), 2, "nearest: disk"),
-    "value of a stage": (("--input", "disk=3"), 2, "takes no value"),
-    "bucket without unit": (("--bucket", "25"), 2, "lacks its unit"),
-    "no bucket": (("--bucket", "0B"), 2, "bucket 0"),
-    "few steps": (("--steps", "1"), 2, "steps 1"),
-    "a CPU": (("--hw", "i7_6700k"), 2, "modelled on GPUs"),
-    "unknown node": (("--node", "dgx"), 2, "one of deepbench_8gpu"),
-    "missing file": (("--node", "no/such.toml"), 66, "no such file"),
-    "unknown sync": (("--sync", "gossip"), 2, "gossip"),
-}
-
-
-@pytest.mark.parametrize(("words", "code", "text"), USAGE.values(), ids=list(USAGE))
-def test_refusals(cli: Any, words: tuple[str, ...], code: int, text: str) -> None:
-    result = cli(*TRAIN, *words)
-    assert (result.code, result.out) == (code, "")
-    assert text in result.err
-
-
 def test_a_node_without_a_path_is_refused(cli: Any, tmp_path: Path) -> None:
     from archsim.base.files import data_folder
 
@@ -156,14 +124,6 @@ def test_nodes_are_listed_and_shown(cli: Any) -> None:
     shown = cli("show", "node", "dgx_1_v100").out
     assert "links.nvlink.bandwidth" in shown
     assert "2 x nvlink" in shown
-    assert "nearest" in cli("show", "node", "dgx_1_v10").err
-
-
-@pytest.mark.parametrize("what", ["devices", "bytes"])
-def test_all_reduces_of_nothing_are_refused(cli: Any, what: str) -> None:
-    result = cli("simulate", "allreduce", f"--{what}", ",")
-    assert (result.code, result.out) == (2, "")
-    assert f"{what}: none are named" in result.err
 
 
 def test_the_page_says_what_is_assumed_and_what_others_measured(cli: Any, tmp_path: Path) -> None:
