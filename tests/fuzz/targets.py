@@ -300,7 +300,7 @@ def run_study(data: bytes, folder: Path) -> None:
 def run_prices(data: bytes, folder: Path) -> None:
     """A price list."""
     from archsim.detect.catalog import find
-    from archsim.study.price_file import read_prices
+    from archsim.study.buying import read_prices
 
     read_prices(_file(data, folder, "prices.csv"), {"EUR": 1.1}, lambda name: find(name).identity.id)
 

@@ -11,7 +11,7 @@ from archsim.base.errors import ArchsimError, UnknownName
 from archsim.estimation.request import make_request
 from archsim.study.axis import BadAxis, axis_of
 from archsim.study.coupling import coupling_of
-from archsim.study.sample import hypercube_positions, permuted
+from archsim.study.space import hypercube_positions, permuted
 
 from ..each import each
 

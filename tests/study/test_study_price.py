@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from archsim.base.errors import ArgumentError, InputError
 from archsim.base.limits import LIMITS
 from archsim.estimation.request import find_device, make_request
+from archsim.study.buying import read_prices
 from archsim.study.contender import Contender, contender, energy_spread, job_totals, time_spread
 from archsim.study.price import LARGEST, LEAST, Price, exchange_rates, merged, money, price_of, spec_price
-from archsim.study.price_file import read_prices
 from archsim.study.ranking import CRITERIA, rank
 from archsim.study.usage import Usage, Workload, hourly_cost
 from tests.each import each

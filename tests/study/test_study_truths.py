@@ -11,7 +11,7 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
 from archsim.study.axis import axis_of
 from archsim.study.grid import evaluate, with_columns
-from archsim.study.sample import hypercube_positions
+from archsim.study.space import hypercube_positions
 
 POINTS = 10_000
 PART = 500

@@ -120,7 +120,7 @@ def measurements(path: Path) -> Any:
 
 
 def prices(path: Path) -> Any:
-    from archsim.study.price_file import read_prices
+    from archsim.study.buying import read_prices
 
     return read_prices(str(path), {"EUR": 1.1}, str)
 

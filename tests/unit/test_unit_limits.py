@@ -62,7 +62,7 @@ def measurements(path: str) -> Any:
 
 
 def prices(path: str) -> Any:
-    from archsim.study.price_file import read_prices
+    from archsim.study.buying import read_prices
 
     return read_prices(path, {}, lambda name: name)
 
