@@ -1,13 +1,16 @@
-"""Fully connected networks, with sigmoids between the layers."""
+"""Fully connected networks, with sigmoids between the layers; language models on the Penn Treebank, with LSTM layers; and Deep
+Speech 2, letters from spectrograms by convolutions and recurrent layers that read both ways.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.trace.kinds.activation import Sigmoid
+from archsim.trace.kinds.activation import Relu6, Sigmoid
 from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.normalise import ArgMax, Softmax
-from archsim.trace.kinds.pointwise import ScaleBy
+from archsim.trace.kinds.pointwise import Add, ScaleBy
+from archsim.trace.kinds.recurrent import Gru
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
 from archsim.trace.zoo.builder import Builder
@@ -16,15 +19,17 @@ GUOLINKE = "G. Ke, deep-learning-benchmarks, github.com/guolinke/deep-learning-b
 WIDE = 26752  # features in and out of the synthetic networks
 # Inferred, not read: with the 26752 features of its scripts the published K40 times would take six times the card's peak.
 NARROW_IN, NARROW_OUT = 512, 1000
-
-
-def fcn_s() -> Trace:
-    """Three hidden layers of 2048 on synthetic features."""
-    return _layers("fcn_s", f"{DLBENCH}, synthetic/experiments/torch/fc", [WIDE, 2048, 2048, 2048, WIDE])
+# name -> (source, values of each layer): synthetic features, MNIST, and five and eight layers of values
+LAYERS = {
+    "fcn_s": (f"{DLBENCH}, synthetic/experiments/torch/fc", (WIDE, 2048, 2048, 2048, WIDE)),
+    "fcn_r": (f"{DLBENCH}, tools/torch/Models/ffn5", (784, 2048, 4096, 1024, 10)),
+    "fcn_5": (GUOLINKE, (NARROW_IN, 2048, 2048, 2048, NARROW_OUT)),
+    "fcn_8": (GUOLINKE, (NARROW_IN, *[2048] * 6, NARROW_OUT)),
+}
 
 
 def fcn_s_tensorflow() -> Trace:
-    """The same as TensorFlow's script has it: labels with a value for each class, a loss of single ops, predictions counted.
+    """`fcn_s` as TensorFlow's script has it: labels with a value for each class, a loss of single ops, predictions counted.
 
     The script draws weights between -0.5 and 0.5 and features with a variance of 1, so that the sums of the first layer have a
     standard deviation of 47 and their sigmoids end at 0 or 1. Computed in fp32 with these distributions, 3.3 % of the values of
@@ -38,29 +43,16 @@ def fcn_s_tensorflow() -> Trace:
     return net.trace(outputs=outputs)
 
 
-def fcn_r() -> Trace:
-    """Three hidden layers for MNIST."""
-    return _layers("fcn_r", f"{DLBENCH}, tools/torch/Models/ffn5", [784, 2048, 4096, 1024, 10])
-
-
 def fcn_r_cntk() -> Trace:
-    """The same as CNTK's script has it: the widest layer first, and features divided by 256."""
+    """`fcn_r` as CNTK's script has it: the widest layer first, and features divided by 256."""
     net = Builder("fcn_r@cntk", f"{DLBENCH}, tools/cntk/fc/fcn5.cntk", {"data": ("N", 784)})
     net.softmax(_hidden(net, [4096, 2048, 1024, 10], net.add(ScaleBy(factor=1 / 256), "data", name="scaled")))
     return net.trace()
 
 
-def fcn_5() -> Trace:
-    """Five layers of values: input, three hidden layers of 2048, output."""
-    return _layers("fcn_5", GUOLINKE, [NARROW_IN, 2048, 2048, 2048, NARROW_OUT])
-
-
-def fcn_8() -> Trace:
-    """Eight layers of values: input, six hidden layers of 2048, output."""
-    return _layers("fcn_8", GUOLINKE, [NARROW_IN, *[2048] * 6, NARROW_OUT])
-
-
-def _layers(name: str, source: str, features: Sequence[int]) -> Trace:
+def fcn(name: str) -> Trace:
+    """The network of one row of `LAYERS`."""
+    source, features = LAYERS[name]
     net = Builder(name, source, {"data": ("N", features[0])})
     net.softmax(_hidden(net, features[1:]))
     return net.trace()
@@ -73,3 +65,60 @@ def _hidden(net: Builder, features: Sequence[int], x: str = "data", subnormal: f
         x = net.add(kind, x, name=f"fc{number}", recorded=(size,))
         x = net.add(Sigmoid(), x, name=f"sigmoid{number}") if number < len(features) else x
     return x
+
+
+VOCABULARY = 10000
+FEATURES = 256
+LSTM_LAYERS = 2
+
+
+# name -> (source, steps of a sequence)
+LSTM = {"lstm_ptb": (f"{DLBENCH}, tools/tensorflow/rnn/lstm", 32), "lstm_32": (GUOLINKE, 32), "lstm_64": (GUOLINKE, 64)}
+
+
+def lstm(name: str) -> Trace:
+    """The language model of one row of `LSTM`."""
+    source, steps = LSTM[name]
+    net = Builder(name, source, {"tokens": (steps, "N")}, notes=f"N sequences of {steps} tokens")
+    x = net.embedding("tokens", VOCABULARY, FEATURES, name="embedding")
+    x = net.lstm(x, FEATURES, LSTM_LAYERS, name="lstm")
+    x = net.reshape(x, (f"{steps}*N", FEATURES), name="rows")
+    net.softmax(net.linear(x, VOCABULARY, name="decoder"))
+    return net.trace()
+
+
+AMODEI = "D. Amodei et al., Deep Speech 2: End-to-End Speech Recognition in English and Mandarin, arXiv:1512.02595, section 3"
+PYTORCH = "github.com/SeanNaren/deepspeech.pytorch, model.py: 5 layers of 800 units"
+FRAMES, BANDS = 1000, 161  # 10 s in steps of 10 ms; windows of 20 ms at 16 kHz
+HIDDEN, SPEECH_LAYERS, LETTERS = 800, 5, 29
+
+
+def deepspeech_2() -> Trace:
+    """Two convolutions over frequency and time, five layers of gated units whose directions are added, letters at each step."""
+    net = Builder("deepspeech_2", f"{AMODEI}; {PYTORCH}", {"data": ("N", 1, BANDS, FRAMES)},
+                  notes="10 s of speech; the rectifier that stops at 20 counts as one that stops at 6")  # fmt: skip
+    x = net.conv_bn("data", 32, (41, 11), 2, (20, 5), bias=True, name="conv1")
+    x = net.activate(x, Relu6(), name="conv1")
+    x = net.activate(net.conv_bn(x, 32, (21, 11), (2, 1), (10, 5), bias=True, name="conv2"), Relu6(), name="conv2")
+    _, channels, bands, steps = net.shape(x)
+    x = net.reshape(x, ("N", channels * bands, steps), name="features")
+    x = net.transpose(x, 2, 0, 1, name="steps")
+    for layer in range(1, SPEECH_LAYERS + 1):
+        x = _both_ways(net, x if layer == 1 else _normalised(net, x, steps, f"rnn{layer}"), f"rnn{layer}")
+    x = net.reshape(x, (f"{steps}*N", HIDDEN), name="rows")
+    x = net.linear(net.batch_norm(x, name="letters.bn"), LETTERS, bias=False, name="letters")
+    net.softmax(x)
+    return net.trace(aliases=("deepspeech2", "ds2"))
+
+
+def _both_ways(net: Builder, x: str, name: str) -> str:
+    """The sum of both directions."""
+    y = net.add(Gru(hidden=HIDDEN, biases=2, bidirectional=True), x, name=name)
+    halves = (net.part(y, start, start + HIDDEN, 2, name=f"{name}.{way}") for way, start in (("forth", 0), ("back", HIDDEN)))
+    return net.add(Add(), *halves, name=f"{name}.add")
+
+
+def _normalised(net: Builder, x: str, steps: int, name: str) -> str:
+    """Batch normalisation over samples and steps together (equation 12 of the paper)."""
+    y = net.batch_norm(net.reshape(x, (f"{steps}*N", HIDDEN), name=f"{name}.rows"), name=f"{name}.bn")
+    return net.reshape(y, (steps, "N", HIDDEN), name=f"{name}.sequence")

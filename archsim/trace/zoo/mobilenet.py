@@ -1,4 +1,7 @@
-"""MobileNets: depthwise separable convolutions (v1), inverted residuals (v2), with gates and hard swish (v3)."""
+"""MobileNets: depthwise separable convolutions (v1), inverted residuals (v2), with gates and hard swish (v3).
+
+PP-LCNet: depthwise separable convolutions with hard swish, gates in the last two of them.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ from typing import NamedTuple
 
 from archsim.trace.kinds.activation import HardSigmoid, HardSwish, Relu, Relu6
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.blocks import Inverted, divisible, inverted_residual
+from archsim.trace.zoo.blocks import Inverted, divisible, inverted_residual, squeeze_excite
 from archsim.trace.zoo.builder import Builder
 
 HOWARD = "A. Howard et al., MobileNets: Efficient CNNs for Mobile Vision Applications, arXiv:1704.04861, table 1"
-SOURCE = "M. Sandler et al., MobileNetV2: Inverted Residuals and Linear Bottlenecks, arXiv:1801.04381, table 2"
+SANDLER = "M. Sandler et al., MobileNetV2: Inverted Residuals and Linear Bottlenecks, arXiv:1801.04381, table 2"
 V3 = "A. Howard et al., Searching for MobileNetV3, arXiv:1905.02244"
 
 # (output channels, stride)
@@ -50,6 +53,10 @@ SMALL = (
 )  # fmt: skip
 
 
+# name -> (its table, rows of it, features before the classifier)
+NETWORKS_V3 = {"mobilenet_v3_large": ("table 1", LARGE, 1280), "mobilenet_v3_small": ("table 2", SMALL, 1024)}
+
+
 def mobilenet_v1() -> Trace:
     """Width multiplier 1.0: a 3 x 3 depthwise and a 1 x 1 convolution in each layer, both normalised and rectified."""
     net = Builder("mobilenet_v1", HOWARD, {"data": ("N", 3, 224, 224)})
@@ -63,7 +70,7 @@ def mobilenet_v1() -> Trace:
 
 def mobilenet_v2() -> Trace:
     """Width multiplier 1.0."""
-    net = Builder("mobilenet_v2", SOURCE, {"data": ("N", 3, 224, 224)})
+    net = Builder("mobilenet_v2", SANDLER, {"data": ("N", 3, 224, 224)})
     x = net.relu6(net.conv_bn("data", 32, 3, 2, 1, name="conv1"), name="conv1.relu6")
     for stage, (expansion, channels, count, first) in enumerate(STAGES, 1):
         for number in range(count):
@@ -76,18 +83,12 @@ def mobilenet_v2() -> Trace:
     return net.trace()
 
 
-def mobilenet_v3_large() -> Trace:
-    """Table 1, width multiplier 1.0."""
-    return _v3("mobilenet_v3_large", "table 1", LARGE, last=1280)
+def mobilenet_v3(name: str) -> Trace:
+    """The network of one row of `NETWORKS_V3`, width multiplier 1.0.
 
-
-def mobilenet_v3_small() -> Trace:
-    """Table 2, width multiplier 1.0."""
-    return _v3("mobilenet_v3_small", "table 2", SMALL, last=1024)
-
-
-def _v3(name: str, table: str, rows: tuple[Bneck, ...], last: int) -> Trace:
-    """Gates squeeze to a quarter of the wide channels; the classifier's first layer stands after the pooling."""
+    Gates squeeze to a quarter of the wide channels; the classifier's first layer stands after the pooling.
+    """
+    table, rows, last = NETWORKS_V3[name]
     net = Builder(name, f"{V3}, {table}; torchvision mobilenetv3.py", {"data": ("N", 3, 224, 224)})
     x = net.activate(net.conv_bn("data", 16, 3, 2, 1, name="conv1"), HardSwish(), name="conv1")
     for number, row in enumerate(rows):
@@ -101,4 +102,48 @@ def _v3(name: str, table: str, rows: tuple[Bneck, ...], last: int) -> Trace:
     x = net.linear(net.global_avg_pool(x, name="pool"), last, name="fc1")
     x = net.dropout(net.activate(x, HardSwish(), name="fc1"), 0.2, name="drop")
     net.softmax(net.linear(x, 1000, name="fc2"))
+    return net.trace()
+
+
+CUI = "C. Cui et al., PP-LCNet: A Lightweight CPU Convolutional Neural Network, arXiv:2109.15099; PaddleClas pp_lcnet.py"
+LAST_FEATURES = 1280  # features before the classifier
+SQUEEZE = 4  # a gate squeezes to this part of its channels
+
+
+class Separable(NamedTuple):
+    """A depthwise convolution and a 1 x 1 convolution to `channels`."""
+
+    kernel: int
+    channels: int
+    stride: int
+    gated: bool = False
+
+
+BLOCKS = (
+    Separable(3, 32, 1), Separable(3, 64, 2), Separable(3, 64, 1), Separable(3, 128, 2), Separable(3, 128, 1),
+    Separable(3, 256, 2), *[Separable(5, 256, 1)] * 5, Separable(5, 512, 2, True), Separable(5, 512, 1, True),
+)  # fmt: skip
+
+WIDTHS = {
+    "pplcnet_x0_25": 0.25, "pplcnet_x0_35": 0.35, "pplcnet_x0_5": 0.5, "pplcnet_x0_75": 0.75, "pplcnet_x1_0": 1.0,
+    "pplcnet_x1_5": 1.5, "pplcnet_x2_0": 2.0, "pplcnet_x2_5": 2.5,
+}  # fmt: skip
+
+
+def pplcnet(name: str) -> Trace:
+    """The network of one row of `WIDTHS`; a convolution stands for the first layer of the classifier."""
+    width = WIDTHS[name]
+    net = Builder(name, CUI, {"data": ("N", 3, 224, 224)})
+    x = net.activate(net.conv_bn("data", divisible(16 * width), 3, 2, 1, name="conv1"), HardSwish(), name="conv1")
+    for number, row in enumerate(BLOCKS, 2):
+        at, channels = f"block{number}", net.channels(x)
+        x = net.conv_bn(x, channels, row.kernel, row.stride, row.kernel // 2, groups=channels, name=f"{at}.depthwise")
+        x = net.activate(x, HardSwish(), name=f"{at}.depthwise")
+        if row.gated:
+            x = squeeze_excite(net, x, channels // SQUEEZE, gate=HardSigmoid(), name=f"{at}.se")
+        x = net.activate(net.conv_bn(x, divisible(row.channels * width), 1, name=f"{at}.pointwise"), HardSwish(),
+                         name=f"{at}.pointwise")  # fmt: skip
+    x = net.conv(net.global_avg_pool(x, name="pool"), LAST_FEATURES, 1, bias=False, name="last")
+    x = net.dropout(net.activate(x, HardSwish(), name="last"), 0.2, name="drop")
+    net.softmax(net.linear(x, 1000, name="fc"))
     return net.trace()

@@ -120,7 +120,7 @@ def _basic(net: Builder, x: str, width: int, stride: int, name: str) -> str:
 
 def bottleneck(
     net: Builder, x: str, width: int, stride: int, name: str, *, early: bool = False, inner: int = 1, groups: int = 1,
-    reduction: int = 0, dilation: int = 1,
+    reduction: int = 0,
 ) -> str:  # fmt: skip
     """1 x 1 down, 3 x 3, 1 x 1 up; the stride on the first of them if `early`, else on the second.
 
@@ -128,7 +128,7 @@ def bottleneck(
     """
     first, second = (stride, 1) if early else (1, stride)
     y = net.conv_bn_relu(x, inner * width, 1, first, name=f"{name}.conv1")
-    y = net.conv_bn_relu(y, inner * width, 3, second, dilation, dilation=dilation, groups=groups, name=f"{name}.conv2")
+    y = net.conv_bn_relu(y, inner * width, 3, second, 1, groups=groups, name=f"{name}.conv2")
     y = net.conv_bn(y, EXPANSION * width, 1, name=f"{name}.conv3")
     if reduction:
         y = squeeze_excite(net, y, EXPANSION * width // reduction, name=f"{name}.se")

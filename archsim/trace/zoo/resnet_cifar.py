@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from archsim.trace.op import Pad
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.alexnet import DLBENCH
@@ -48,6 +46,13 @@ def resnet_56_tensorflow() -> Trace:
     return net.classified(x, 10)
 
 
+def _padded_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions, normalised before the addition, a ReLU after it."""
+    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
+    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
+    return net.relu(net.sum(y, _widened(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
+
+
 def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     """Every second pixel, with channels of zeros behind the others (type A)."""
     if stride > 1:
@@ -57,21 +62,13 @@ def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     return x
 
 
-def _padded_block(
-    net: Builder, x: str, width: int, stride: int, name: str, shortcut: Block = _widened
-) -> str:
-    """Two 3 x 3 convolutions, normalised before the addition, a ReLU after it."""
+def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """Two 3 x 3 convolutions; where the width changes, the shortcut is a bare 1 x 1 convolution."""
     y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
     y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
-    return net.relu(net.sum(y, shortcut(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
-
-
-def _projected(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """Where the width changes, a bare 1 x 1 convolution."""
-    return x if net.channels(x) == width else net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
-
-
-_projected_block = partial(_padded_block, shortcut=_projected)
+    if net.channels(x) != width:
+        x = net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
+    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
 
 
 def _bordered_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:

@@ -7,7 +7,6 @@ from archsim.trace.kinds.normalise import Softmax
 from archsim.trace.kinds.shaping import Upsample
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder
-from archsim.trace.zoo.resnet import bottleneck
 
 RONNEBERGER = "O. Ronneberger et al., U-Net: Convolutional Networks for Biomedical Image Segmentation, arXiv:1505.04597, figure 1"
 CHEN = "L.-C. Chen et al., Rethinking Atrous Convolution for Semantic Image Segmentation, arXiv:1706.05587; torchvision"
@@ -59,11 +58,19 @@ def deeplab_v3_resnet_50() -> Trace:
     x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, 1, name="pool1")
     for stage, (width, count, stride, first, others) in enumerate(STAGES, 1):
         for number in range(count):
-            at, dilation = f"layer{stage}.{number}", others if number else first
-            x = bottleneck(net, x, width, 1 if number else stride, at, dilation=dilation)
+            x = _dilated(net, x, width, 1 if number else stride, others if number else first, f"layer{stage}.{number}")
     x = net.dropout(net.conv_bn_relu(_pyramid(net, x), 256, 1, name="pyramid.project"), name="pyramid.drop")
     x = net.conv(net.conv_bn_relu(x, 256, 3, pad=1, name="head"), 21, 1, name="classes")
     return _pixel_softmax(net, _enlarged(net, x, side, side, "classes"))
+
+
+def _dilated(net: Builder, x: str, width: int, stride: int, dilation: int, name: str) -> str:
+    """A bottleneck whose 3 x 3 convolution may be dilated."""
+    y = net.conv_bn_relu(x, width, 1, name=f"{name}.conv1")
+    y = net.conv_bn_relu(y, width, 3, stride, dilation, dilation=dilation, name=f"{name}.conv2")
+    y = net.conv_bn(y, 4 * width, 1, name=f"{name}.conv3")
+    x = x if net.channels(x) == 4 * width else net.conv_bn(x, 4 * width, 1, stride, name=f"{name}.shortcut")
+    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
 
 
 def _pyramid(net: Builder, x: str) -> str:

@@ -1,4 +1,6 @@
-"""ShuffleNet: grouped 1 x 1 convolutions (v1); half of the channels pass each block untouched and are shuffled (v2)."""
+"""Small networks: SqueezeNet, whose fire modules squeeze to few channels and expand with 1 x 1 and 3 x 3 side by side; and
+ShuffleNet, with grouped 1 x 1 convolutions (v1) or half of the channels untouched in each block (v2), and shuffled channels.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,49 @@ from archsim.trace.trace import Trace
 from archsim.trace.zoo.blocks import shuffled
 from archsim.trace.zoo.builder import Builder
 
-SOURCE = "N. Ma et al., ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture Design, arXiv:1807.11164, table 5"
+IANDOLA = "F. Iandola et al., SqueezeNet, arXiv:1602.07360; as in the published Caffe prototxt"
+
+# module -> (squeeze channels, channels of each expansion)
+FIRES = {
+    "fire2": (16, 64), "fire3": (16, 64), "fire4": (32, 128), "fire5": (32, 128),
+    "fire6": (48, 192), "fire7": (48, 192), "fire8": (64, 256), "fire9": (64, 256),
+}  # fmt: skip
+
+
+def squeezenet_1_0() -> Trace:
+    """Version 1.0: a 7 x 7 stem, late pooling; the last convolution is padded."""
+    net = Builder("squeezenet_1_0", f"{IANDOLA}, version 1.0", {"data": ("N", 3, 227, 227)})
+    x = net.relu(net.conv("data", 96, 7, 2, name="conv1"))
+    return _body(net, x, pools=("fire4", "fire8"), last_pad=1)
+
+
+def squeezenet_1_1() -> Trace:
+    """Version 1.1: a 3 x 3 stem of 64 channels, early pooling."""
+    net = Builder("squeezenet_1_1", f"{IANDOLA}, version 1.1", {"data": ("N", 3, 227, 227)})
+    x = net.relu(net.conv("data", 64, 3, 2, name="conv1"))
+    return _body(net, x, pools=("fire3", "fire5"), last_pad=0)
+
+
+def _body(net: Builder, x: str, pools: tuple[str, ...], last_pad: int) -> Trace:
+    x = net.max_pool(x, 3, 2, ceil=True, name="pool1")
+    for name, (squeeze, expand) in FIRES.items():
+        x = _fire(net, x, squeeze, expand, name)
+        if name in pools:
+            x = net.max_pool(x, 3, 2, ceil=True, name=f"pool{name[-1]}")
+    x = net.dropout(x, name="drop9")
+    x = net.relu(net.conv(x, 1000, 1, pad=last_pad, name="conv10"))
+    net.softmax(net.flatten(net.global_avg_pool(x, name="pool10")))
+    return net.trace()
+
+
+def _fire(net: Builder, x: str, squeeze: int, expand: int, name: str) -> str:
+    x = net.relu(net.conv(x, squeeze, 1, name=f"{name}.squeeze1x1"))
+    one = net.relu(net.conv(x, expand, 1, name=f"{name}.expand1x1"))
+    three = net.relu(net.conv(x, expand, 3, pad=1, name=f"{name}.expand3x3"))
+    return net.concat(one, three, name=f"{name}.concat")
+
+
+MA = "N. Ma et al., ShuffleNet V2: Practical Guidelines for Efficient CNN Architecture Design, arXiv:1807.11164, table 5"
 
 ZHANG = "X. Zhang et al., ShuffleNet: An Extremely Efficient CNN for Mobile Devices, arXiv:1707.01083, table 1"
 V1, GROUPS, STEM = ((240, 4), (480, 8), (960, 4)), 3, 24  # (output channels, blocks) of three groups; channels before stage 2
@@ -43,7 +87,7 @@ def _grouped(net: Builder, x: str, channels: int, halves: bool, name: str) -> st
 
 def shufflenet_v2_x1_0() -> Trace:
     """Width 1.0."""
-    net = Builder("shufflenet_v2_x1_0", SOURCE, {"data": ("N", 3, 224, 224)})
+    net = Builder("shufflenet_v2_x1_0", MA, {"data": ("N", 3, 224, 224)})
     x = net.max_pool(net.conv_bn_relu("data", 24, 3, 2, 1, name="conv1"), 3, 2, 1, name="pool1")
     for stage, (channels, count) in enumerate(STAGES, 2):
         for number in range(count):
