@@ -22,6 +22,7 @@ from archsim.base.naming import resolve
 from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
 from archsim.trace.formats import SUFFIXES, Sizes, format_of, is_path, unknown_symbol
+from archsim.trace.huggingface import catalog as models
 from archsim.trace.jsonlines import parse
 from archsim.trace.trace import Op, Trace
 
@@ -31,7 +32,7 @@ HINT = f"a file of your own is named by a path that ends in {', '.join(each for 
 
 
 def load(path_or_name: str | Path | Traversable, sizes: Sizes = ()) -> Trace:
-    """The network in a file of any of `formats.FORMATS`, or the shipped one of that name or alias.
+    """The network in a file of any of `formats.FORMATS`, or the shipped network or model of that name or alias.
 
     Text with a slash or with the suffix of a format is a path, everything else a name. `sizes` are those of symbols, by the names
     that the file has for them; a reader may leave them to its caller.
@@ -41,6 +42,10 @@ def load(path_or_name: str | Path | Traversable, sizes: Sizes = ()) -> Trace:
         name = canonical(path_or_name)
         if is_path(name):
             return format_of(Path(name)).read(Path(name), dict(sizes))
+        if name not in names():
+            from archsim.trace.huggingface.graph import graph_of
+
+            return graph_of(models.find(name))
         return read(data_folder(FOLDER).joinpath(f"{name}.jsonl"), dict(sizes))
     return read(path_or_name, dict(sizes))
 
@@ -87,23 +92,23 @@ def digest(trace: Trace) -> str:
 
 
 def canonical(name_or_path: str) -> str:
-    """The shipped network that a name stands for; a path as it is. Raises AmbiguousName or UnknownName.
+    """The shipped network or model that a name stands for; a path as it is. Raises AmbiguousName or UnknownName.
 
     >>> canonical("ResNet-50")
     'resnet_50'
     """
     if is_path(name_or_path) and name_or_path.lower() not in _with_slash():
         return name_or_path
-    return resolve("network", name_or_path, names(), aliases, HINT)
+    return resolve("network", name_or_path, list(dict.fromkeys((*names(), *models.names()))), aliases, HINT)
 
 
 @cache
 def aliases() -> Mapping[str, tuple[str, ...]]:
-    """The other names of every shipped network, from the headers of their files."""
-    found = {}
+    """The other names of every shipped network and model, from the headers of their files."""
+    found = dict(models.aliases())
     for name in names():
         with data_folder(FOLDER).joinpath(f"{name}.jsonl").open(encoding="utf-8") as stream:
-            found[name] = tuple(json.loads(stream.readline()).get("aliases", []))
+            found[name] = (*json.loads(stream.readline()).get("aliases", []), *found.get(name, ()))
     return found
 
 

@@ -34,9 +34,7 @@ STRUCTURE = {
     "cost/direct.py": {"REGISTERS": "registers"},
     "cost/team.py": {"FLAGS": "cache lines", "FANNED": "threads"},
     "cost/cores.py": {"PAGE": "bytes"},
-    "lower/processor.py": {"SUM": "bytes of a value", "MAPPED": "bytes"},
-    "lower/threads.py": {
-        "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
+    "lower/processor.py": {"SUM": "bytes of a value", "MAPPED": "bytes", "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/supply.py": {"LOADS": "test points of a class of supplies"},
@@ -60,6 +58,7 @@ STRUCTURE = {
     "schedule/streams.py": {"QUEUE": "launches"},
     "lower/pointwise.py": {"OF_ITS_OWN": "kernels of an op"},
     "schedule/training.py": {"PREFETCH": "batches"},
+    "estimation/memo.py": {"WAIT_S": "for a lock", "MOST_CLOCKS": "that a file may say"},
     "estimation/memory.py": {"USABLE": "share of a capacity", "STRAIGHT": "steps of a search"},
     "estimation/limits.py": {"NEGLIGIBLE": "accuracy"},
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},

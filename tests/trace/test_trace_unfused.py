@@ -77,8 +77,8 @@ def test_what_cannot_be_taken_apart_is_refused():
 @pytest.mark.parametrize("name", ["bert_base", "gpt2_small"])
 def test_older_stacks_keep_the_scores_and_newer_ones_do_not(name, task):
     old, new = (make_request(name, "tesla_v100_sxm2", stack=stack, task=task) for stack in ("pytorch-cudnn7.6", "pytorch-2"))
-    assert old.template == task_trace(unfused(load(name)), task, old.stack.optimiser)
-    assert new.template == task_trace(load(name), task, new.stack.optimiser)
+    assert old.template == task_trace(unfused(load(name)), task, old.work.optimiser)
+    assert new.template == task_trace(load(name), task, new.work.optimiser)
 
 
 def test_scores_in_memory_cost_time_and_memory():

@@ -10,7 +10,6 @@ from pathlib import Path
 from archsim.base.errors import InputError
 from archsim.trace.formats import unknown_symbol
 from archsim.trace.huggingface.graph import graph_of
-from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.huggingface.reader import load_model
 from archsim.trace.trace import Trace
 
@@ -28,7 +27,15 @@ def begins_as_config(head: bytes) -> bool:
 
 def read(path: Path, sizes: Mapping[str, int]) -> Trace:
     """The network of a model, in its attention one kernel for each layer. Raises MissingFile, InputError or ArgumentError."""
-    return _sized(path, built(load_model(path), str(path)), sizes)
+    model = load_model(path)
+    if model.stored is not None:
+        said = f"quantization_config ({model.stored.said}) counts where an engine serves the model: archsim llm"
+        model = replace(model, notes=(*model.notes, said))
+    try:
+        trace = graph_of(model)
+    except ValueError as error:
+        raise InputError(str(path), str(error)) from None
+    return _sized(path, trace, sizes)
 
 
 def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
@@ -39,19 +46,7 @@ def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
     standard = "post" if model.model_type == "bert" else "pre"
     if model.model_type not in eager.FAMILIES or model.windows or model.projected or model.order != standard:
         return None
-    try:
-        config = eager.config_of(model)
-    except ValueError as error:
-        raise InputError(str(path), str(error)) from None
-    return _sized(path, replace(eager.build(model.name, config), source=model.source), sizes)
-
-
-def built(model: TransformerModel, path: str) -> Trace:
-    """The graph of a model. Raises InputError for sizes that do not fit together."""
-    try:
-        return graph_of(model)
-    except ValueError as error:
-        raise InputError(path, str(error)) from None
+    return _sized(path, replace(eager.build(model.name, eager.config_of(model)), source=model.source), sizes)
 
 
 def _sized(path: Path, trace: Trace, sizes: Mapping[str, int]) -> Trace:
