@@ -34,7 +34,9 @@ STRUCTURE = {
     "cost/direct.py": {"REGISTERS": "registers"},
     "cost/team.py": {"FLAGS": "cache lines", "FANNED": "threads"},
     "cost/cores.py": {"PAGE": "bytes"},
-    "lower/processor.py": {"SUM": "bytes of a value", "MAPPED": "bytes", "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate", "ROUNDED": "of a library's own estimate"},
+    "lower/processor.py": {
+        "SUM": "bytes of a value", "MAPPED": "bytes", "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate",
+        "ROUNDED": "of a library's own estimate"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/supply.py": {"LOADS": "test points of a class of supplies"},
