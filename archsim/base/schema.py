@@ -6,7 +6,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from archsim.base.errors import nearest
+from archsim.base.errors import InputError, nearest
+from archsim.base.toml import parsed
 
 LONGEST_WORD = 2000  # characters
 
@@ -53,3 +54,17 @@ def _sentence(form: type[Form], item: Any, prefix: str) -> str:
     if item["type"] == "value_error":  # a check of our own says it all
         return f"{prefix}{key}: {item['ctx']['error']}"
     return f"{prefix}{key}: {item['msg'][:1].lower()}{item['msg'][1:]}, is {item['input']!r}"
+
+
+def rows_of(form: type[F], name: str, text: str, path: str) -> tuple[F, ...]:
+    """The tables `[[name]]` of a text that has nothing else. Raises InputError with all problems; it calls the text `path`."""
+    document = parsed(text, path, "sources")
+    rows = document.pop(name, [])
+    problems = [f"{key}: unknown key; known: {name}" for key in document]
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise InputError(path, [*problems, f"{name}: must be tables `[[{name}]]`"])
+    read = [problems_of(form, row, f"{name} {i}: ") for i, row in enumerate(rows, 1)]
+    problems += [problem for _, wrong in read for problem in wrong]
+    if problems:
+        raise InputError(path, problems)
+    return tuple([found for found, _ in read if found is not None])

@@ -11,7 +11,6 @@ from typing import Any
 from archsim.base.errors import InputError
 from archsim.base.files import read_text
 from archsim.base.limits import LIMITS, MOST_DOTS, InputLimit
-from archsim.base.schema import F, problems_of
 
 _DOTTED = re.compile(r"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*"|'[^'\n]*')[ \t]*+\.[ \t]*+)""" f"{{{MOST_DOTS + 1}}}")
 
@@ -35,20 +34,6 @@ def parsed(text: str, path: str, kind: str) -> dict[str, Any]:
         raise InputError(path, f"is not valid TOML: {error}") from None
     _check(words, path, LIMITS[kind])
     return words
-
-
-def rows_of(form: type[F], name: str, text: str, path: str) -> tuple[F, ...]:
-    """The tables `[[name]]` of a text that has nothing else. Raises InputError with all problems; it calls the text `path`."""
-    document = parsed(text, path, "sources")
-    rows = document.pop(name, [])
-    problems = [f"{key}: unknown key; known: {name}" for key in document]
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise InputError(path, [*problems, f"{name}: must be tables `[[{name}]]`"])
-    read = [problems_of(form, row, f"{name} {i}: ") for i, row in enumerate(rows, 1)]
-    problems += [problem for _, wrong in read for problem in wrong]
-    if problems:
-        raise InputError(path, problems)
-    return tuple([found for found, _ in read if found is not None])
 
 
 def _check(words: dict[str, Any], path: str, limit: InputLimit) -> None:

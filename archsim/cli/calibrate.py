@@ -73,7 +73,7 @@ def command(
         tell("reading")
         cases, skips = read_files(measurements, device_files(devices, measurements))
     every = thinned(with_power(cases) if of_energy else with_times(cases))
-    every, _ = selected_rows(every, [], Filters(hw=devices))
+    every, _ = selected_rows(every, [], Filters(hw=devices, disturbed=True))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):

@@ -107,7 +107,7 @@ def moves_area(spec: Spec, key: str) -> bool:
 
     >>> from archsim.device.catalog import find
     >>> [moves_area(find("gtx_1080"), key) for key in ("rate.fp64", "memory.data_rate", "clock.base")]
-    [True, True, False]
+    [True, False, False]
     """
     entry = spec.entries.get(key)
     if entry is None or isinstance(entry.value, str):

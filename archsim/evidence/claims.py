@@ -6,8 +6,7 @@ from functools import cache
 
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
-from archsim.base.schema import Form, Word
-from archsim.base.toml import rows_of
+from archsim.base.schema import Form, Word, rows_of
 from archsim.evidence.shipped import PEERS
 
 FILE = "claims.toml"

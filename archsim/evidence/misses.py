@@ -8,8 +8,7 @@ from typing import Literal
 
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
-from archsim.base.schema import Form, Word
-from archsim.base.toml import rows_of
+from archsim.base.schema import Form, Word, rows_of
 from archsim.evidence.case import Case
 from archsim.evidence.shipped import FOLDER
 

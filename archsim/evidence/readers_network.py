@@ -46,7 +46,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     name, batch, task = cells["network"], integer(cells, "batch"), cells["task"]
     asked = _counted_threads(cells) if script.counted(cells.get("source_ref", "")) else None
     precision = script.precision(cells["precision"], cells.get("source_ref", ""))
-    found = as_timed(setting(cells["hardware"], cells["stack"], precision, threads=asked or 0), script, name,
+    found = as_timed(setting(cells["hardware"], cells.get("ran") or cells["stack"], precision, threads=asked or 0), script, name,
                      cells.get("source_ref", ""))  # fmt: skip
     framework = found.stack.framework
     ran = script.task(task, name, framework)

@@ -50,7 +50,7 @@ class Protocol(Form):
     """One table of `sources.toml`: a citation, and what the source's scripts do besides what its tables say.
 
     Keys of mappings name what they hold for: a network or "framework network" in `graphs`, and in `contradicted` how a
-    row's place in the source (`source_ref`) begins. The stack that ran is the row's own.
+    row's place in the source (`source_ref`) begins. The stack that ran is the row's own: `ran`, or `stack`.
     """
 
     citation: Word

@@ -76,7 +76,8 @@ def test_references_hold_the_whitepaper_cells(cli: Any, precision: str, batch: s
     cells = {(row["metric"], row["measured"]): row for row in found["references"] if "whitepaper" in row["source"]}
     assert {("throughput_per_s", measured[0]), ("power_w", measured[1])} <= set(cells)
     for row in cells.values():
-        assert math.isclose(row["error"], row["predicted"] / row["measured"] - 1, rel_tol=1e-12)
+        ratio = row["predicted"] / row["measured"]  # of a rate the error is that of the time
+        assert math.isclose(row["error"], (ratio if row["metric"] == "power_w" else 1 / ratio) - 1, rel_tol=1e-9)
         # The device's default clock and stack are those of the whitepaper, so the two predictions are one.
         assert row["predicted"] == pytest.approx(found[row["metric"]], rel=1e-9)
 
@@ -86,7 +87,7 @@ def test_a_reference_keeps_its_own_clock_and_stack(cli: Any) -> None:
     row = found["references"][0]
     assert (row["stack"], row["clock_hz"]) == ("caffe-cudnn4", 690e6)
     assert row["conditions"] == ["stack caffe-cudnn4, not ideal", "core clock 690 MHz, not 998 MHz"]
-    assert found["clock_hz"] == pytest.approx(998.4e6)
+    assert 900e6 < found["clock_hz"] <= 998.4e6  # less for kernels that would draw more than the module may
     assert row["predicted"] < found["throughput_per_s"]
 
 
@@ -113,7 +114,8 @@ def test_json_of_every_option(cli: Any) -> None:
         "--threads", "2", "--clock", "3GHz", "--fidelity", "roofline", "--precision", "fp16", "--devices", "1",
     )  # fmt: skip
     expected = {"network": "resnet_18", "hardware": "i7_6700k", "batch": 2, "task": "training_step", "stack": "caffe-openblas",
-                "threads": 2, "clock_hz": 3e9, "fidelity": "roofline", "precision": "fp16", "devices": 1}  # fmt: skip
+                "threads": 2, "fidelity": "roofline", "precision": "fp16", "devices": 1}  # fmt: skip
+    assert found["clock_hz"] == pytest.approx(3e9)
     assert {key: found[key] for key in expected} == expected
     assert {op["phase"] for op in found["ops"]} >= {"forward", "backward_data", "backward_filter", "update"}
 

@@ -63,6 +63,13 @@ def test_energy_counted_by_rapl_is_compared_where_it_is_that_of_the_packages_of_
     assert len(times) == 1
 
 
+def test_the_stack_that_ran_stands_in_its_row(write: Write) -> None:
+    said, ran = (network(stack="neon-maxas", ran=stack) for stack in ("", "neon-maxas-direct"))
+    cases, _ = rows(write, HEAD + ",ran", said, ran)
+    assert [case.stack_id for case in cases] == ["neon-maxas", "neon-maxas-direct"]
+    assert [case.fields["stack"] for case in cases] == ["neon-maxas", "neon-maxas"]
+
+
 def test_a_case_is_timed_as_its_source_says(write: Write) -> None:
     """Caffe's timer in convnet-benchmarks waits for each layer, neon's gradients come with the updates."""
     words = {"source": "convnet_benchmarks", "hardware": "titan_x_maxwell", "network": "googlenet", "task": "backward"}

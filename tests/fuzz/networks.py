@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from archsim.trace.file import dumps
+from archsim.trace.kinds.activation import Sigmoid
 from archsim.trace.zoo.builder import Builder
 
 from . import mutate
@@ -31,7 +32,7 @@ STEPS: tuple[Step, ...] = (
     lambda build, x, random, name: build.avg_pool(x, random.choice(WINDOWS), random.choice((1, 2)), name=name),
     lambda build, x, random, name: build.global_avg_pool(x, name=name),
     lambda build, x, random, name: build.batch_norm(x, name=name), lambda build, x, random, name: build.relu(x, name=name),
-    lambda build, x, random, name: build.sigmoid(x, name=name), lambda build, x, random, name: build.lrn(x, name=name),
+    lambda build, x, random, name: build.add(Sigmoid(), x, name=name), lambda build, x, random, name: build.lrn(x, name=name),
     lambda build, x, random, name: build.dropout(x, name=name), lambda build, x, random, name: build.softmax(x, name=name),
     lambda build, x, random, name: build.sum(x, x, name=name), lambda build, x, random, name: build.product(x, x, name=name),
     lambda build, x, random, name: build.concat(x, x, name=name),

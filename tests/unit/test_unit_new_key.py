@@ -34,7 +34,7 @@ def banked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     text = to_toml(catalog.find("tesla_t4"), "a copy").replace("[sm]\n", f"[sm]\n{BANKS}", 1)
     place = tmp_path / "mine.toml"
     place.write_text(text, "utf-8")
-    caches = (spec_module.keys, spec_module._places, spec_module._units)
+    caches = (spec_module.keys, spec_module._units)
     monkeypatch.setitem(PARTS["gpu"], "sm", BankedSm)
     for cached in caches:
         cached.cache_clear()

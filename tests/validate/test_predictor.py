@@ -13,7 +13,7 @@ import pytest
 
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder
-from archsim.base.toml import rows_of
+from archsim.base.schema import rows_of
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.evidence.claims import NOTE, Claim, claims

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import InputError
-from archsim.base.toml import rows_of
+from archsim.base.schema import rows_of
 from archsim.calibration.constants import default
 from archsim.evidence.misses import Miss, misses, reason_of
 from archsim.evidence.readers import read_files

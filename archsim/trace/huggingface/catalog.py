@@ -7,14 +7,16 @@ import re
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archsim.base.errors import MissingFile
 from archsim.base.files import data_folder, named_file, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.naming import plain, resolve
 from archsim.trace.formats import is_path
-from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.huggingface.reader import load_model, model_of_text
+
+if TYPE_CHECKING:
+    from archsim.trace.huggingface.model import TransformerModel
 
 FOLDER = "traces/models"
 HUB = re.compile(r"([\w.-]+)/([\w.-]+)(?<!\.json)")  # an id of the Hugging Face hub: OWNER/NAME
@@ -40,6 +42,8 @@ def find(name_or_path: str) -> TransformerModel:
     hub = HUB.fullmatch(name_or_path)
     if hub and not Path(name_or_path).exists():
         return _of_hub(*hub.groups())
+    from archsim.trace.huggingface.reader import load_model
+
     return load_model(named_file(name_or_path, stream=True))
 
 
@@ -68,6 +72,8 @@ def canonical(name: str) -> str:
 
 @cache
 def _shipped(name: str) -> TransformerModel:
+    from archsim.trace.huggingface.reader import model_of_text
+
     return model_of_text(_text(name), f"{FOLDER}/{name}.json")
 
 
