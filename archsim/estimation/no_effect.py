@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from archsim.base.errors import ArchsimError
 from archsim.device.spec import unit_of
-from archsim.estimation.die import moves_area
 from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.memory import needed_bytes
 from archsim.estimation.pipeline import run
@@ -47,6 +46,8 @@ def read_by(request: Request, key: str) -> str:
         return "--traffic simulated reads it"
     if unit.cycle and request.fidelity.name != SIMULATED:
         return f"--fidelity {SIMULATED} reads it"
+    from archsim.estimation.die import moves_area  # which no other estimate needs
+
     return "the area of the die follows it (`archsim whatif --area`)" if moves_area(request.spec, key) else ""
 
 
