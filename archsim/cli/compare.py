@@ -16,7 +16,7 @@ from archsim.cli.options import BATCHES, choices, names, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HWS, ListOption, boundary_options, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HWS, AnswerForm, ListOption, answer_forms, boundary_options, html_option
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
@@ -52,12 +52,12 @@ class CriterionOption(click.Option):
 @buying_options
 @click.option("--copies/--no-copies", default=None,
               help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
-@json_option("Print a JSON list of estimates; for several batches an object, or a list of one for each network.")
-@csv_option("Print one CSV row per network, device, stack and batch.")
+@answer_forms("Print one CSV row per network, device, stack and batch.",
+              json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.")
 @html_option()
 def command(
     net: str, hw: str, stack: tuple[str, ...], layers: bool, batch_text: str | None, by: str, correlation: float | None,
-    copies: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
+    copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -80,7 +80,6 @@ def command(
     from archsim.study.batches import batches_of
     from archsim.study.comparison import ComparedDevices
 
-    one_form(as_json, as_csv)
     _check_criterion(by)
     nets, devices = list(dict.fromkeys(names(net))), selected(names(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
@@ -98,12 +97,12 @@ def command(
     if len(batches) < 2:
         batch = batches[0] if batches else None
         changes: list[StackChange] = []
-        if html is not None or not as_csv:
+        if html is not None or not form.csv:
             for name, one in zip(nets, found, strict=True):
                 changes += _stack_changes(field, name, one, batch)
-        _show(found, changes, as_json, as_csv, html, layers)
+        _show(found, changes, form, html, layers)
     else:
-        _show_curves(field, curves, as_json, as_csv, html)
+        _show_curves(field, curves, form, html)
 
 
 def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int | None) -> list[StackChange]:
@@ -130,11 +129,8 @@ def _check_criterion(by: str) -> None:
 
 
 def _show(
-    found: Sequence[Comparison], changes: Sequence[StackChange], as_json: bool, as_csv: bool, html: OutputFile | None,
-    layers: bool,
-) -> None:  # fmt: skip
-    import json
-
+    found: Sequence[Comparison], changes: Sequence[StackChange], form: AnswerForm, html: OutputFile | None, layers: bool
+) -> None:
     from archsim.report.compare import comparisons_text
     from archsim.report.compare_data import comparison_csv, comparison_record
 
@@ -143,23 +139,19 @@ def _show(
         from archsim.report.compare_page import comparisons_page
 
         write(html, comparisons_page(found, changes))
-    if as_json:
-        click.echo(json.dumps(comparison_record(found, changes), indent=2, allow_nan=False))
-    elif as_csv:
-        excluded = [(c.network, one) for c in found for one in c.excluded]
-        click.echo(comparison_csv([x for c in found for x in c.all], excluded, found[0].workload), nl=False)
-    else:
-        say(comparisons_text(found))
-        for change in changes:
-            from archsim.report.stack_change import stack_change_text
+    excluded = [(c.network, one) for c in found for one in c.excluded]
+    form.say(
+        lambda: comparisons_text(found), lambda: comparison_record(found, changes),
+        csv=lambda: comparison_csv([x for c in found for x in c.all], excluded, found[0].workload),
+    )  # fmt: skip
+    for change in changes if not (form.json or form.csv) else ():
+        from archsim.report.stack_change import stack_change_text
 
-            say("\n" + stack_change_text(change, layers))
+        say("\n" + stack_change_text(change, layers))
     _leave_if_none([bool(c.contenders) for c in found])
 
 
-def _show_curves(field: Any, found: Sequence[CurveComparison], as_json: bool, as_csv: bool, html: OutputFile | None) -> None:
-    import json
-
+def _show_curves(field: Any, found: Sequence[CurveComparison], form: AnswerForm, html: OutputFile | None) -> None:
     from archsim.report.compare_curves import curves_text
     from archsim.report.compare_data import comparison_csv, curves_record
 
@@ -169,14 +161,13 @@ def _show_curves(field: Any, found: Sequence[CurveComparison], as_json: bool, as
         from archsim.report.compare_page import curve_pages
 
         write(html, curve_pages(found))
-    if as_json:
-        records = [curves_record(c, field.workload) for c in found]
-        click.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2, allow_nan=False))
-    elif as_csv:
-        points = [p for c in found for curve in c.curves for p in curve.points]
-        click.echo(comparison_csv(points, [(c.network, one) for c in found for one in c.excluded], field.workload), nl=False)
-    else:
-        say("\n\n\n".join(map(curves_text, found)))
+    excluded = [(c.network, one) for c in found for one in c.excluded]
+    points = [p for c in found for curve in c.curves for p in curve.points]
+    records = [curves_record(c, field.workload) for c in found]
+    form.say(
+        lambda: "\n\n\n".join(map(curves_text, found)), lambda: records[0] if len(records) == 1 else records,
+        csv=lambda: comparison_csv(points, excluded, field.workload),
+    )  # fmt: skip
     _leave_if_none([any(one.contenders for one in c.best) for c in found])
 
 

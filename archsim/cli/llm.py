@@ -11,8 +11,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import only_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, html_option, json_option
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 SHARED = ("clock", "power_limit", "host_cpu", "settings", "scales", "calibration")  # with the commands of networks
 
@@ -51,10 +50,10 @@ def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
               help="Guess N tokens ahead, of which this share is taken, and check them in one step.")  # fmt: skip
 @click.option("--draft", type=Known("model"), default=None, help="The model that guesses; without one guesses take no time.")
 @only_options(*SHARED)
-@json_option()
+@answer_forms()
 @html_option()
 def command(
-    net: str, hw: str, prompt: int, answer: int, as_json: bool, html: OutputFile | None, settings: tuple[str, ...],
+    net: str, hw: str, prompt: int, answer: int, form: AnswerForm, html: OutputFile | None, settings: tuple[str, ...],
     scales: tuple[str, ...], calibration: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict a language model that an engine serves: prefill and decode of a batch of requests that arrive at once.
@@ -71,7 +70,7 @@ def command(
     """
     from archsim.cli.options import choices
     from archsim.generation.estimate import llm
-    from archsim.report.llm import llm_json, llm_text
+    from archsim.report.llm import llm_record, llm_text
 
     shared = choices(settings=settings, scales=scales, calibration=calibration)
     found = llm(net, hw, input=prompt, output=answer, **{**shared, **{name: v for name, v in given.items() if v is not None}})
@@ -79,7 +78,4 @@ def command(
         from archsim.report.llm_page import llm_page
 
         write(html, llm_page(found))
-    if as_json:
-        click.echo(llm_json(found))
-    else:
-        say(llm_text(found))
+    form.say(llm_text, llm_record, found)

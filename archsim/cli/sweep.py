@@ -16,7 +16,7 @@ from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output, write
 from archsim.cli.terminal import pictured, say
-from archsim.cli.vocabulary import HWS, NETS, csv_option, json_option, one_form
+from archsim.cli.vocabulary import HWS, NETS, AnswerForm, answer_forms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +41,7 @@ PAGED = 100_000  # points that a page is made of
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file; CSV on standard output if not given.", prints=True)
-@json_option("Print one JSON object with a row for each point.")
-@csv_option("Print one CSV row for each point, as without --out.")
+@answer_forms("Print one CSV row for each point, as without --out.", json="Print one JSON object with a row for each point.")
 @output("--html", PAGE, "Also write a page: time against energy, each point opens its machine beside the base.")
 @FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
@@ -51,7 +50,7 @@ PAGED = 100_000  # points that a page is made of
 @click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, as_json: bool, as_csv: bool, html: OutputFile | None,
+    resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, html: OutputFile | None,
     **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
@@ -72,8 +71,7 @@ def command(
     from archsim.detect.selection import selected
     from archsim.study.space import space_of
 
-    one_form(as_json, as_csv)
-    if out is not None and (as_json or as_csv):
+    if out is not None and (form.json or form.csv):
         raise click.UsageError("--json and --csv print the points, --out writes them to a file; give one of them")
     if resume and out is None:
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
@@ -88,7 +86,7 @@ def command(
     tell_idle(space, requests)
     if out is None:
         kept: list[tuple[Any, ...]] | None = None if html is None else []
-        (_json_to_stdout if as_json else _to_stdout)(space, requests, workers, scheduler, kept)
+        (_json_to_stdout if form.json else _to_stdout)(space, requests, workers, scheduler, kept)
         if html is not None:
             _page(html, space, requests, kept or [])
     else:

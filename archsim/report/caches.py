@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from typing import Any
@@ -23,9 +22,9 @@ HEAD = ("level", "size", "ways", "requests", "hits", "misses", "rate", "cold", "
         "demand", "of")  # fmt: skip
 
 
-def cache_json(answer: CacheReport) -> str:
-    """One JSON object."""
-    return json.dumps({"schema": SCHEMA, **asdict(answer)}, indent=2, allow_nan=False)
+def cache_record(answer: CacheReport) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {"schema": SCHEMA, **asdict(answer)}
 
 
 def cache_csv(answer: CacheReport) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -24,14 +23,9 @@ NOTE = 58  # column at which the meaning of an equation begins, where the equati
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def explanation_json(e: Explanation) -> str:
-    """The explanation as one JSON object."""
-    return json.dumps({"schema": SCHEMA, **asdict(e)}, indent=2, allow_nan=False)
-
-
-def slowest_json(rows: Iterable[Slow]) -> str:
-    """The list from which a layer is chosen, as JSON."""
-    return json.dumps([asdict(row) for row in rows], indent=2, allow_nan=False)
+def explanation_record(e: Explanation) -> dict[str, Any]:
+    """The explanation as plain values."""
+    return {"schema": SCHEMA, **asdict(e)}
 
 
 def slowest_text(rows: Iterable[Slow], network: str, hardware: str) -> str:

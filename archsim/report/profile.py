@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -138,11 +137,6 @@ def _notes(p: ProfileComparison) -> str:
 def profile_record(p: ProfileComparison) -> dict[str, Any]:
     """The comparison as plain values."""
     return {"schema": SCHEMA, **asdict(p)}
-
-
-def profile_json(p: ProfileComparison) -> str:
-    """One JSON object."""
-    return json.dumps(profile_record(p), indent=2, allow_nan=False)
 
 
 def profile_csv(p: ProfileComparison) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -131,7 +130,7 @@ def output_text(name: str, row: Mapping[str, Any]) -> str:
     return show(value, unit)
 
 
-def record(request: Request, f: SearchResult) -> dict[str, Any]:
+def search_record(request: Request, f: SearchResult) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
         "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
@@ -150,11 +149,6 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def search_json(request: Request, f: SearchResult) -> str:
-    """One JSON object."""
-    return json.dumps(record(request, f), indent=2, allow_nan=False)
 
 
 def search_csv(request: Request, f: SearchResult) -> str:
@@ -245,13 +239,15 @@ def _way(request: Request, target: Condition, way: TargetChange) -> tuple[str, s
     return f"x {way.factor:.3g}", to, reached
 
 
-def target_json(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
-    """One JSON object."""
-    return json.dumps({
+def target_record(
+    request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]
+) -> dict[str, Any]:  # fmt: skip
+    """Plain values for JSON."""
+    return {
         "schema": "archsim-target/1", "network": request.network, **device_fields(request.spec),
         "output": target.name,
         "limit": target.limit, "base": _plain(base),
         "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": _finite(w.reached),
                   "outputs": _plain(w.values) if w.factor else None, "limits": dict(w.limits) if w.limits else None}
                  for w in found],
-    }, indent=2, allow_nan=False)  # fmt: skip
+    }  # fmt: skip

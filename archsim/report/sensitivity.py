@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -120,7 +119,7 @@ def _reader(unit: Unit, request: Request) -> int:
     return 2 if unit.cache and not here else 0
 
 
-def record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
+def sensitivity_record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
         "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
@@ -139,11 +138,6 @@ def record(request: Request, found: Sequence[Elasticity], step: float, span: flo
 def _limits(request: Request) -> dict[str, Any]:
     e = estimate_of(request, references=False)
     return {"limited_by": e.limited_by, "relief_s": dict(e.relief_s), "host_floor_s": e.host_floor_s}
-
-
-def sensitivity_json(request: Request, found: Sequence[Elasticity], step: float, span: float) -> str:
-    """One JSON object."""
-    return json.dumps(record(request, found, step, span), indent=2, allow_nan=False)
 
 
 def sensitivity_csv(found: Sequence[Elasticity], device: str = "") -> str:

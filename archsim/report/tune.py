@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -141,11 +140,6 @@ def record(t: Tuning) -> dict[str, Any]:
     return {"schema": SCHEMA, **plain, **points, "changes": dict(t.changes), "limits": dict(t.limits),
             "default_limits": dict(t.default_limits), "saved": {name: asdict(one) for name, one in t.saved.items()},
             "front": [asdict(one) for one in t.front]}  # fmt: skip
-
-
-def tune_json(t: Tuning) -> str:
-    """One JSON object."""
-    return json.dumps(record(t), indent=2, allow_nan=False)
 
 
 def tune_csv(t: Tuning) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -139,18 +138,17 @@ def notes_of(c: Change) -> list[str]:
     return lines + [f"warning     {line}" for line in dict.fromkeys((*c.before.warnings, *c.after.warnings))]
 
 
-def whatif_json(c: Change) -> str:
+def whatif_record(c: Change) -> dict[str, Any]:
     """Both estimates in full, the ratios, and the ops whose limit changed."""
     from archsim.report.data import record
 
     moves = [{"before": before, "after": after, "ops": [op.name for op in ops]} for (before, after), ops in c.moves.items()]
-    found: dict[str, Any] = {
+    return {
         "schema": SCHEMA, "changes": list(c.changes), "followed": {name: list(pair) for name, pair in c.followed.items()},
         "changed": not c.idle, "ratios": dict(c.ratios), "moves": moves,
         "ops": [_op_record(op) for op in c.ops], "before": record(c.before), "after": record(c.after),
         "dies": None if c.dies is None else [asdict(one) for one in c.dies],
     }  # fmt: skip
-    return json.dumps(found, indent=2, allow_nan=False)
 
 
 def whatif_csv(c: Change) -> str:
