@@ -12,7 +12,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.buying import buying_from, buying_options
 from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import BATCHES, choices, names, some_options
+from archsim.cli.options import BATCHES, LateHelpOption, choices, names, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
@@ -23,16 +23,10 @@ if TYPE_CHECKING:
     from archsim.study.stack_change import StackChange
 
 
-class CriterionOption(click.Option):
-    """The option that names a criterion. Its help lists them only when help is printed, so that no command imports them before.
-    """
+def _criteria() -> str:
+    from archsim.study.ranking import CRITERIA
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The option and its help."""
-        from archsim.study.ranking import CRITERIA
-
-        self.help = "Sort by " + ", ".join(f"{c.name} ({c.title})" if c.name != c.title else c.name for c in CRITERIA) + "."
-        return super().get_help_record(ctx)
+    return "Sort by " + ", ".join(f"{c.name} ({c.title})" if c.name != c.title else c.name for c in CRITERIA) + "."
 
 
 @click.command("compare")
@@ -45,7 +39,7 @@ class CriterionOption(click.Option):
 @click.option("--layers", is_flag=True, help="Of two stacks on one device print every layer.")
 @BATCHES
 @some_options("batch", "stack", "inputs")
-@click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")
+@click.option("--by", cls=LateHelpOption, late_help=_criteria, default="speed", show_default=True, metavar="CRITERION")
 @click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
 @boundary_options

@@ -16,8 +16,7 @@ from archsim.base.writer import PAGE
 from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output
 from archsim.cli.terminal import say
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+from archsim.cli.types import Decorator, together
 
 
 class ListOption(click.Option):
@@ -46,13 +45,12 @@ ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), 
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
-def boundary_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--boundary` and `--system`: power at the device, or at the plug of its computer."""
-    boundary = click.option("--boundary", type=click.Choice(["device", "wall"]), default=None, show_default="device",
-                            help="Where power is measured: at the board, module or package, or at the wall.")  # fmt: skip
-    system = click.option("--system", default=None, metavar="NAME[:DEVICES]",
-                          help="The computer at the wall and the devices in it (`archsim list systems`).")  # fmt: skip
-    return boundary(system(command))
+boundary_options = together(  # power at the device, or at the plug of its computer
+    click.option("--boundary", type=click.Choice(["device", "wall"]), default=None, show_default="device",
+                 help="Where power is measured: at the board, module or package, or at the wall."),
+    click.option("--system", default=None, metavar="NAME[:DEVICES]",
+                 help="The computer at the wall and the devices in it (`archsim list systems`)."),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +92,7 @@ def answer_forms(csv: str = "", json: str = "Print one JSON object.") -> Decorat
 
 def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
     """`--html FILE`: a page beside what is printed; and `--force`."""
-    return lambda command: output("--html", PAGE, what)(FORCE(command))
+    return together(output("--html", PAGE, what), FORCE)
 
 
 # option that other tools or earlier versions have -> the one here
