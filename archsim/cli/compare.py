@@ -14,7 +14,7 @@ from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import BATCHES, LateHelpOption, choices, names, some_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
+from archsim.cli.terminal import missed, note, say
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import HWS, AnswerForm, ListOption, answer_forms, boundary_options, html_option
 
@@ -168,8 +168,7 @@ def _show_curves(field: Any, found: Sequence[CurveComparison], form: AnswerForm,
 def _leave_if_none(fitting: Sequence[bool]) -> None:
     """Leave with 1 if there is a network that no device holds."""
     if not all(fitting):
-        click.echo("archsim: no device holds this work; a smaller --batch or --precision fp16 takes less memory", err=True)
-        raise click.exceptions.Exit(1)
+        missed("no device holds this work; a smaller --batch or --precision fp16 takes less memory")
 
 
 def _warn_without_effect(contenders: Sequence[Any]) -> None:
@@ -178,7 +177,7 @@ def _warn_without_effect(contenders: Sequence[Any]) -> None:
     for c in contenders:
         for text in c.estimate.warnings:
             if "changes no output" in text:
-                click.echo(f"archsim: {c.name}: {text}", err=True)
+                note(f"{c.name}: {text}")
     bounds = {f"{c.estimate.network}: {text}" for c in contenders for text in c.estimate.warnings if text.endswith(STRICT)}
     for text in sorted(bounds):
-        click.echo(f"archsim: {text}", err=True)
+        note(text)

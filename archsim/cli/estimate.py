@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, energy_budget_option, holds, setting_options
 from archsim.cli.output import chakra_option, timeline_option, write, write_execution_trace, write_timeline
-from archsim.cli.terminal import Screen, draw, pictured
+from archsim.cli.terminal import Screen, draw, missed, pictured
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_options, html_option
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ def command(
     events = find(arguments["fidelity"]).events
     watched = timeline is not None or chakra is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
-    missed = fail_if is not None and holds(fail_if, record(result))
+    is_true = fail_if is not None and holds(fail_if, record(result))
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
@@ -67,9 +66,8 @@ def command(
     form.say(lambda e: estimate_text(e, all_layers=bool(layers), layers=layers is not False), record, result, csv=csv_text)
     if not (form.json or form.csv) and layers is not False and (on := pictured()) is not None:
         _draw_roofline(result, on)
-    if missed:
-        click.echo(f"archsim: {fail_if} is true", err=True)
-        raise click.exceptions.Exit(EXIT["bound missed"])
+    if is_true:
+        missed(f"{fail_if} is true")
 
 
 def _draw_roofline(result: Estimate, on: Screen) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind
+from archsim.cli.terminal import note
 from archsim.cli.types import Decorator
 
 if TYPE_CHECKING:
@@ -78,13 +79,13 @@ def write_execution_trace(file: OutputFile, trace: ExecutionTrace) -> None:
         from archsim.trace.chakra.binary import binary
 
         file.write_bytes(binary(trace))
-    click.echo(f"archsim: wrote {file.path}", err=True)
+    note(f"wrote {file.path}")
 
 
 def write(file: OutputFile, text: str) -> None:
     """Write a file and say so."""
     file.write(text)
-    click.echo(f"archsim: wrote {file.path}", err=True)
+    note(f"wrote {file.path}")
 
 
 def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:

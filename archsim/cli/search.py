@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.cli.completed import VARIED, Keyed
 from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, some_options
 from archsim.cli.output import write
+from archsim.cli.terminal import missed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
@@ -86,7 +86,7 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerF
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
     form.say(target_text, target_record, request, goal, found, Evaluator(request).one())
     if all(way.factor is None for way in found):
-        _say_none(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
+        missed(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
 
 
 def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
@@ -136,11 +136,5 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
         write(o["html"], search_page(request, found))
     o["form"].say(search_text, search_record, request, found, csv=search_csv)
     if not found.best:
-        _say_none(f"no point is possible ({found.why})" if found.broken == found.points else
-                  f"no point meets the conditions{large_words(found)}")
-
-
-def _say_none(said: str) -> None:
-    """Say on standard error that nothing was found, and leave with the exit code of an unmet condition."""
-    click.echo(f"archsim: {said}", err=True)
-    raise click.exceptions.Exit(EXIT["bound missed"])
+        missed(f"no point is possible ({found.why})" if found.broken == found.points else
+               f"no point meets the conditions{large_words(found)}")

@@ -15,7 +15,7 @@ from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output, write
-from archsim.cli.terminal import pictured, say
+from archsim.cli.terminal import note, pictured, say
 from archsim.cli.vocabulary import HWS, NETS, AnswerForm, answer_forms
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def _to_file(
 
     record, kind = space.record(requests), requests[0].spec.kind
     if resume and html is None and not out.force and finished(out, about_of(space, record, kind)):
-        click.echo(f"archsim: {out.path} holds all {space.count:,} points of this sweep", err=True)
+        note(f"{out.path} holds all {space.count:,} points of this sweep")
         return
     path, kept = _places(out, resume)
     with (
@@ -184,20 +184,20 @@ def _to_file(
         before, numpy = store.count, store.about()["numpy"]
         if numpy != record["numpy"]:
             said = f"begun with numpy {numpy}, goes on with {record['numpy']}: the last digits of its rows may differ"
-            click.echo(f"archsim: {kept}: {said}", err=True)
+            note(f"{kept}: {said}")
         try:
             with Progress() as tell:
                 for chunk in parts(range(space.part_at(before), space.parts)):
                     store.append(chunk)
                     tell(f"{store.count:,} of {space.count:,} points")
         except KeyboardInterrupt:
-            click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
+            note(f"{store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on")
             raise
         if path.suffix in FORMATS:
             try:
                 export(store, out)
             except InputError:
-                click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
+                note(f"{store.count:,} points are safe in {kept}; --resume goes on")
                 raise
         text = summary(store)
         if (on := pictured()) is not None:
@@ -211,7 +211,7 @@ def _to_file(
     elif kept != path:
         kept.replace(out.check())
     say(text)
-    click.echo(f"archsim: wrote {space.count:,} points to {path}", err=True)
+    note(f"wrote {space.count:,} points to {path}")
 
 
 def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Keyed
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, energy_budget_option, setting_options
 from archsim.cli.output import write
+from archsim.cli.terminal import missed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
-
-if TYPE_CHECKING:
-    from archsim.study.tune import Tuning
 
 TUNED = ("clock", "memory_clock", "power_limit", "batch", "threads")  # a test holds that they are the settings of the models
 
@@ -54,7 +51,7 @@ def command(
     """
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
-    from archsim.report.tune import record, tune_csv, tune_page, tune_text
+    from archsim.report.tune import nearest_words, record, tune_csv, tune_page, tune_text
     from archsim.study.tune import tune
 
     arguments = choices(**given)
@@ -65,12 +62,4 @@ def command(
         write(html, tune_page(found))
     form.say(tune_text, record, found, csv=tune_csv)
     if found.best is None:
-        _say_none(found)
-
-
-def _say_none(found: Tuning) -> None:
-    """Say on standard error what misses the conditions least, and leave with the exit code of an unmet condition."""
-    from archsim.report.tune import nearest_words
-
-    click.echo(f"archsim: {nearest_words(found)}", err=True)
-    raise click.exceptions.Exit(EXIT["bound missed"])
+        missed(nearest_words(found))

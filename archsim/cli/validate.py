@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import FIDELITY, names
 from archsim.cli.output import write
 from archsim.cli.progress import Progress
-from archsim.cli.terminal import say
+from archsim.cli.terminal import missed, say
 from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, ListOption, answer_forms, html_option
@@ -145,7 +144,7 @@ def command(
     else:
         say(validation_text(result, provenance))
     if not result.cases:
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed()
 
 
 def _is_grouped(cases: Sequence[Case]) -> bool:
