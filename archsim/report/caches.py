@@ -12,7 +12,7 @@ from archsim.report import figures
 from archsim.report.data import records_csv
 from archsim.report.figures import QUIET, RULE
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, number, percent, text, words
+from archsim.report.markup import TableCell, items, number, percent, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
 
@@ -103,7 +103,7 @@ def cache_page(a: CacheReport) -> str:
         sections += ["<h2>Misses by size</h2>", f'<p class="quiet">Requests to {text(a.curve_of)}: misses of a fully associative '
                      "LRU cache, and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
                      figures.embed(curve_figure(a), "curve")]  # fmt: skip
-    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in a.notes) + "</ul>")
+    sections.append(f"<h2>Assumptions</h2>{items(a.notes)}")
     return document(f"{a.source} on {a.hardware_name}", sections, figures.library())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -93,14 +93,7 @@ def _algorithms(rows: Iterable[Candidate]) -> str:
          r.verdict, r.reason)
         for r in rows
     ]  # fmt: skip
-    return "Algorithms of the stack\n" + _right(("algorithm", "time", "workspace", "", "why"), cells, (1, 2))
-
-
-def _right(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], columns: tuple[int, ...]) -> str:
-    """A table in which only `columns` stand to the right."""
-    widths = {i: max(len(row[i]) for row in (head, *rows)) for i in columns}
-    lines = [tuple(cell.rjust(widths[i]) if i in widths else cell for i, cell in enumerate(row)) for row in (head, *rows)]
-    return table(lines[0], lines[1:], left=len(head))
+    return "Algorithms of the stack\n" + table(("algorithm", "time", "workspace", "", "why"), cells, left=(0, 3, 4))
 
 
 def _kernel_head(kernel: KernelExplanation, e: Explanation) -> str:

@@ -8,7 +8,7 @@ from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.gantt import gantt
-from archsim.report.markup import TableCell, table, text, words
+from archsim.report.markup import TableCell, items, table, text, words
 from archsim.report.training import HEAD, assumed, explained, rate, row, title
 from archsim.schedule.observer import Recording
 from archsim.simulate.train import ScalingPoint, Training
@@ -33,7 +33,7 @@ def training_page(t: Training, recording: Recording) -> str:
         most = max(point.devices for point in t.points)
         note = f"The first {STEPS} steps on {most} devices. --timeline writes all of them for ui.perfetto.dev."
         sections += ["<h2>Timeline</h2>", f'<p class="quiet">{note}</p>', figures.embed(gantt(first), "timeline")]
-    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in assumed(t)) + "</ul>")
+    sections.append(f"<h2>Assumptions</h2>{items(assumed(t))}")
     return document(title(t), sections, figures.library())
 
 
