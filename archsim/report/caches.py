@@ -10,7 +10,7 @@ from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.report import figures
 from archsim.report.data import records_csv
-from archsim.report.figures import QUIET, RULE
+from archsim.report.figures import QUIET
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, items, number, percent, text, words
 from archsim.report.markup import table as html_table
@@ -125,9 +125,9 @@ def curve_figure(a: CacheReport) -> Any:
 
     ends = [a.curve[0][0], max([a.curve[-1][0], *(level.size for level in a.levels)])]
     ticks = [2.0**e for e in range(int(math.log2(ends[0])), int(math.log2(ends[1])) + 2, 2)]
-    axis = {"gridcolor": RULE, "zeroline": False, "fixedrange": True, "tickfont": {"color": QUIET}}
+    axis = {**figures.AXIS, "tickfont": {"color": QUIET}}
     figure = go.Figure(layout={
-        **figures.common(380), "showlegend": True, "margin": {"l": 70, "r": 20, "t": 60, "b": 50},
+        **figures.common(380, 70, 20, 60, 50), "showlegend": True,
         "legend": {"orientation": "h", "x": 0, "y": 1.08, "yanchor": "bottom"},
         "xaxis": {**axis, "type": "log", "range": [math.log10(ends[0]), math.log10(1.2 * ends[1])], "tickvals": ticks,
                   "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},

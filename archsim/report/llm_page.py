@@ -40,8 +40,8 @@ def _phases(found: GenerationEstimate) -> Any:
     names = list(dict.fromkeys(name for phase in found.phases.values() for name in phase.breakdown_s))
     most = max(phase.time_s for phase in found.phases.values())
     figure = go.Figure(layout={
-        **figures.common(220), "margin": {"l": 70, "r": 20, "t": 20, "b": 50}, "barmode": "stack",
-        "xaxis": {**figures.axis_ticks(most, "s", 8), "gridcolor": figures.RULE, "zeroline": False, "fixedrange": True},
+        **figures.common(220, 70, 20, 20, 50), "barmode": "stack",
+        "xaxis": {**figures.axis_ticks(most, "s", 8), **figures.AXIS},
         "yaxis": {"fixedrange": True}, "showlegend": True,
     })  # fmt: skip
     for position, name in enumerate(names):

@@ -129,7 +129,7 @@ def _picture(s: SimulatedSm) -> Any:
     seen = [(clock, scheduler, warp, at) for clock, scheduler, warp, at in s.result.record if clock <= s.begins + FIRST]
     rows = {pair: row for row, pair in enumerate(sorted({(scheduler, warp) for _, scheduler, warp, _ in seen}))}
     figure = go.Figure(layout={
-        **figures.common(14 * max(8, len(rows)) + 120), "margin": {"l": 120, "r": 20, "t": 20, "b": 50},
+        **figures.common(14 * max(8, len(rows)) + 120, 120, 20, 20, 50),
         "xaxis": {"title": {"text": "clock"}, "zeroline": False, "gridcolor": figures.RULE},
         "yaxis": {"tickvals": list(rows.values()), "ticktext": [f"scheduler {a} warp {b}" for a, b in rows],
                   "autorange": "reversed", "zeroline": False, "gridcolor": figures.RULE, "tickfont": {"size": 9}},

@@ -52,14 +52,13 @@ def _scaling(t: Training) -> Any:
     import plotly.graph_objects as go
 
     counts = [point.devices for point in t.points]
-    axis = {"gridcolor": figures.RULE, "zeroline": False, "fixedrange": True}
     figure = go.Figure(layout={
-        **figures.common(360), "margin": {"l": 60, "r": 20, "t": 40, "b": 50}, "barmode": "stack", "showlegend": True,
+        **figures.common(360, 60, 20, 40, 50), "barmode": "stack", "showlegend": True,
         "legend": {"orientation": "h", "x": 0.6, "y": 1.02, "yanchor": "bottom"},
-        "xaxis": {**axis, "domain": [0, 0.42], "title": {"text": "devices"}, "range": [0, 1.05 * max(counts)]},
-        "yaxis": {**axis, "title": {"text": "speed-up"}, "range": [0, 1.05 * max(counts)]},
+        "xaxis": {**figures.AXIS, "domain": [0, 0.42], "title": {"text": "devices"}, "range": [0, 1.05 * max(counts)]},
+        "yaxis": {**figures.AXIS, "title": {"text": "speed-up"}, "range": [0, 1.05 * max(counts)]},
         "xaxis2": {"domain": [0.6, 1], "type": "category", "title": {"text": "devices"}, "fixedrange": True},
-        "yaxis2": {**axis, **figures.axis_ticks(max(point.step_s for point in t.points), "s", 6), "anchor": "x2"},
+        "yaxis2": {**figures.AXIS, **figures.axis_ticks(max(point.step_s for point in t.points), "s", 6), "anchor": "x2"},
     })  # fmt: skip
     ideal = [0, max(counts)]
     figure.add_trace(go.Scatter(x=ideal, y=ideal, mode="lines", line={"color": figures.LINE, "dash": "dot"}, showlegend=False,
