@@ -86,7 +86,7 @@ def command(
     tell_idle(space, requests)
     if out is None:
         kept: list[tuple[Any, ...]] | None = None if html is None else []
-        (_json_to_stdout if form.json else _to_stdout)(space, requests, workers, scheduler, kept)
+        _to_stdout(space, requests, workers, scheduler, kept, form.json)
         if html is not None:
             _page(html, space, requests, kept or [])
     else:
@@ -130,38 +130,25 @@ def _noted(rows: Iterable[tuple[Any, ...]], kept: list[tuple[Any, ...]] | None, 
 
 
 def _to_stdout(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None
+    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None, as_json: bool
 ) -> None:
+    """CSV, or one JSON object; rows are printed as they are computed."""
+    import json
+
     from archsim.report.data import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
 
-    head: list[tuple[str, ...]] = [tuple(column_names(space, requests[0].spec.kind))]
-    with _executor(space, workers, scheduler) as parts:
-        for chunk in parts(range(space.parts)):
-            click.echo(csv_lines([*head, *_noted(rows(chunk, space), kept, space.count)]), nl=False)
-            head = []  # it stands above the first rows alone
-
-
-def _json_to_stdout(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None
-) -> None:
-    """One object, whose rows are printed as they are computed."""
-    import json
-
-    from archsim.study.sweep import names as column_names
-    from archsim.study.sweep import rows
-
     units = column_names(space, requests[0].spec.kind)
-    click.echo(f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [', nl=False)
-    before = "\n"
+    head = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [\n' if as_json else csv_lines([tuple(units)])
     with _executor(space, workers, scheduler) as parts:
         for chunk in parts(range(space.parts)):
-            lines = [json.dumps(dict(zip(units, row, strict=True)), allow_nan=False)
-                     for row in _noted(rows(chunk, space), kept, space.count)]
-            click.echo(before + ",\n".join(lines), nl=False)
-            before = ",\n"
-    click.echo("\n]}")
+            found = _noted(rows(chunk, space), kept, space.count)
+            objects = (json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in found)
+            click.echo(head + (",\n".join(objects) if as_json else csv_lines(found)), nl=False)
+            head = ",\n" if as_json else ""  # what stands between the rows of two parts
+    if as_json:
+        click.echo("\n]}")
 
 
 def _to_file(
