@@ -157,9 +157,13 @@ def _show_curves(field: Any, found: Sequence[CurveComparison], form: AnswerForm,
         write(html, curve_pages(found))
     excluded = [(c.network, one) for c in found for one in c.excluded]
     points = [p for c in found for curve in c.curves for p in curve.points]
-    records = [curves_record(c, field.workload) for c in found]
+
+    def records() -> Any:
+        each = [curves_record(c, field.workload) for c in found]
+        return each[0] if len(each) == 1 else each
+
     form.say(
-        lambda: "\n\n\n".join(map(curves_text, found)), lambda: records[0] if len(records) == 1 else records,
+        lambda: "\n\n\n".join(map(curves_text, found)), records,
         csv=lambda: comparison_csv(points, excluded, field.workload),
     )  # fmt: skip
     _leave_if_none([any(one.contenders for one in c.best) for c in found])
