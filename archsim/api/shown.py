@@ -86,9 +86,9 @@ def _change_table(c: Change) -> str:
 def _change_record(c: Change) -> Any:
     import json
 
-    from archsim.report.whatif import whatif_json
+    from archsim.report.whatif import whatif_record
 
-    return json.loads(whatif_json(c))
+    return json.loads(json.dumps(whatif_record(c), allow_nan=False))
 
 
 def _change_page(c: Change) -> str:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from archsim.cli.types import together
 
 if TYPE_CHECKING:
     from archsim.study.price import Price
     from archsim.study.usage import Usage, Workload
 
-OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
+buying_options = together(
     click.option("--price", multiple=True, metavar="DEVICE=PRICE",
                  help="What a device costs: gtx_1080=450USD to buy, h100=2.5USD/h to rent. Its launch price if not given."),
     click.option("--prices", type=click.Path(), default=None, metavar="FILE",
@@ -28,13 +30,6 @@ OPTIONS: tuple[Callable[[Callable[..., Any]], Callable[..., Any]], ...] = (
     click.option("--samples", default=None, metavar="N", help="Time, energy and cost of a data set of this size."),
     click.option("--epochs", default=None, metavar="N", help="The same for training this many times over the data set."),
 )  # fmt: skip
-
-
-def buying_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options about prices, use and the size of the work."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 def buying_from(given: dict[str, Any], compared: Sequence[str]) -> tuple[dict[str, Price], Usage, Workload | None]:

@@ -11,7 +11,7 @@ from archsim.cli.completed import Known
 from archsim.cli.options import choices, refuse_others, some_options
 from archsim.cli.output import output_file, write
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
@@ -34,14 +34,13 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
 @some_options("traffic", "inputs", "cold")
-@json_option()
-@csv_option("Print one CSV row per level.")
+@answer_forms("Print one CSV row per level.")
 @html_option("Also write a self-contained page with the curve.")
 @click.option("--check", default=None, metavar="FOLDER",
               help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
 def command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool,
-    timed: bool, curve: bool, plain: bool, as_json: bool, as_csv: bool, html: OutputFile | None, check: str | None, **given: Any,
+    timed: bool, curve: bool, plain: bool, form: AnswerForm, html: OutputFile | None, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -58,9 +57,8 @@ def command(
     from archsim.cli.progress import Progress
     from archsim.estimation.request import find_device, make_request
     from archsim.explain.caches import of_layer, of_trace
-    from archsim.report.caches import cache_csv, cache_json, cache_page, cache_text
+    from archsim.report.caches import cache_csv, cache_page, cache_record, cache_text
 
-    one_form(as_json, as_csv)
     arguments, fast = choices(**given), False if plain else None
     if check is not None:
         refuse_others("--check", OF_CHECK)
@@ -90,10 +88,7 @@ def command(
             answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
     if html is not None:
         write(html, cache_page(answer))
-    if as_csv:
-        click.echo(cache_csv(answer), nl=False)
-    else:
-        say(cache_json(answer) if as_json else cache_text(answer), plain=as_json)
+    form.say(cache_text, cache_record, answer, csv=cache_csv)
 
 
 def _check(folder: str, fast: bool | None) -> None:

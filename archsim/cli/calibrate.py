@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from archsim.base.errors import EXIT, nearest
+from archsim.base.errors import nearest
 from archsim.base.writer import TOML, OutputFile
 from archsim.cli.options import names
 from archsim.cli.output import FORCE, output, write
+from archsim.cli.terminal import missed, note
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
 
 
@@ -77,9 +78,9 @@ def command(
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):
-        click.echo(f"archsim: {len(rows) - len(with_time)} rows are of ops that take no time in the model; left out", err=True)
+        note(f"{len(rows) - len(with_time)} rows are of ops that take no time in the model; left out")
     rows = with_time
-    click.echo(f"archsim: fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)", err=True)
+    note(f"fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)
         told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]
@@ -103,16 +104,15 @@ def command(
             result, spreads={**start.spreads, **found.spreads}, stacks=start.stacks if of_energy else stacks,
             wider=start.wider if of_energy else found.wider, evidence={**start.evidence, **found.evidence},
         )  # fmt: skip
-    click.echo(f"archsim: median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %", err=True)
+    note(f"median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %")
     for why, which in unchanged(answer, given, wanted, told=bool(measurements)).items():
-        click.echo(f"archsim: {why}: {_listed(which)}", err=True)
+        note(f"{why}: {_listed(which)}")
     if out:
         write(out, dump(result))
     else:
         click.echo(dump(result), nl=False)
     if answer.at_bound:
-        click.echo(f"archsim: at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}", err=True)
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed(f"at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}")
 
 
 def _listed(constants: Sequence[str], most: int = 8) -> str:

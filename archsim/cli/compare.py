@@ -12,27 +12,21 @@ from archsim.base.writer import OutputFile
 from archsim.cli.buying import buying_from, buying_options
 from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import BATCHES, choices, names, some_options
+from archsim.cli.options import BATCHES, LateHelpOption, choices, names, some_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
+from archsim.cli.terminal import missed, note, say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HWS, ListOption, boundary_options, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HWS, AnswerForm, ListOption, answer_forms, boundary_options, html_option
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
     from archsim.study.stack_change import StackChange
 
 
-class CriterionOption(click.Option):
-    """The option that names a criterion. Its help lists them only when help is printed, so that no command imports them before.
-    """
+def _criteria() -> str:
+    from archsim.study.ranking import CRITERIA
 
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The option and its help."""
-        from archsim.study.ranking import CRITERIA
-
-        self.help = "Sort by " + ", ".join(f"{c.name} ({c.title})" if c.name != c.title else c.name for c in CRITERIA) + "."
-        return super().get_help_record(ctx)
+    return "Sort by " + ", ".join(f"{c.name} ({c.title})" if c.name != c.title else c.name for c in CRITERIA) + "."
 
 
 @click.command("compare")
@@ -45,19 +39,19 @@ class CriterionOption(click.Option):
 @click.option("--layers", is_flag=True, help="Of two stacks on one device print every layer.")
 @BATCHES
 @some_options("batch", "stack", "inputs")
-@click.option("--by", cls=CriterionOption, default="speed", show_default=True, metavar="CRITERION")
+@click.option("--by", cls=LateHelpOption, late_help=_criteria, default="speed", show_default=True, metavar="CRITERION")
 @click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
 @boundary_options
 @buying_options
 @click.option("--copies/--no-copies", default=None,
               help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
-@json_option("Print a JSON list of estimates; for several batches an object, or a list of one for each network.")
-@csv_option("Print one CSV row per network, device, stack and batch.")
+@answer_forms("Print one CSV row per network, device, stack and batch.",
+              json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.")
 @html_option()
 def command(
     net: str, hw: str, stack: tuple[str, ...], layers: bool, batch_text: str | None, by: str, correlation: float | None,
-    copies: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
+    copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -80,7 +74,6 @@ def command(
     from archsim.study.batches import batches_of
     from archsim.study.comparison import ComparedDevices
 
-    one_form(as_json, as_csv)
     _check_criterion(by)
     nets, devices = list(dict.fromkeys(names(net))), selected(names(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
@@ -98,12 +91,12 @@ def command(
     if len(batches) < 2:
         batch = batches[0] if batches else None
         changes: list[StackChange] = []
-        if html is not None or not as_csv:
+        if html is not None or not form.csv:
             for name, one in zip(nets, found, strict=True):
                 changes += _stack_changes(field, name, one, batch)
-        _show(found, changes, as_json, as_csv, html, layers)
+        _show(found, changes, form, html, layers)
     else:
-        _show_curves(field, curves, as_json, as_csv, html)
+        _show_curves(field, curves, form, html)
 
 
 def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int | None) -> list[StackChange]:
@@ -130,11 +123,8 @@ def _check_criterion(by: str) -> None:
 
 
 def _show(
-    found: Sequence[Comparison], changes: Sequence[StackChange], as_json: bool, as_csv: bool, html: OutputFile | None,
-    layers: bool,
-) -> None:  # fmt: skip
-    import json
-
+    found: Sequence[Comparison], changes: Sequence[StackChange], form: AnswerForm, html: OutputFile | None, layers: bool
+) -> None:
     from archsim.report.compare import comparisons_text
     from archsim.report.compare_data import comparison_csv, comparison_record
 
@@ -143,23 +133,19 @@ def _show(
         from archsim.report.compare_page import comparisons_page
 
         write(html, comparisons_page(found, changes))
-    if as_json:
-        click.echo(json.dumps(comparison_record(found, changes), indent=2, allow_nan=False))
-    elif as_csv:
-        excluded = [(c.network, one) for c in found for one in c.excluded]
-        click.echo(comparison_csv([x for c in found for x in c.all], excluded, found[0].workload), nl=False)
-    else:
-        say(comparisons_text(found))
-        for change in changes:
-            from archsim.report.stack_change import stack_change_text
+    excluded = [(c.network, one) for c in found for one in c.excluded]
+    form.say(
+        lambda: comparisons_text(found), lambda: comparison_record(found, changes),
+        csv=lambda: comparison_csv([x for c in found for x in c.all], excluded, found[0].workload),
+    )  # fmt: skip
+    for change in changes if not (form.json or form.csv) else ():
+        from archsim.report.stack_change import stack_change_text
 
-            say("\n" + stack_change_text(change, layers))
+        say("\n" + stack_change_text(change, layers))
     _leave_if_none([bool(c.contenders) for c in found])
 
 
-def _show_curves(field: Any, found: Sequence[CurveComparison], as_json: bool, as_csv: bool, html: OutputFile | None) -> None:
-    import json
-
+def _show_curves(field: Any, found: Sequence[CurveComparison], form: AnswerForm, html: OutputFile | None) -> None:
     from archsim.report.compare_curves import curves_text
     from archsim.report.compare_data import comparison_csv, curves_record
 
@@ -169,22 +155,24 @@ def _show_curves(field: Any, found: Sequence[CurveComparison], as_json: bool, as
         from archsim.report.compare_page import curve_pages
 
         write(html, curve_pages(found))
-    if as_json:
-        records = [curves_record(c, field.workload) for c in found]
-        click.echo(json.dumps(records[0] if len(records) == 1 else records, indent=2, allow_nan=False))
-    elif as_csv:
-        points = [p for c in found for curve in c.curves for p in curve.points]
-        click.echo(comparison_csv(points, [(c.network, one) for c in found for one in c.excluded], field.workload), nl=False)
-    else:
-        say("\n\n\n".join(map(curves_text, found)))
+    excluded = [(c.network, one) for c in found for one in c.excluded]
+    points = [p for c in found for curve in c.curves for p in curve.points]
+
+    def records() -> Any:
+        each = [curves_record(c, field.workload) for c in found]
+        return each[0] if len(each) == 1 else each
+
+    form.say(
+        lambda: "\n\n\n".join(map(curves_text, found)), records,
+        csv=lambda: comparison_csv(points, excluded, field.workload),
+    )  # fmt: skip
     _leave_if_none([any(one.contenders for one in c.best) for c in found])
 
 
 def _leave_if_none(fitting: Sequence[bool]) -> None:
     """Leave with 1 if there is a network that no device holds."""
     if not all(fitting):
-        click.echo("archsim: no device holds this work; a smaller --batch or --precision fp16 takes less memory", err=True)
-        raise click.exceptions.Exit(1)
+        missed("no device holds this work; a smaller --batch or --precision fp16 takes less memory")
 
 
 def _warn_without_effect(contenders: Sequence[Any]) -> None:
@@ -193,7 +181,7 @@ def _warn_without_effect(contenders: Sequence[Any]) -> None:
     for c in contenders:
         for text in c.estimate.warnings:
             if "changes no output" in text:
-                click.echo(f"archsim: {c.name}: {text}", err=True)
+                note(f"{c.name}: {text}")
     bounds = {f"{c.estimate.network}: {text}" for c in contenders for text in c.estimate.warnings if text.endswith(STRICT)}
     for text in sorted(bounds):
-        click.echo(f"archsim: {text}", err=True)
+        note(text)

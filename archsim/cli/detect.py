@@ -6,6 +6,7 @@ import click
 
 from archsim.base.writer import TOML, OutputFile
 from archsim.cli.output import FORCE, output
+from archsim.cli.terminal import note
 
 
 @click.command("detect")
@@ -48,4 +49,4 @@ def command(out: OutputFile | None, probe: bool, name: str, gpu: int | None) -> 
         click.echo(text, nl=False)
         return
     out.write(text)
-    click.echo(f"archsim: wrote {out.path}; use it with --hw {out.path}", err=True)
+    note(f"wrote {out.path}; use it with --hw {out.path}")

@@ -7,8 +7,7 @@ import sys
 
 import click
 
-from archsim.base.errors import EXIT
-from archsim.cli.terminal import say
+from archsim.cli.terminal import missed, say
 
 PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich")
 EXTRAS = {  # extra -> (package, what it is for)
@@ -34,7 +33,7 @@ def command() -> None:
         say(f"PROBLEM  {problem}")
     click.echo("all well" if not problems else f"{len(problems)} problems")
     if problems:
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed()
 
 
 def _versions() -> list[str]:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, energy_budget_option, holds, setting_options
 from archsim.cli.output import chakra_option, timeline_option, write, write_execution_trace, write_timeline
-from archsim.cli.terminal import Screen, draw, pictured, say
-from archsim.cli.vocabulary import HW, NET, boundary_options, csv_option, html_option, json_option, one_form
+from archsim.cli.terminal import Screen, draw, missed, pictured
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_options, html_option
 
 if TYPE_CHECKING:
     from archsim.estimation.result import Estimate
@@ -25,15 +24,14 @@ if TYPE_CHECKING:
 @boundary_options
 @click.option("--layers/--no-layers", "layers", default=None,
               help="List every op, or none; by default the longest ones of a large network.")  # fmt: skip
-@json_option()
-@csv_option("Print one CSV row per op.")
+@answer_forms("Print one CSV row per op.")
 @html_option()
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
 @chakra_option("Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
 @click.option("--fail-if", default=None, metavar="CONDITION",
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
-    net: str, hw: str, layers: bool | None, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None,
+    net: str, hw: str, layers: bool | None, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None,
     chakra: OutputFile | None, fail_if: str | None, energy_budget: float | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
@@ -49,37 +47,27 @@ def command(
     """
     from archsim.estimation.estimate import estimate
     from archsim.estimation.fidelity import find
+    from archsim.report.data import csv_text, record
+    from archsim.report.text import estimate_text
     from archsim.schedule.observer import Recording
 
-    one_form(as_json, as_csv)
     arguments = choices(**given)
     seen = Recording()
     events = find(arguments["fidelity"]).events
     watched = timeline is not None or chakra is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
-    if fail_if is not None:
-        from archsim.report.data import record
-
-        missed = holds(fail_if, record(result))
+    is_true = fail_if is not None and holds(fail_if, record(result))
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
         write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
     if chakra is not None:
         _write_execution_trace(chakra, result, net, hw, arguments, seen)
-    if as_json or as_csv:
-        from archsim.report.data import csv_text, json_text
-
-        click.echo(json_text(result) if as_json else csv_text(result), nl=as_json)
-    else:
-        from archsim.report.text import estimate_text
-
-        say(estimate_text(result, all_layers=bool(layers), layers=layers is not False))
-        if layers is not False and (on := pictured()) is not None:
-            _draw_roofline(result, on)
-    if fail_if is not None and missed:
-        click.echo(f"archsim: {fail_if} is true", err=True)
-        raise click.exceptions.Exit(EXIT["bound missed"])
+    form.say(lambda e: estimate_text(e, all_layers=bool(layers), layers=layers is not False), record, result, csv=csv_text)
+    if not (form.json or form.csv) and layers is not False and (on := pictured()) is not None:
+        _draw_roofline(result, on)
+    if is_true:
+        missed(f"{fail_if} is true")
 
 
 def _draw_roofline(result: Estimate, on: Screen) -> None:

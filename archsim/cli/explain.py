@@ -8,8 +8,7 @@ import click
 
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, csv_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
 
 
 @click.command("explain")
@@ -19,11 +18,8 @@ from archsim.cli.vocabulary import HW, NET, csv_option, json_option, one_form
 @click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
 @click.option("--all", "every", is_flag=True, help="Print the equations of every kernel; JSON always has them.")
 @setting_options
-@json_option()
-@csv_option("Print one CSV row per op of the list; without --layer only.")
-def command(
-    net: str, hw: str, layer: str | None, phase: str | None, every: bool, as_json: bool, as_csv: bool, **given: Any
-) -> None:
+@answer_forms("Print one CSV row per op of the list; without --layer only.")
+def command(net: str, hw: str, layer: str | None, phase: str | None, every: bool, form: AnswerForm, **given: Any) -> None:
     """Explain the time and energy of one layer: algorithms, tiles, and every equation with its numbers.
 
     With --fidelity cycle: what an SM does in each of its kernels, the instructions at which warps wait, what would relieve it.
@@ -43,29 +39,24 @@ def command(
     from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
     from archsim.report.data import records_csv
-    from archsim.report.explain import explanation_json, explanation_text, slowest_json, slowest_text
+    from archsim.report.explain import explanation_record, explanation_text, slowest_text
 
-    one_form(as_json, as_csv)
-    if as_csv and layer is not None:
+    if form.csv and layer is not None:
         raise click.UsageError("an explanation has no CSV form; --json has all of it, and --csv the list of ops without --layer")
     if phase is not None and layer is None:
         raise click.UsageError("--phase belongs to a layer; name it with --layer")
     request = make_request(net, hw, **choices(**given))
     tell_without_effect([request])
     if layer is None:
-        rows = slowest(request)
-        if as_csv:
-            columns = {"network": request.network, "hardware": request.spec.identity.id, "hardware_name": called(request.spec)}
-            click.echo(records_csv([asdict(row) for row in rows], columns), nl=False)
-            return
-        say(slowest_json(rows) if as_json else slowest_text(rows, request.network, called(request.spec)), plain=as_json)
+        rows, device = slowest(request), called(request.spec)
+        records = [asdict(row) for row in rows]
+        columns = {"network": request.network, "hardware": request.spec.identity.id, "hardware_name": device}
+        form.say(lambda: slowest_text(rows, request.network, device), lambda: records, csv=lambda: records_csv(records, columns))
         return
     if request.fidelity.name == SIMULATED:
         from archsim.explain.simulated import simulate_layer
-        from archsim.report.explain_sm import simulated_json, simulated_text
+        from archsim.report.explain_sm import simulated_record, simulated_text
 
-        found = simulate_layer(request, layer, phase)
-        say(simulated_json(found) if as_json else simulated_text(found), plain=as_json)
+        form.say(simulated_text, simulated_record, simulate_layer(request, layer, phase))
         return
-    explanation = explain(request, layer, phase)
-    say(explanation_json(explanation) if as_json else explanation_text(explanation, every), plain=as_json)
+    form.say(lambda e: explanation_text(e, every), explanation_record, explain(request, layer, phase))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import csv_option, json_option, one_form
+from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 if TYPE_CHECKING:
     from archsim.device.device import Device
@@ -33,11 +31,11 @@ class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameter
 @click.command("list")
 @click.argument("what", type=Listed(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "releases",
                                             "fidelities", "ops", "keys"]))  # fmt: skip
-@json_option("Print a JSON list with an object for each; numbers are texts with their units, as shown.")
-@csv_option("Print one CSV row for each.")
+@answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
+              "units, as shown.")
 @click.option("--like", metavar="TEXT", help="Of hw: the devices that a text describes by name, architecture, memory and year.")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"With --like: at most N devices.  [default: {NEAREST}]")
-def command(what: str, as_json: bool, as_csv: bool, like: str | None, limit: int | None) -> None:
+def command(what: str, form: AnswerForm, like: str | None, limit: int | None) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
     (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
     of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
@@ -58,18 +56,12 @@ def command(what: str, as_json: bool, as_csv: bool, like: str | None, limit: int
         "parts": _parts, "releases": _releases,
         "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
-    one_form(as_json, as_csv)
+    from archsim.report.data import rows_as_csv
+    from archsim.report.text import table
+
     head, rows, left = lists[what]() if like is None else _devices_like(like, limit or NEAREST)
-    if as_csv:
-        from archsim.report.data import rows_as_csv
-
-        click.echo(rows_as_csv(tuple(head), rows), nl=False)
-    elif as_json:
-        click.echo(json.dumps([dict(zip(head, row, strict=True)) for row in rows], indent=2))
-    else:
-        from archsim.report.text import table
-
-        say(table(head, rows, left=left))
+    form.say(lambda: table(head, rows, left=left), lambda: [dict(zip(head, row, strict=True)) for row in rows],
+             csv=lambda: rows_as_csv(tuple(head), rows))  # fmt: skip
 
 
 def _devices() -> Listing:

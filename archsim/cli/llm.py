@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -11,30 +10,27 @@ from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import only_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, html_option, json_option
+from archsim.cli.types import together
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 SHARED = ("clock", "power_limit", "host_cpu", "settings", "scales", "calibration")  # with the commands of networks
 
 
-def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The engine, the devices that it shares a model over, and the formats of what it multiplies and stores."""
-    for option in (
-        click.option("--node", type=Known("node"), default=None,
-                     help="The node that joins several devices; if not given, one that is sold with them."),
-        click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8."),
-        click.option("--weights", default=None, metavar="FORMAT",
-                     help="Weights in bf16, fp16, fp32, fp8, int8, int4 (also awq, gptq), nvfp4, or those of GGUF files: q8_0, "
-                          "q6_k, q5_k_m, q5_k_s, q5_0, q4_k_m, q4_k_s, q4_0, q3_k_l, q3_k_m, q3_k_s, q2_k."),
-        click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16."),
-        click.option("--engine", type=Known("engine"), default=None,
-                     help="The engine: vllm, sglang, tensorrt-llm, llama.cpp, or with a version."),
-        click.option("--ep", type=int, default=1, show_default=True,
-                     help="Devices over which experts are spread, with all-to-alls; as many as --tp."),
-        click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer (tensor parallel)."),
-    ):  # fmt: skip
-        command = option(command)
-    return command
+# The engine, the devices that it shares a model over, and the formats of what it multiplies and stores.
+served_options = together(
+    click.option("--tp", type=int, default=1, show_default=True, help="Devices that share each layer (tensor parallel)."),
+    click.option("--ep", type=int, default=1, show_default=True,
+                 help="Devices over which experts are spread, with all-to-alls; as many as --tp."),
+    click.option("--engine", type=Known("engine"), default=None,
+                 help="The engine: vllm, sglang, tensorrt-llm, llama.cpp, or with a version."),
+    click.option("--precision", default=None, metavar="FORMAT", help="Of activations: bf16 (the default) or fp16."),
+    click.option("--weights", default=None, metavar="FORMAT",
+                 help="Weights in bf16, fp16, fp32, fp8, int8, int4 (also awq, gptq), nvfp4, or those of GGUF files: q8_0, "
+                      "q6_k, q5_k_m, q5_k_s, q5_0, q4_k_m, q4_k_s, q4_0, q3_k_l, q3_k_m, q3_k_s, q2_k."),
+    click.option("--kv", default=None, metavar="FORMAT", help="How keys and values are stored: bf16, fp16, fp8, int8."),
+    click.option("--node", type=Known("node"), default=None,
+                 help="The node that joins several devices; if not given, one that is sold with them."),
+)  # fmt: skip
 
 
 @click.command("llm")
@@ -51,10 +47,10 @@ def served_options(command: Callable[..., Any]) -> Callable[..., Any]:
               help="Guess N tokens ahead, of which this share is taken, and check them in one step.")  # fmt: skip
 @click.option("--draft", type=Known("model"), default=None, help="The model that guesses; without one guesses take no time.")
 @only_options(*SHARED)
-@json_option()
+@answer_forms()
 @html_option()
 def command(
-    net: str, hw: str, prompt: int, answer: int, as_json: bool, html: OutputFile | None, settings: tuple[str, ...],
+    net: str, hw: str, prompt: int, answer: int, form: AnswerForm, html: OutputFile | None, settings: tuple[str, ...],
     scales: tuple[str, ...], calibration: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict a language model that an engine serves: prefill and decode of a batch of requests that arrive at once.
@@ -71,7 +67,7 @@ def command(
     """
     from archsim.cli.options import choices
     from archsim.generation.estimate import llm
-    from archsim.report.llm import llm_json, llm_text
+    from archsim.report.llm import llm_record, llm_text
 
     shared = choices(settings=settings, scales=scales, calibration=calibration)
     found = llm(net, hw, input=prompt, output=answer, **{**shared, **{name: v for name, v in given.items() if v is not None}})
@@ -79,7 +75,4 @@ def command(
         from archsim.report.llm_page import llm_page
 
         write(html, llm_page(found))
-    if as_json:
-        click.echo(llm_json(found))
-    else:
-        say(llm_text(found))
+    form.say(llm_text, llm_record, found)

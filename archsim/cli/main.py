@@ -6,6 +6,7 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -47,24 +48,31 @@ COMMANDS = {
 }
 
 
-class Lazy(click.Group):
-    """A group whose commands are imported on use."""
+class LazyGroup(click.Group):
+    """A group whose commands are imported on use.
+
+    rows: a table like COMMANDS; noun: what one of them is called
+    """
+
+    def __init__(self, *names: Any, rows: Mapping[str, tuple[str, str]], noun: str = "command", **words: Any) -> None:
+        super().__init__(*names, **words)
+        self.rows, self.noun = rows, noun
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
-        return list(COMMANDS)
+        return list(self.rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the module of the command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.rows:
             return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
+        command: click.Command = importlib.import_module(self.rows[cmd_name][0]).command
         return command if isinstance(command, click.Group) else color_option(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing every command for its help."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        with formatter.section(f"{self.noun}s".capitalize()):
+            formatter.write_dl([(name, text) for name, (_, text) in self.rows.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; for an option that it calls differently, name the one that it has."""
@@ -79,9 +87,9 @@ class Lazy(click.Group):
         """Name the nearest command when there is no such one."""
         from archsim.base.errors import nearest
 
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            near = nearest(args[0], COMMANDS) or list(COMMANDS)
-            raise click.UsageError(f"no command {args[0]!r}; nearest: {', '.join(near)}", ctx)
+        if args and args[0] not in self.rows and not args[0].startswith("-"):
+            near = nearest(args[0], self.rows) or list(self.rows)
+            raise click.UsageError(f"no {self.noun} {args[0]!r}; nearest: {', '.join(near)}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -100,7 +108,8 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 o
 Not modelled: sparsity, models split over several devices, kernel fusion beyond what the stack's file says."""
 
 
-@click.command(cls=Lazy, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.command(cls=LazyGroup, rows=COMMANDS, epilog=EPILOG,
+               context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})  # fmt: skip
 @click.version_option(__version__, prog_name="archsim")
 def group() -> None:
     """Predict time, power, energy and memory of neural networks on CPUs and GPUs, beside published measurements."""

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output, output_file
+from archsim.cli.terminal import missed, note
 from archsim.cli.types import Quantity
 from archsim.cli.vocabulary import ListOption
 
@@ -129,18 +129,18 @@ def command(
     check(plan, kind)
     if device == "cuda":
         check_memory(networks, batches, stack, memory_of(wanted), seq_len, sizes)
-    _say(energy_said(kind))
+    note(energy_said(kind))
     refused = 0
     writer = Writer(out, sys.stdout)
     try:
         for result in _with_progress(plan, open_session):
             writer.write(result.rows)
             refused += result.refused
-            _say(result.said)
+            note(result.said)
     finally:
-        _say(f"{writer.rows} row{'' if writer.rows == 1 else 's'}" + (f" in {out.path}" if out and writer.rows else ""))
+        note(f"{writer.rows} row{'' if writer.rows == 1 else 's'}" + (f" in {out.path}" if out and writer.rows else ""))
     if refused:
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed()
 
 
 def _measure_cases(file: str, rounds: int, seconds: float, out: OutputFile | None) -> None:
@@ -158,12 +158,12 @@ def _measure_cases(file: str, rounds: int, seconds: float, out: OutputFile | Non
         for result in measured_rows(table, rounds=rounds, seconds=seconds, tell=tell):
             if result.refused:
                 refused += 1
-                _say(result.said)
+                note(result.said)
             else:
                 writer.write([result.cells])
-    _say(f"{writer.rows} of {len(table.rows)} rows measured" + (f", in {out.path}" if out and writer.rows else ""))
+    note(f"{writer.rows} of {len(table.rows)} rows measured" + (f", in {out.path}" if out and writer.rows else ""))
     if refused:
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed()
 
 
 def _described(out: OutputFile) -> str:
@@ -179,7 +179,7 @@ def _described(out: OutputFile) -> str:
         with Progress() as tell:
             found = detect(probe=True, tell=tell)
         place.write(found.text)
-        _say(f"probed this computer and described it in {path}, which the rows name")
+        note(f"probed this computer and described it in {path}, which the rows name")
     return path if "/" in path else f"./{path}"
 
 
@@ -207,7 +207,3 @@ def _cores(hw: str) -> int:
 
     device = find(hw).device
     return min(int(device.core.count), len(allowed_here())) if isinstance(device, Cpu) else 1
-
-
-def _say(text: str) -> None:
-    click.echo(f"archsim: {text}", err=True)

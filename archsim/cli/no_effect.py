@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import click
+from archsim.cli.terminal import note
 
 if TYPE_CHECKING:
     from archsim.estimation.request import Request
@@ -37,7 +37,7 @@ def tell_bounds(traces: Mapping[str, BoundTrace]) -> None:
 
     for network, trace in traces.items():
         for said in bounded(trace):
-            click.echo(f"archsim: {network}: {said}, {STRICT}", err=True)
+            note(f"{network}: {said}, {STRICT}")
 
 
 def _why(key: str, requests: Sequence[Request]) -> str:
@@ -60,6 +60,6 @@ def _tell(still: Mapping[str, Sequence[str]], requests: Sequence[Request]) -> No
     for key, where in still.items():
         devices = dict.fromkeys(where)
         if len(where) == len(requests):
-            click.echo(f"archsim: {key} changes no output{_why(key, requests)}", err=True)
+            note(f"{key} changes no output{_why(key, requests)}")
         elif all(where.count(name) == sum(request.spec.identity.id == name for request in requests) for name in devices):
-            click.echo(f"archsim: {key} changes no output on {', '.join(devices)}{_why(key, requests)}", err=True)
+            note(f"{key} changes no output on {', '.join(devices)}{_why(key, requests)}")

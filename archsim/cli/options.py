@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from archsim.base.errors import nearest
 from archsim.base.units import COUNT, parse
 from archsim.cli.completed import Keyed, Known
-from archsim.cli.types import Quantity
+from archsim.cli.types import Decorator, Quantity, together
 from archsim.cli.vocabulary import ListOption
 from archsim.trace.training import TASKS
 
@@ -19,50 +19,49 @@ BATCHES = click.option("--batch", "batch_text", cls=ListOption, default=None, sh
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
 
 
-class FidelityOption(click.Option):
-    """The option that names a fidelity. Its help lists them only when help is printed, so that no command imports them earlier.
+class LateHelpOption(click.Option):
+    """An option whose help names rows of a model: a function that is called only when help is printed, so that no command
+    imports them earlier.
     """
+
+    def __init__(self, *names: Any, late_help: Callable[[], str], **words: Any) -> None:
+        super().__init__(*names, **words)
+        self.late_help = late_help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help."""
-        from archsim.estimation.fidelity import FIDELITIES
-
-        *most, last = FIDELITIES
-        self.help = f"{', '.join(most)} or {last}."
+        self.help = self.late_help()
         return super().get_help_record(ctx)
 
 
-FIDELITY = click.option("--fidelity", cls=FidelityOption, type=Known("fidelity"), default="analytical", show_default=True)
+def _fidelities() -> str:
+    from archsim.estimation.fidelity import FIDELITIES
+
+    *most, last = FIDELITIES
+    return f"{', '.join(most)} or {last}."
 
 
-def energy_budget_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+FIDELITY = click.option("--fidelity", cls=LateHelpOption, late_help=_fidelities, type=Known("fidelity"), default="analytical",
+                        show_default=True)  # fmt: skip
+
+
+def energy_budget_option(text: str) -> Decorator:
     """`--energy-budget ENERGY`: the most that a sample may take."""
     return click.option("--energy-budget", type=Quantity("J"), default=None, metavar="ENERGY", help=text)
 
 
-def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """All options that say what runs and how: --batch, --precision, --task, --stack, ..., --fidelity, --set, --calibration."""
-    return only_options(*SETTINGS)(command)
-
-
-def some_options(*without: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def some_options(*without: str) -> Decorator:
     """The options of `setting_options` except those named, whose arguments keep their defaults."""
     return only_options(*(name for name in SETTINGS if name not in without))
 
 
-def only_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def only_options(*names: str) -> Decorator:
     """The named ones of the options of `setting_options`."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        for name in reversed(names):
-            command = SETTINGS[name](command)
-        return command
-
-    return add
+    return together(*(SETTINGS[name] for name in names))
 
 
 # name of the argument -> what adds its option
-SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
+SETTINGS: dict[str, Decorator] = {
     "batch": click.option("--batch", type=int, default=None, show_default="1", help="Samples per run."),
     "seq_len": click.option("--seq-len", type=int, default=None, metavar="TOKENS",
                             help="Tokens in a sequence, for networks that take any number; their usual number if not given."),
@@ -117,6 +116,8 @@ SETTINGS: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "calibration": click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
                                 help="Use the model constants of this file instead of the shipped ones."),
 }  # fmt: skip
+# All options that say what runs and how: --batch, --precision, --task, --stack, ..., --fidelity, --set, --calibration.
+setting_options = only_options(*SETTINGS)
 
 
 def choices(**given: Any) -> dict[str, Any]:

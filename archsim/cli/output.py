@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind
+from archsim.cli.terminal import note
+from archsim.cli.types import Decorator
 
 if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
@@ -44,7 +46,7 @@ def output_file(path: str, kind: OutputKind, ctx: click.Context | None = None) -
     return OutputFile(path=path, kind=kind, command=str(context.info_name), force=context.meta.get(FORCED, False))
 
 
-def output(name: str, kind: OutputKind, text: str, *, prints: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def output(name: str, kind: OutputKind, text: str, *, prints: bool = False) -> Decorator:
     """An option that names a file to write; it arrives as an OutputFile, or None."""
     return click.option(name, default=None, metavar="FILE", type=click.Path(), callback=_checked(kind, prints), help=text)
 
@@ -57,12 +59,12 @@ FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False,
                      help="Overwrite files that this command did not write.")  # fmt: skip
 
 
-def timeline_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def timeline_option(text: str) -> Decorator:
     """`--timeline FILE`: when what ran."""
     return output("--timeline", TIMELINE, text)
 
 
-def chakra_option(text: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def chakra_option(text: str) -> Decorator:
     """`--chakra FILE`: the run as an execution trace of MLCommons Chakra."""
     return output("--chakra", EXECUTION_TRACE, text)
 
@@ -77,13 +79,13 @@ def write_execution_trace(file: OutputFile, trace: ExecutionTrace) -> None:
         from archsim.trace.chakra.binary import binary
 
         file.write_bytes(binary(trace))
-    click.echo(f"archsim: wrote {file.path}", err=True)
+    note(f"wrote {file.path}")
 
 
 def write(file: OutputFile, text: str) -> None:
     """Write a file and say so."""
     file.write(text)
-    click.echo(f"archsim: wrote {file.path}", err=True)
+    note(f"wrote {file.path}")
 
 
 def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:

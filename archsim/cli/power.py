@@ -8,8 +8,7 @@ import click
 
 from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, only_options, quantity
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, ListOption, boundary_options, csv_option, json_option, one_form
+from archsim.cli.vocabulary import HW, AnswerForm, ListOption, answer_forms, boundary_options
 
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 OF_CPU = ("core", "simd", "llc", "dram")
@@ -26,11 +25,8 @@ OF_CPU = ("core", "simd", "llc", "dram")
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @boundary_options
-@json_option("Print one JSON object; a list of them for a file.")
-@csv_option("Print one CSV row per power.")
-def command(
-    hw: str, use: str, counted_at: str | None, as_json: bool, as_csv: bool, **given: Any
-) -> None:  # fmt: skip
+@answer_forms("Print one CSV row per power.", json="Print one JSON object; a list of them for a file.")
+def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, **given: Any) -> None:
     """Power of a GPU or CPU from how busy its units are, as a profiler counts them, without a network.
 
     A share is of what the unit could do at its clock in the whole time. A unit that is not named does nothing; sm=0 idles.
@@ -46,21 +42,16 @@ def command(
     """
     from archsim.estimation.power import power_by_unit
     from archsim.estimation.power_file import powers_of_file
-    from archsim.report.power import power_csv, power_json, power_text, rows_text
+    from archsim.report.power import power_csv, power_record, power_text, rows_text
 
-    one_form(as_json, as_csv)
     if not use.strip():
         raise click.BadParameter("names no unit and no file", param_hint="--use")
     asked = choices(**given)
     asked |= {"memory_clock_hz": asked.pop("memory_clock", None), "counted_at": _clocks(counted_at)}
-    file = "=" not in use
-    found = powers_of_file(use, hw, **asked) if file else (power_by_unit(hw, _shares(use), **asked),)
-    if as_json:
-        click.echo(power_json(found, file))
-    elif as_csv:
-        click.echo(power_csv(found), nl=False)
-    else:
-        say(rows_text(found) if file else power_text(found[0]))
+    if "=" not in use:
+        form.say(rows_text, lambda found: [*map(power_record, found)], powers_of_file(use, hw, **asked), csv=power_csv)
+        return
+    form.say(power_text, power_record, power_by_unit(hw, _shares(use), **asked), csv=lambda found: power_csv([found]))
 
 
 def _shares(text: str) -> dict[str, object]:

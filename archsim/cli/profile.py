@@ -10,9 +10,8 @@ from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import choices, some_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 FIXED = ("batch", "seq_len", "bind", "task", "optimiser", "devices", "inputs", "streams", "graph", "cold")  # as the profile says
 
@@ -27,12 +26,11 @@ FIXED = ("batch", "seq_len", "bind", "task", "optimiser", "devices", "inputs", "
               help="Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.")  # fmt: skip
 @click.option("--kernels", is_flag=True, help="List the kernels of each op, measured beside predicted.")
 @click.option("--layers", is_flag=True, help="List every op; by default the longest ones of a large network.")
-@json_option()
-@csv_option("Print one CSV row per op, per name that was not matched, and per cause of the gap.")
+@answer_forms("Print one CSV row per op, per name that was not matched, and per cause of the gap.")
 @html_option("Also write a self-contained page with both timelines.")
 def command(
     file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, kernels: bool, layers: bool,
-    as_json: bool, as_csv: bool, html: OutputFile | None, **given: Any,
+    form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Read what a profiler recorded, predict the same run, and say what the gap between both is made of.
 
@@ -45,16 +43,12 @@ def command(
       archsim profile trace.json --hw a100_sxm4_40gb --stack pytorch-2
       archsim profile trace.json.gz --hw rtx_4090 --ran-at 2.1GHz --kernels --html gap.html
     """
-    from archsim.report.profile import profile_csv, profile_json, profile_text
+    from archsim.report.profile import profile_csv, profile_record, profile_text
     from archsim.study.profiled import compare_profile
 
-    one_form(as_json, as_csv)
     found = compare_profile(file, hw, net=net, batch=batch, ran_at=ran_at, **choices(**given))
     if html is not None:
         from archsim.report.profile_page import profile_page
 
         write(html, profile_page(found))
-    if as_json or as_csv:
-        click.echo(profile_json(found) if as_json else profile_csv(found), nl=as_json)
-    else:
-        say(profile_text(found, kernels, layers))
+    form.say(lambda p: profile_text(p, kernels, layers), profile_record, found, csv=profile_csv)

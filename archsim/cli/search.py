@@ -6,14 +6,13 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.cli.completed import VARIED, Keyed
 from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, names, some_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
+from archsim.cli.terminal import missed
+from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 
@@ -45,13 +44,12 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
 @click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
 @click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
-@json_option()
-@csv_option("Print one CSV row for each of the best and of the front.")
+@answer_forms("Print one CSV row for each of the best and of the front.")
 @html_option("Also write a self-contained page with the front.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
-    any_memory: bool, any_die: bool, top: int, yes: bool, as_json: bool, as_csv: bool, html: str | None, **given: Any,
+    any_memory: bool, any_die: bool, top: int, yes: bool, form: AnswerForm, html: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best device within conditions, by time, energy, power, die area or cost.
 
@@ -65,21 +63,20 @@ def command(
       archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
-    one_form(as_json, as_csv)
     arguments = choices(**given)
     if target is not None:
-        if minimise or maximise or where or front or sample or trials or html or as_csv or link:
+        if minimise or maximise or where or front or sample or trials or html or form.csv or link:
             raise click.UsageError("--target goes with --vary KEY, --json and the options of a run only")
-        _target(net, hw, target, vary, as_json, arguments)
+        _target(net, hw, target, vary, form, arguments)
         return
     _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
-            sample=sample, trials=trials, seed=seed, any_memory=any_memory, any_die=any_die, top=top, yes=yes, as_json=as_json,
-            as_csv=as_csv, html=html)  # fmt: skip
+            sample=sample, trials=trials, seed=seed, any_memory=any_memory, any_die=any_die, top=top, yes=yes, form=form,
+            html=html)  # fmt: skip
 
 
-def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool, arguments: dict[str, Any]) -> None:
+def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerForm, arguments: dict[str, Any]) -> None:
     from archsim.estimation.request import make_request
-    from archsim.report.search import target_json, target_text
+    from archsim.report.search import target_record, target_text
     from archsim.study.objective import target_of
     from archsim.study.search import Evaluator
     from archsim.study.target import LARGEST_FACTOR, changes_for_target
@@ -87,16 +84,16 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], as_json: bool
     request, goal = make_request(net, hw, **arguments), target_of(target)
     tell_without_effect([request])
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
-    say((target_json if as_json else target_text)(request, goal, found, Evaluator(request).one()), plain=as_json)
+    form.say(target_text, target_record, request, goal, found, Evaluator(request).one())
     if all(way.factor is None for way in found):
-        _say_none(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
+        missed(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
 
 
 def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from dataclasses import replace
 
     from archsim.cli.progress import Progress
-    from archsim.report.search import large_words, search_csv, search_json, search_page, search_text
+    from archsim.report.search import large_words, search_csv, search_page, search_record, search_text
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
     from archsim.study.knob import CHOICES, meaning
@@ -137,18 +134,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
         found = search(request, space, goal, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:
         write(o["html"], search_page(request, found))
-    if o["as_json"]:
-        click.echo(search_json(request, found))
-    elif o["as_csv"]:
-        click.echo(search_csv(request, found), nl=False)
-    else:
-        say(search_text(request, found))
+    o["form"].say(search_text, search_record, request, found, csv=search_csv)
     if not found.best:
-        _say_none(f"no point is possible ({found.why})" if found.broken == found.points else
-                  f"no point meets the conditions{large_words(found)}")
-
-
-def _say_none(said: str) -> None:
-    """Say on standard error that nothing was found, and leave with the exit code of an unmet condition."""
-    click.echo(f"archsim: {said}", err=True)
-    raise click.exceptions.Exit(EXIT["bound missed"])
+        missed(f"no point is possible ({found.why})" if found.broken == found.points else
+               f"no point meets the conditions{large_words(found)}")

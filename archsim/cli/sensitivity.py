@@ -10,9 +10,8 @@ from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
 from archsim.cli.types import Share
-from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 
@@ -28,13 +27,11 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
               help="Relative step of the elasticities, both ways.")  # fmt: skip
 @click.option("--span", type=Share(0.001, 0.9), default="25%", show_default=True,
               help="Relative step of the tornado, both ways.")  # fmt: skip
-@json_option()
-@csv_option("Print one CSV row per value of the spec.")
+@answer_forms("Print one CSV row per value of the spec.")
 @html_option("Also write a self-contained page with tornados.")
 def command(
-    net: str, hw: str, output: str, keys: str | None, step: float, span: float, as_json: bool, as_csv: bool,
-    html: OutputFile | None,
-    **given: Any,
+    net: str, hw: str, output: str, keys: str | None, step: float, span: float, form: AnswerForm,
+    html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """How much each value of a device matters: elasticities of latency, energy and power, and a tornado.
 
@@ -49,10 +46,9 @@ def command(
     from archsim.cli.progress import Progress
     from archsim.device.variant import called
     from archsim.estimation.request import make_request
-    from archsim.report.sensitivity import sensitivity_csv, sensitivity_json, sensitivity_page, sensitivity_text
+    from archsim.report.sensitivity import sensitivity_csv, sensitivity_page, sensitivity_record, sensitivity_text
     from archsim.study.sensitivity import sensitivity
 
-    one_form(as_json, as_csv)
     wanted = [] if keys is None else names(keys)
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")
@@ -62,9 +58,7 @@ def command(
         found = sensitivity(request, wanted, step, span, tell)
     if html is not None:
         write(html, sensitivity_page(request, found, span))
-    if as_json:
-        click.echo(sensitivity_json(request, found, step, span))
-    elif as_csv:
-        click.echo(sensitivity_csv(found, called(request.spec)), nl=False)
-    else:
-        say(sensitivity_text(request, found, OUTPUTS[output], step, span))
+    form.say(
+        lambda: sensitivity_text(request, found, OUTPUTS[output], step, span),
+        lambda: sensitivity_record(request, found, step, span), csv=lambda: sensitivity_csv(found, called(request.spec)),
+    )  # fmt: skip

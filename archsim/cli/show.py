@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from archsim.cli.completed import Shown
 from archsim.cli.terminal import say
-from archsim.cli.vocabulary import json_option
+from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 if TYPE_CHECKING:
     from archsim.calibration.constants import Constant
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 @click.command("show")
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon", "schema"]))
 @click.argument("name", type=Shown(), required=False)
-@json_option("Print one JSON object (not of silicon).")
+@answer_forms(json="Print one JSON object (not of silicon).")
 @click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE", help="Size of a symbol of a network's file (net only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
-def command(what: str, name: str | None, as_json: bool, bind: tuple[str, ...], as_toml: bool) -> None:
+def command(what: str, name: str | None, form: AnswerForm, bind: tuple[str, ...], as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
 
     \b
@@ -40,15 +39,15 @@ def command(what: str, name: str | None, as_json: bool, bind: tuple[str, ...], a
     """
     if as_toml and what != "hw":
         raise click.UsageError(f"show {what} prints no TOML; show hw does")
-    if as_json and as_toml:
+    if form.json and as_toml:
         raise click.UsageError("--json and --toml both print to standard output; choose one")
     if bind and what != "net":
         raise click.UsageError(f"--bind gives sizes to a network; show {what} has none")
     if what == "calibration":
-        say(_calibration_json(name or "") if as_json else _calibration(name or ""), plain=as_json)
+        form.say(_calibration, _calibration_record, name or "")
         return
     if what == "silicon":
-        if as_json:
+        if form.json:
             raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML")
 
         from archsim.report.silicon import silicon_text
@@ -62,8 +61,7 @@ def command(what: str, name: str | None, as_json: bool, bind: tuple[str, ...], a
         from archsim.report.stack import stack_record, stack_text
         from archsim.stack.choose import named
 
-        name = named(name)
-        say(json.dumps(stack_record(name), indent=2, allow_nan=False) if as_json else stack_text(name), plain=as_json)
+        form.say(stack_text, stack_record, named(name))
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
@@ -71,15 +69,22 @@ def command(what: str, name: str | None, as_json: bool, bind: tuple[str, ...], a
         click.echo(_device_toml(name))
         return
     if what == "net":
-        from archsim.cli.show_network import network_json, network_of, network_text
+        from archsim.cli.show_network import network_of, network_record, network_text
 
         shown = network_of(name, bind)
-        say(network_json(shown) if as_json else network_text(shown), plain=as_json)
+        form.say(network_text, network_record, shown)
         shown.raise_refused()
         return
-    views: dict[str, Callable[[str], str]] = {"hw": _device, "node": _node}
-    records: dict[str, Callable[[str], str]] = {"hw": _device_json, "node": _node_json}
-    say((records if as_json else views)[what](name), plain=as_json)
+    if what == "hw":
+        from archsim.detect.catalog import find
+        from archsim.report.hardware import device_record, device_text
+
+        form.say(device_text, device_record, find(name))
+    else:
+        from archsim.node.spec import find as find_node
+        from archsim.report.hardware import node_record, node_text
+
+        form.say(node_text, node_record, find_node(name))
 
 
 def _schema(name: str | None) -> str:
@@ -99,40 +104,12 @@ def _schema(name: str | None) -> str:
     return folder.joinpath(f"{name}.json").read_text("utf-8").rstrip("\n")
 
 
-def _device(name: str) -> str:
-    from archsim.detect.catalog import find
-    from archsim.report.hardware import device_text
-
-    return device_text(find(name))
-
-
-def _device_json(name: str) -> str:
-    from archsim.detect.catalog import find
-    from archsim.report.hardware import device_record
-
-    return json.dumps(device_record(find(name)), indent=2, allow_nan=False)
-
-
 def _device_toml(name: str) -> str:
     from archsim.detect.catalog import find
     from archsim.device.write import to_toml
 
     spec = find(name)
     return to_toml(spec, f"{spec.identity.name}, every value of it; change id, name and what differs.").rstrip("\n")
-
-
-def _node(name: str) -> str:
-    from archsim.node.spec import find
-    from archsim.report.hardware import node_text
-
-    return node_text(find(name))
-
-
-def _node_json(name: str) -> str:
-    from archsim.node.spec import find
-    from archsim.report.hardware import node_record
-
-    return json.dumps(node_record(find(name)), indent=2, allow_nan=False)
 
 
 def _calibration(prefix: str) -> str:
@@ -165,7 +142,7 @@ def _kind(constant: Constant) -> str:
     return "fitted" if constant.fitted else "prior" if constant.derived is None else "derived"
 
 
-def _calibration_json(prefix: str) -> str:
+def _calibration_record(prefix: str) -> dict[str, Any]:
     """The same constants for programs, with their factor of uncertainty."""
     from dataclasses import asdict
 
@@ -177,5 +154,4 @@ def _calibration_json(prefix: str) -> str:
              if name.startswith(prefix)}  # fmt: skip
     if not found:
         raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
-    record = {"schema": "archsim-calibration/1", "version": calibration.version, "constants": found}
-    return json.dumps(record, indent=2, allow_nan=False)
+    return {"schema": "archsim-calibration/1", "version": calibration.version, "constants": found}

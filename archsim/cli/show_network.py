@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,7 +48,7 @@ def network_of(name: str, bind: tuple[str, ...]) -> ShownNetwork:
     return ShownNetwork(name=name, trace=trace, bound=trace.bind(**symbols), sizes=symbols, operators=operators)
 
 
-def network_json(shown: ShownNetwork) -> str:
+def network_record(shown: ShownNetwork) -> dict[str, Any]:
     """The same for programs."""
     trace, bound = shown.trace, shown.bound
     found: dict[str, Any] = {"schema": "archsim-network/1", "network": trace.name if trace else shown.name}
@@ -63,7 +62,7 @@ def network_json(shown: ShownNetwork) -> str:
         found |= {"source": trace.source, "macs": bound.macs, "flop": bound.flop, "parameters": bound.parameters,
                   "sizes": {name: size.usual for name, size in trace.sizes.items()}, "ops": ops}  # fmt: skip
     found["operators"] = [row._asdict() for row in shown.operators]
-    return json.dumps(found, indent=2, allow_nan=False)
+    return found
 
 
 def network_text(shown: ShownNetwork) -> str:

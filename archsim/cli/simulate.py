@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import click
 
-from archsim.cli.terminal import color_option
+from archsim.cli.main import LazyGroup
 
 SIMULATIONS = {
     "serve": ("archsim.cli.simulate_serve", "A server with a queue and dynamic batching: latency percentiles."),
@@ -19,36 +16,7 @@ SIMULATIONS = {
 }
 
 
-class Simulations(click.Group):
-    """A group whose simulations are imported on use."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order of the table."""
-        return list(SIMULATIONS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the module of the simulation."""
-        if cmd_name not in SIMULATIONS:
-            return None
-        found: click.Command = importlib.import_module(SIMULATIONS[cmd_name][0]).command
-        return color_option(found)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The overview, without importing every simulation for its help."""
-        with formatter.section("Simulations"):
-            formatter.write_dl([(name, text) for name, (_, text) in SIMULATIONS.items()])
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Name the nearest simulation when there is no such one."""
-        from archsim.base.errors import nearest
-
-        if args and args[0] not in SIMULATIONS and not args[0].startswith("-"):
-            near = nearest(args[0], SIMULATIONS) or list(SIMULATIONS)
-            raise click.UsageError(f"no simulation {args[0]!r}; nearest: {', '.join(near)}", ctx)
-        return super().resolve_command(ctx, args)
-
-
-@click.command("simulate", cls=Simulations)
+@click.command("simulate", cls=LazyGroup, rows=SIMULATIONS, noun="simulation")
 def command() -> None:
     """Simulate serving, training on several devices, an all-reduce, one SM or one core: queues, links, instructions.
 

@@ -9,8 +9,7 @@ import click
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, only_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop
@@ -27,11 +26,10 @@ RECORDED = 400  # micro-operations that are kept for a picture
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @only_options("clock", "settings", "scales")
-@json_option()
-@csv_option("Print one CSV row per loop.")
+@answer_forms("Print one CSV row per loop.")
 @html_option("Also write a page with a picture of the pipeline.")
 def command(
-    hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, as_json: bool, as_csv: bool,
+    hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
     html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
@@ -60,10 +58,9 @@ def command(
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
     """
     from archsim.estimation.request import find_device
-    from archsim.report.core import core_page, core_text, cores_csv, cores_json, loops_text
+    from archsim.report.core import core_page, core_text, cores_csv, cores_record, loops_text
     from archsim.simulate.core import kernel_loop, simulate_all, simulate_core
 
-    one_form(as_json, as_csv)
     if (kernel is None) == (path is None):
         raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
     if name is not None and path is None:
@@ -82,12 +79,10 @@ def command(
         found, skipped = simulate_all(spec, loops, clock=clock, trips=trips, fast=fast)
     if html is not None:
         write(html, core_page(found[0]))
-    if as_csv:
-        click.echo(cores_csv(spec.identity.id, clock, found), nl=False)
-        return
-    shown = cores_json(spec.identity.id, clock, found, skipped) if as_json else (
-        core_text(found[0]) if len(loops) == 1 else loops_text(found, skipped))  # fmt: skip
-    say(shown, plain=as_json)
+    form.say(
+        lambda: core_text(found[0]) if len(loops) == 1 else loops_text(found, skipped),
+        lambda: cores_record(spec.identity.id, clock, found, skipped), csv=lambda: cores_csv(spec.identity.id, clock, found),
+    )  # fmt: skip
 
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:

@@ -10,9 +10,8 @@ from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, quantity, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
-from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, ListOption, html_option, json_option
+from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
@@ -51,12 +50,12 @@ class ServeCommand(click.Command):
 @click.option("--requests", type=int, default=100_000, show_default=True, help="Number of simulated requests.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the arrivals.")
 @some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
-@json_option()
+@answer_forms()
 @html_option()
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str,
-    devices: int, requests: int, seed: int, as_json: bool, html: OutputFile | None, timeline: OutputFile | None, **given: Any,
+    devices: int, requests: int, seed: int, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
 
@@ -72,7 +71,7 @@ def command(
     """
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
-    from archsim.report.serving import serving_json, serving_text
+    from archsim.report.serving import serving_record, serving_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded_arrivals
     from archsim.simulate.serve import Load, load_curve, simulate_serving
@@ -96,7 +95,7 @@ def command(
         write(html, serving_page(answer, seen, curve))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
-    say(serving_json(answer) if as_json else serving_text(answer), plain=as_json)
+    form.say(serving_text, serving_record, answer)
 
 
 def _refuse_idle(scenario: str, recorded: bool) -> None:

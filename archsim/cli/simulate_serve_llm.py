@@ -10,9 +10,8 @@ import click
 from archsim.cli.completed import Known
 from archsim.cli.llm import SHARED, served_options
 from archsim.cli.options import only_options
-from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, json_option
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
 
 
 @click.command("serve")
@@ -33,11 +32,11 @@ from archsim.cli.vocabulary import HW, json_option
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @served_options
 @only_options(*SHARED)
-@json_option()
+@answer_forms()
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, as_json: bool, settings: tuple[str, ...], scales: tuple[str, ...], calibration: str | None,
-    **given: Any,
+    goodput: str | None, split: bool, form: AnswerForm, settings: tuple[str, ...], scales: tuple[str, ...],
+    calibration: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -52,7 +51,7 @@ def command(
     """
     from archsim.cli.options import choices, pairs, quantity
     from archsim.generation.plan import serving_plan
-    from archsim.report.serving_llm import serving_llm_json, serving_llm_text
+    from archsim.report.serving_llm import serving_llm_record, serving_llm_text
     from archsim.simulate.lengths import drawn, lengths_of, recorded
     from archsim.simulate.serve_llm import LIMITS, MOST_REQUESTS, serve_llm
     from archsim.trace.huggingface.catalog import find
@@ -73,7 +72,4 @@ def command(
         lengths = (lengths_of(prompt, "--input"), lengths_of(answer, "--output"))
         asked = drawn(math.inf if rate is None else rate, requests, *lengths, context, seed)
     found = serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split)
-    if as_json:
-        click.echo(serving_llm_json(found))
-    else:
-        say(serving_llm_text(found))
+    form.say(serving_llm_text, serving_llm_record, found)

@@ -10,8 +10,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import choices, only_options
 from archsim.cli.output import timeline_option, write, write_timeline
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, html_option, json_option
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
 
@@ -28,11 +27,11 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
 @click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @only_options("clock", "memory_clock", "settings", "scales")
-@json_option()
+@answer_forms()
 @html_option("Also write a page with a picture of the first clocks.")
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")
 def command(
-    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, as_json: bool,
+    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm,
     html: OutputFile | None, timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
@@ -57,7 +56,7 @@ def command(
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
     from archsim.estimation.request import find_device, precision_of
-    from archsim.report.sm import recording_of, sm_json, sm_page, sm_text
+    from archsim.report.sm import recording_of, sm_page, sm_record, sm_text
     from archsim.simulate.sm import simulate_sm
 
     words = choices(**given, calibration=None)
@@ -71,4 +70,4 @@ def command(
         write(html, sm_page(found))
     if timeline is not None:
         write_timeline(timeline, recording_of(found), f"one SM of {found.hardware}: {kernel}")
-    say(sm_json(found) if as_json else sm_text(found), plain=as_json)
+    form.say(sm_text, sm_record, found)

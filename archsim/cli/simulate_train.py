@@ -11,9 +11,8 @@ from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, names, pairs, some_options, whole
 from archsim.cli.output import timeline_option, write, write_timeline
-from archsim.cli.terminal import say
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, ListOption, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
 
@@ -37,13 +36,12 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
               help="Size of the buckets in which gradients are exchanged.")  # fmt: skip
 @click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
-@json_option()
-@csv_option("Print one CSV row per number of devices.")
+@answer_forms("Print one CSV row per number of devices.")
 @html_option()
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
     net: str, hw: str, node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
-    steps: int, as_json: bool, as_csv: bool, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
+    steps: int, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -59,11 +57,10 @@ def command(
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
     from archsim.node.spec import joining
-    from archsim.report.training import training_json, training_text
+    from archsim.report.training import training_csv, training_record, training_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
 
-    one_form(as_json, as_csv)
     counts = None if devices is None else [whole(text, "--devices") for text in names(devices)]
     stages = pairs(given, ["disk", "decode", "pcie"], "--input")
     for stage in ("disk", "pcie"):
@@ -89,9 +86,4 @@ def command(
         write(html, training_page(answer, seen))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
-    if as_csv:
-        from archsim.report.training import training_csv
-
-        click.echo(training_csv(answer), nl=False)
-    else:
-        say(training_json(answer) if as_json else training_text(answer), plain=as_json)
+    form.say(training_text, training_record, answer, csv=training_csv)

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT, ArchsimError
+from archsim.base.errors import ArchsimError
 from archsim.base.writer import OutputKind
 from archsim.cli.output import FORCE, output_file
+from archsim.cli.terminal import missed, note
 
 
 @click.command("study")
@@ -39,7 +40,7 @@ def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
             raise click.BadParameter(f"{folder} is no folder", param_hint="--out")
     stale = [name for study, folder in zip(studies, folders, strict=True) for name in _run(study, folder, check)]
     if stale:
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed()
 
 
 def _run(study: Any, folder: Path, check: bool) -> list[str]:
@@ -55,14 +56,14 @@ def _run(study: Any, folder: Path, check: bool) -> list[str]:
     if check:
         stale = [str(folder / name) for name, text in files.items() if not _same(folder / name, text)]
         for name in stale:
-            click.echo(f"archsim: {name} is not what the study gives now", err=True)
+            note(f"{name} is not what the study gives now")
         return stale
     outputs = {name: output_file(str(folder / name), _own(name, text, report)) for name, text in files.items()}
     for output in outputs.values():
         output.check()
     for name, text in files.items():
         outputs[name].write(text)
-    click.echo(f"archsim: wrote {len(files)} files to {folder}", err=True)
+    note(f"wrote {len(files)} files to {folder}")
     return []
 
 

@@ -15,8 +15,8 @@ from archsim.cli.many import ask_about
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, names, setting_options
 from archsim.cli.output import FORCE, output, write
-from archsim.cli.terminal import pictured, say
-from archsim.cli.vocabulary import HWS, NETS, csv_option, json_option, one_form
+from archsim.cli.terminal import note, pictured, say
+from archsim.cli.vocabulary import HWS, NETS, AnswerForm, answer_forms
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +41,7 @@ PAGED = 100_000  # points that a page is made of
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file; CSV on standard output if not given.", prints=True)
-@json_option("Print one JSON object with a row for each point.")
-@csv_option("Print one CSV row for each point, as without --out.")
+@answer_forms("Print one CSV row for each point, as without --out.", json="Print one JSON object with a row for each point.")
 @output("--html", PAGE, "Also write a page: time against energy, each point opens its machine beside the base.")
 @FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
@@ -51,7 +50,7 @@ PAGED = 100_000  # points that a page is made of
 @click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, as_json: bool, as_csv: bool, html: OutputFile | None,
+    resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, html: OutputFile | None,
     **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
@@ -72,8 +71,7 @@ def command(
     from archsim.detect.selection import selected
     from archsim.study.space import space_of
 
-    one_form(as_json, as_csv)
-    if out is not None and (as_json or as_csv):
+    if out is not None and (form.json or form.csv):
         raise click.UsageError("--json and --csv print the points, --out writes them to a file; give one of them")
     if resume and out is None:
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
@@ -88,7 +86,7 @@ def command(
     tell_idle(space, requests)
     if out is None:
         kept: list[tuple[Any, ...]] | None = None if html is None else []
-        (_json_to_stdout if as_json else _to_stdout)(space, requests, workers, scheduler, kept)
+        _to_stdout(space, requests, workers, scheduler, kept, form.json)
         if html is not None:
             _page(html, space, requests, kept or [])
     else:
@@ -132,38 +130,25 @@ def _noted(rows: Iterable[tuple[Any, ...]], kept: list[tuple[Any, ...]] | None, 
 
 
 def _to_stdout(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None
+    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None, as_json: bool
 ) -> None:
+    """CSV, or one JSON object; rows are printed as they are computed."""
+    import json
+
     from archsim.report.data import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
 
-    head: list[tuple[str, ...]] = [tuple(column_names(space, requests[0].spec.kind))]
-    with _executor(space, workers, scheduler) as parts:
-        for chunk in parts(range(space.parts)):
-            click.echo(csv_lines([*head, *_noted(rows(chunk, space), kept, space.count)]), nl=False)
-            head = []  # it stands above the first rows alone
-
-
-def _json_to_stdout(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None
-) -> None:
-    """One object, whose rows are printed as they are computed."""
-    import json
-
-    from archsim.study.sweep import names as column_names
-    from archsim.study.sweep import rows
-
     units = column_names(space, requests[0].spec.kind)
-    click.echo(f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [', nl=False)
-    before = "\n"
+    head = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [\n' if as_json else csv_lines([tuple(units)])
     with _executor(space, workers, scheduler) as parts:
         for chunk in parts(range(space.parts)):
-            lines = [json.dumps(dict(zip(units, row, strict=True)), allow_nan=False)
-                     for row in _noted(rows(chunk, space), kept, space.count)]
-            click.echo(before + ",\n".join(lines), nl=False)
-            before = ",\n"
-    click.echo("\n]}")
+            found = _noted(rows(chunk, space), kept, space.count)
+            objects = (json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in found)
+            click.echo(head + (",\n".join(objects) if as_json else csv_lines(found)), nl=False)
+            head = ",\n" if as_json else ""  # what stands between the rows of two parts
+    if as_json:
+        click.echo("\n]}")
 
 
 def _to_file(
@@ -176,7 +161,7 @@ def _to_file(
 
     record, kind = space.record(requests), requests[0].spec.kind
     if resume and html is None and not out.force and finished(out, about_of(space, record, kind)):
-        click.echo(f"archsim: {out.path} holds all {space.count:,} points of this sweep", err=True)
+        note(f"{out.path} holds all {space.count:,} points of this sweep")
         return
     path, kept = _places(out, resume)
     with (
@@ -186,20 +171,20 @@ def _to_file(
         before, numpy = store.count, store.about()["numpy"]
         if numpy != record["numpy"]:
             said = f"begun with numpy {numpy}, goes on with {record['numpy']}: the last digits of its rows may differ"
-            click.echo(f"archsim: {kept}: {said}", err=True)
+            note(f"{kept}: {said}")
         try:
             with Progress() as tell:
                 for chunk in parts(range(space.part_at(before), space.parts)):
                     store.append(chunk)
                     tell(f"{store.count:,} of {space.count:,} points")
         except KeyboardInterrupt:
-            click.echo(f"archsim: {store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on", err=True)
+            note(f"{store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on")
             raise
         if path.suffix in FORMATS:
             try:
                 export(store, out)
             except InputError:
-                click.echo(f"archsim: {store.count:,} points are safe in {kept}; --resume goes on", err=True)
+                note(f"{store.count:,} points are safe in {kept}; --resume goes on")
                 raise
         text = summary(store)
         if (on := pictured()) is not None:
@@ -213,7 +198,7 @@ def _to_file(
     elif kept != path:
         kept.replace(out.check())
     say(text)
-    click.echo(f"archsim: wrote {space.count:,} points to {path}", err=True)
+    note(f"wrote {space.count:,} points to {path}")
 
 
 def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:

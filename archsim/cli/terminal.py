@@ -13,9 +13,11 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
+
+from archsim.base.errors import EXIT
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -92,6 +94,18 @@ def say(text: str, plain: bool = False) -> None:
         click.echo(text)
     else:
         click.echo(laid_out(text, on), color=on.color)
+
+
+def note(text: str) -> None:
+    """Say on standard error what is no part of an answer."""
+    click.echo(f"archsim: {text}", err=True)
+
+
+def missed(why: str = "") -> NoReturn:
+    """Leave with the exit code of an unmet condition, after saying which."""
+    if why:
+        note(why)
+    raise click.exceptions.Exit(EXIT["bound missed"])
 
 
 def pictured() -> Screen | None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Keyed
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, energy_budget_option, setting_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
-
-if TYPE_CHECKING:
-    from archsim.study.tune import Tuning
+from archsim.cli.terminal import missed
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 TUNED = ("clock", "memory_clock", "power_limit", "batch", "threads")  # a test holds that they are the settings of the models
 
@@ -33,12 +29,11 @@ TUNED = ("clock", "memory_clock", "power_limit", "batch", "threads")  # a test h
 @energy_budget_option("Keep settings at which a sample takes no more than this, e.g. 0.2J.")
 @click.option("--vary", type=Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES",
               help=f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.")  # fmt: skip
-@json_option()
-@csv_option("Print one CSV row for the default, the best and each setting of the front.")
+@answer_forms("Print one CSV row for the default, the best and each setting of the front.")
 @html_option("Also write a self-contained page with the front.")
 def command(
-    net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...], as_json: bool,
-    as_csv: bool, html: OutputFile | None, **given: Any,
+    net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...],
+    form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best setting of a device: core clock, memory clock, power limit and batch, by energy, time or both.
 
@@ -56,29 +51,15 @@ def command(
     """
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
-    from archsim.report.tune import tune_csv, tune_json, tune_page, tune_text
+    from archsim.report.tune import nearest_words, record, tune_csv, tune_page, tune_text
     from archsim.study.tune import tune
 
-    one_form(as_json, as_csv)
     arguments = choices(**given)
     tell_without_effect([make_request(net, hw, **arguments)])
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
     if html is not None:
         write(html, tune_page(found))
-    if as_json:
-        click.echo(tune_json(found))
-    elif as_csv:
-        click.echo(tune_csv(found), nl=False)
-    else:
-        say(tune_text(found))
+    form.say(tune_text, record, found, csv=tune_csv)
     if found.best is None:
-        _say_none(found)
-
-
-def _say_none(found: Tuning) -> None:
-    """Say on standard error what misses the conditions least, and leave with the exit code of an unmet condition."""
-    from archsim.report.tune import nearest_words
-
-    click.echo(f"archsim: {nearest_words(found)}", err=True)
-    raise click.exceptions.Exit(EXIT["bound missed"])
+        missed(nearest_words(found))

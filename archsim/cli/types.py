@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import click
 
 from archsim.base.units import COUNT, parse, parse_share, show
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # what adds options to a command
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, the first of them the first in the help."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument

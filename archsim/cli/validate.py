@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from archsim.base.errors import EXIT
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import FIDELITY, names
 from archsim.cli.output import write
 from archsim.cli.progress import Progress
-from archsim.cli.terminal import say
+from archsim.cli.terminal import missed, say
 from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
-from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, ListOption, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, ListOption, answer_forms, html_option
 
 FEW = 30  # rows up to which each is a line of its own, unless --by says otherwise
 
@@ -52,8 +51,7 @@ if TYPE_CHECKING:
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
 @PREDICTOR
 @CASES_OPTION
-@json_option("Print one JSON object with every row.")
-@csv_option("Print one CSV line per row.")
+@answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.")
 @html_option()
 @click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
 @click.option("--served", default=None, metavar="FOLDER",
@@ -62,7 +60,7 @@ if TYPE_CHECKING:
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
-    baseline: str, without: str | None, calibration: str | None, fold: str | None, as_json: bool, as_csv: bool,
+    baseline: str, without: str | None, calibration: str | None, fold: str | None, form: AnswerForm,
     html: OutputFile | None, freeze: str | None, served: str | None, folds: str | None, predictors: tuple[str, ...],
     cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
 ) -> None:  # fmt: skip
@@ -90,7 +88,6 @@ def command(
       archsim validate --source jcjohnson --cases cases.jsonl
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
-    one_form(as_json, as_csv)
     if template:
         from archsim.evidence.spelling import TEMPLATE
 
@@ -130,7 +127,7 @@ def command(
             return
         if predictors:
             data = data_hash(measurements or shipped_files(with_peers=True))
-            print_scoreboard(predictors, every, rows, skips, settings, data, as_json, as_csv, html, tell)
+            print_scoreboard(predictors, every, rows, skips, settings, data, form, html, tell)
             return
         if fold is not None:
             settings = _held_out(settings, fold, tell)
@@ -140,14 +137,14 @@ def command(
         from archsim.report.validation_page import validation_page
 
         write(html, validation_page(result, provenance))
-    if as_json:
+    if form.json:
         click.echo(validation_json(result, provenance))
-    elif as_csv:
+    elif form.csv:
         click.echo(validation_csv(result), nl=False)
     else:
         say(validation_text(result, provenance))
     if not result.cases:
-        raise click.exceptions.Exit(EXIT["bound missed"])
+        missed()
 
 
 def _is_grouped(cases: Sequence[Case]) -> bool:

@@ -14,6 +14,7 @@ from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.options import names
 from archsim.cli.output import output_file
 from archsim.cli.progress import Progress
+from archsim.cli.terminal import note
 
 if TYPE_CHECKING:
     from archsim.calibration.constants import Calibration
@@ -66,7 +67,7 @@ def _freeze(folder: str, folds: str | None, constants: Calibration) -> None:
     data.write(as_text(summary))
     _write_page(page, summary, _record(place / SERVED))
     held = ", ".join(sorted(summary["cross_validation"])) or "none"
-    click.echo(f"archsim: wrote {place / CORPUS} and {place / INDEX}; cross-validated: {held}", err=True)
+    note(f"wrote {place / CORPUS} and {place / INDEX}; cross-validated: {held}")
 
 
 def _served(folder: str, constants: Calibration) -> None:
@@ -83,7 +84,7 @@ def _served(folder: str, constants: Calibration) -> None:
     beside = _record(place / CORPUS)
     if beside is not None:
         _write_page(page, beside, summary)
-    click.echo(f"archsim: wrote {place / SERVED}{f' and {place / INDEX}' if beside else ''}", err=True)
+    note(f"wrote {place / SERVED}{f' and {place / INDEX}' if beside else ''}")
 
 
 def _write_page(page: OutputFile, summary: dict[str, Any], served: dict[str, Any] | None) -> None:

@@ -10,6 +10,7 @@ import click
 from archsim.base.writer import OutputFile, OutputKind
 from archsim.cli.output import output, write
 from archsim.cli.terminal import say
+from archsim.cli.vocabulary import AnswerForm
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
@@ -42,7 +43,7 @@ def write_cases(cases: Sequence[Case], file: OutputFile) -> None:
 
 def print_scoreboard(
     words: Sequence[str], every: Sequence[Case], cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings,
-    data: str, as_json: bool, as_csv: bool, html: OutputFile | None, tell: Callable[[str], None],
+    data: str, form: AnswerForm, html: OutputFile | None, tell: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
     from archsim.evidence.claims import claims
@@ -63,9 +64,9 @@ def print_scoreboard(
         from archsim.report.scoreboard_page import scoreboard_page
 
         write(html, scoreboard_page(board, provenance, said))
-    if as_json:
+    if form.json:
         click.echo(scoreboard_json(board, provenance, said))
-    elif as_csv:
+    elif form.csv:
         click.echo(scoreboard_csv(board), nl=False)
     else:
         say(scoreboard_text(board, provenance, said))

@@ -6,6 +6,8 @@ A command takes them as decorators, so that a word has one name, one meaning and
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import click
@@ -13,8 +15,8 @@ import click
 from archsim.base.writer import PAGE
 from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+from archsim.cli.terminal import say
+from archsim.cli.types import Decorator, together
 
 
 class ListOption(click.Option):
@@ -43,34 +45,54 @@ ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), 
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
-def boundary_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--boundary` and `--system`: power at the device, or at the plug of its computer."""
-    boundary = click.option("--boundary", type=click.Choice(["device", "wall"]), default=None, show_default="device",
-                            help="Where power is measured: at the board, module or package, or at the wall.")  # fmt: skip
-    system = click.option("--system", default=None, metavar="NAME[:DEVICES]",
-                          help="The computer at the wall and the devices in it (`archsim list systems`).")  # fmt: skip
-    return boundary(system(command))
+boundary_options = together(  # power at the device, or at the plug of its computer
+    click.option("--boundary", type=click.Choice(["device", "wall"]), default=None, show_default="device",
+                 help="Where power is measured: at the board, module or package, or at the wall."),
+    click.option("--system", default=None, metavar="NAME[:DEVICES]",
+                 help="The computer at the wall and the devices in it (`archsim list systems`)."),
+)  # fmt: skip
 
 
-def json_option(what: str = "Print one JSON object.") -> Decorator:
-    """`--json`: the answer on standard output as JSON."""
-    return click.option("--json", "as_json", is_flag=True, help=what)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerForm:
+    """In which form an answer goes to standard output: as JSON, as CSV, or else as text."""
+
+    json: bool
+    csv: bool
+
+    def say(
+        self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
+    ) -> None:  # fmt: skip
+        """Print an answer, which each of the functions makes of the same arguments; `record` returns plain values."""
+        if self.json:
+            import json
+
+            click.echo(json.dumps(record(*of), indent=2, allow_nan=False))
+        elif self.csv and csv is not None:
+            click.echo(csv(*of), nl=False)
+        else:
+            say(text(*of))
 
 
-def csv_option(what: str) -> Decorator:
-    """`--csv`: the answer on standard output as CSV."""
-    return click.option("--csv", "as_csv", is_flag=True, help=what)
+def answer_forms(csv: str = "", json: str = "Print one JSON object.") -> Decorator:
+    """`--json`, and `--csv` where its help is given: the command gets them as `form`; two forms are refused."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def asked(as_json: bool, as_csv: bool = False, **given: Any) -> Any:
+            if as_json and as_csv:
+                raise click.UsageError("--json and --csv both print to standard output; choose one")
+            return command(form=AnswerForm(json=as_json, csv=as_csv), **given)
+
+        wrapped = click.option("--csv", "as_csv", is_flag=True, help=csv)(asked) if csv else asked
+        return click.option("--json", "as_json", is_flag=True, help=json)(wrapped)
+
+    return add
 
 
 def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
     """`--html FILE`: a page beside what is printed; and `--force`."""
-    return lambda command: output("--html", PAGE, what)(FORCE(command))
-
-
-def one_form(as_json: bool, as_csv: bool) -> None:
-    """Refuse two forms for one standard output."""
-    if as_json and as_csv:
-        raise click.UsageError("--json and --csv both print to standard output; choose one")
+    return together(output("--html", PAGE, what), FORCE)
 
 
 # option that other tools or earlier versions have -> the one here

@@ -11,8 +11,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
-from archsim.cli.terminal import say
-from archsim.cli.vocabulary import HW, NET, csv_option, html_option, json_option, one_form
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 from archsim.study.changed import CHANGES, changed_argument
 
 
@@ -24,11 +23,10 @@ from archsim.study.changed import CHANGES, changed_argument
               help=f"Change something else than a value of the device: {', '.join(CHANGES)}.")  # fmt: skip
 @click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
-@json_option("Print one JSON object with both estimates.")
-@csv_option("Print one CSV row per op, before and after.")
+@answer_forms("Print one CSV row per op, before and after.", json="Print one JSON object with both estimates.")
 @html_option("Also write a self-contained page.")
 def command(
-    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, as_json: bool, as_csv: bool,
+    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, form: AnswerForm,
     html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Change a device and see each layer before and after: what gets faster, and what limits it then.
@@ -41,10 +39,9 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.report.whatif import whatif_csv, whatif_json, whatif_text
+    from archsim.report.whatif import whatif_csv, whatif_record, whatif_text
     from archsim.study.whatif import whatif
 
-    one_form(as_json, as_csv)
     arguments, changed = choices(**given), _changes(to)
     if not (changed or arguments["settings"] or arguments["scales"]):
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
@@ -53,12 +50,7 @@ def command(
         from archsim.report.whatif_page import whatif_page
 
         write(html, whatif_page(found))
-    if as_json:
-        click.echo(whatif_json(found))
-    elif as_csv:
-        click.echo(whatif_csv(found), nl=False)
-    else:
-        say(whatif_text(found, layers=layers is not False, all_layers=bool(layers)))
+    form.say(lambda c: whatif_text(c, layers=layers is not False, all_layers=bool(layers)), whatif_record, found, csv=whatif_csv)
 
 
 def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:

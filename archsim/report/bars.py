@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from archsim.base.units import show
 from archsim.report.layers import LayerRow
-from archsim.report.markup import TableCell, table, text
+from archsim.report.markup import TableCell, table, text, valued
 from archsim.report.palette import look
 
 
@@ -39,4 +39,4 @@ def _bar(parts: Mapping[str, float], most: float, unit: str) -> TableCell:
 
 def _amount(value: float, whole: float, unit: str) -> TableCell:
     share = 100 * value / whole if whole else 0.0
-    return TableCell(body=text(f"{show(value, unit, 3)} · {share:.1f} %"), value=value, style="num")
+    return valued(f"{show(value, unit, 3)} · {share:.1f} %", value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import asdict
 from typing import Any
@@ -11,9 +10,9 @@ from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.report import figures
 from archsim.report.data import records_csv
-from archsim.report.figures import QUIET, RULE
+from archsim.report.figures import QUIET
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, number, percent, text, words
+from archsim.report.markup import TableCell, items, number, percent, text, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
 
@@ -23,9 +22,9 @@ HEAD = ("level", "size", "ways", "requests", "hits", "misses", "rate", "cold", "
         "demand", "of")  # fmt: skip
 
 
-def cache_json(answer: CacheReport) -> str:
-    """One JSON object."""
-    return json.dumps({"schema": SCHEMA, **asdict(answer)}, indent=2, allow_nan=False)
+def cache_record(answer: CacheReport) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {"schema": SCHEMA, **asdict(answer)}
 
 
 def cache_csv(answer: CacheReport) -> str:
@@ -104,7 +103,7 @@ def cache_page(a: CacheReport) -> str:
         sections += ["<h2>Misses by size</h2>", f'<p class="quiet">Requests to {text(a.curve_of)}: misses of a fully associative '
                      "LRU cache, and expected in sets of as many ways as it has (Smith 1978). Dashed: the levels.</p>",
                      figures.embed(curve_figure(a), "curve")]  # fmt: skip
-    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in a.notes) + "</ul>")
+    sections.append(f"<h2>Assumptions</h2>{items(a.notes)}")
     return document(f"{a.source} on {a.hardware_name}", sections, figures.library())
 
 
@@ -126,9 +125,9 @@ def curve_figure(a: CacheReport) -> Any:
 
     ends = [a.curve[0][0], max([a.curve[-1][0], *(level.size for level in a.levels)])]
     ticks = [2.0**e for e in range(int(math.log2(ends[0])), int(math.log2(ends[1])) + 2, 2)]
-    axis = {"gridcolor": RULE, "zeroline": False, "fixedrange": True, "tickfont": {"color": QUIET}}
+    axis = {**figures.AXIS, "tickfont": {"color": QUIET}}
     figure = go.Figure(layout={
-        **figures.common(380), "showlegend": True, "margin": {"l": 70, "r": 20, "t": 60, "b": 50},
+        **figures.common(380, 70, 20, 60, 50), "showlegend": True,
         "legend": {"orientation": "h", "x": 0, "y": 1.08, "yanchor": "bottom"},
         "xaxis": {**axis, "type": "log", "range": [math.log10(ends[0]), math.log10(1.2 * ends[1])], "tickvals": ticks,
                   "ticktext": [show_capacity(tick) for tick in ticks], "title": {"text": "capacity"}},

@@ -10,7 +10,7 @@ from archsim.base.units import grouped, show
 from archsim.evidence.case import Case
 from archsim.evidence.columns import RATES, error_of
 from archsim.evidence.misses import FAR, published_stack
-from archsim.report.markup import TableCell, percent, words
+from archsim.report.markup import TableCell, percent, valued, words
 from archsim.report.markup import table as html_table
 from archsim.report.text import clean, table
 from archsim.validation.baseline import PLAIN
@@ -96,7 +96,7 @@ def cells_html(v: Validation) -> str:
     rows = []
     for i, case in enumerate(v.cases):
         row = [*(words(word(case)) for word in WORDS.values())]
-        row += [TableCell(body=_value(case, value), value=float(value), style="num") for value in (case.measured, v.predicted[i])]
+        row += [valued(_value(case, value), float(value)) for value in (case.measured, v.predicted[i])]
         row += [_off(v.error[i]), words(_yes(inside(v, i))), *([words(v.reasons[i])] if far else [])]
         row += [_off(plain[i]), words("; ".join(v.conditions[i]))] if PLAIN in v.baselines else []
         rows.append(row)
@@ -151,7 +151,7 @@ def _signed(error: float) -> str:
 
 
 def _off(error: float) -> TableCell:
-    return percent(float(error), "+.1f") if math.isfinite(error) else TableCell(body="-", value=0.0, style="num")
+    return percent(float(error), "+.1f") if math.isfinite(error) else valued("-", 0.0)
 
 
 def _yes(known: bool | None) -> str:

@@ -110,21 +110,13 @@ def _ranks(rankings: Sequence[Ranking]) -> str:
         head += [f"by {r.criterion.title}", criterion_unit(r.criterion, r.order[0]), "before next"]
         for i, row in enumerate(rows):
             row += _place(r, i)
-    widths = [max(len(line[i]) for line in (head, *rows)) for i in range(len(head))]
-    to_left = {0} | set(range(1, len(head), 3))
-    lines = [_aligned(line, widths, to_left) for line in (head, ["-" * w for w in widths], *rows)]
-    return "\n".join(lines)
+    return table(head, rows, left=(0, *range(1, len(head), 3)))
 
 
 def _place(r: Ranking, i: int) -> list[str]:
     if i >= len(r.order):
         return ["", "", ""]
     return [r.order[i].name, show(r.scores[i], COUNT, 3), chance(r.ahead[i]) if i < len(r.ahead) else ""]
-
-
-def _aligned(line: Sequence[str], widths: Sequence[int], to_left: set[int]) -> str:
-    cells = [c.ljust(w) if i in to_left else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
-    return "  ".join(cells).rstrip()
 
 
 def cross_text(cross: CrossTable) -> str:

@@ -46,17 +46,18 @@ def cost_parts(c: Comparison) -> list[str]:
     return [part for part in PARTS if any((x.hourly_usd or {}).get(part) for x in c.contenders)]
 
 
+def costs(c: Comparison) -> list[tuple[Contender, list[float | None]]]:
+    """The amounts of each device below the head, in the order of the cost; none if nothing was said of the use."""
+    ranked = next((r.order for r in c.rankings if r.criterion.usage), ())
+    parts = cost_parts(c)
+    return [(x, [*map((x.hourly_usd or {}).get, parts), x.usd_per_hour, x.usd_per_million]) for x in ranked]
+
+
 def cost_text(c: Comparison) -> str:
     """What an hour of work costs by part, and a million samples; empty if nothing was said of the use."""
-    ranking = next((r for r in c.rankings if r.criterion.usage), None)
-    if ranking is None or not ranking.order:
-        return ""
-    rows = [
-        (x.name, *(_amount((x.hourly_usd or {}).get(part)) for part in cost_parts(c)), _amount(x.usd_per_hour),
-         _amount(x.usd_per_million))
-        for x in ranking.order
-    ]  # fmt: skip
-    return "\n".join(["Cost of work:", table(cost_head(c), rows), *usage_notes(ranking.order)])
+    found = costs(c)
+    rows = [(x.name, *map(_amount, amounts)) for x, amounts in found]
+    return "\n".join(["Cost of work:", table(cost_head(c), rows), *usage_notes([x for x, _ in found])]) if found else ""
 
 
 def _amount(usd: float | None) -> str:

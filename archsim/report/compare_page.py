@@ -10,7 +10,7 @@ from archsim.report.compare import criterion_unit, precisions
 from archsim.report.compare_cost import (
     WORKLOAD_HEAD,
     cost_head,
-    cost_parts,
+    costs,
     workload_notes,
     workload_rows,
     workload_title,
@@ -26,7 +26,7 @@ from archsim.report.compare_curves import (
 )
 from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, usage_notes
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, label, number, table, text, words
+from archsim.report.markup import TableCell, items, label, number, table, text, valued, words
 from archsim.report.stack_change import stack_change_section
 from archsim.report.study_figures import PlotAxis, Series, Span, lines, spans
 from archsim.report.text import rate_unit, task_words
@@ -87,8 +87,7 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
              for s, h, f in zip(curves, hollow, faint, strict=True)]  # fmt: skip
     grey = " Grey: devices that are the best at no batch; hover for their names." if any(faint) else ""
     batch = PlotAxis(title="batch", log=True)
-    said = "".join(f"<li>{text(curvature_line(curve))}</li>" for curve in curves)
-    met = "".join(f"<li>{text(crossing_line(crossing, curves))}</li>" for crossing in c.crossings)
+    met = items(crossing_line(crossing, curves) for crossing in c.crossings)
     points = [curve.points[0] for curve in curves]
     return [
         _heading(points, f"{curves[0].batches[0]} to {curves[0].batches[-1]}"),
@@ -100,8 +99,8 @@ def _over_batches(c: CurveComparison, i: int) -> list[str]:
         "<h2>Throughput as a share of the best that fits</h2>\n"
         f"{figures.embed(lines(share, batch, PlotAxis(title='share', unit='%', log=False)), f'efficiency-{i}')}",
         _left_out([], c.excluded),
-        f'<h2>Curvature</h2>\n<p class="quiet">{CURVATURE}</p>\n<ul>{said}</ul>',
-        f"<h2>Crossings</h2>\n<ul>{met}</ul>" if met else "",
+        f'<h2>Curvature</h2>\n<p class="quiet">{CURVATURE}</p>\n{items(map(curvature_line, curves))}',
+        f"<h2>Crossings</h2>\n{met}" if met else "",
         *(_payoffs(home, guest, rows) for home, guest, rows in c.pays if rows),
     ]
 
@@ -160,8 +159,7 @@ def _ranking(r: Ranking) -> str:
     rows = []
     for i, (c, score) in enumerate(zip(r.order, r.scores, strict=True)):
         ahead = _chance(r.ahead[i]) if i < len(r.ahead) else TableCell(body="", style="num")
-        value = TableCell(body=show(score, COUNT, 3), value=score, style="num")
-        rows.append((words(str(i + 1)), words(c.name), value, ahead, _chance(r.best[i])))
+        rows.append((words(str(i + 1)), words(c.name), number(score, COUNT), ahead, _chance(r.best[i])))
     head = ("place", "device", criterion_unit(r.criterion, r.order[0]), "before the next with probability",
             "best of all with probability")  # fmt: skip
     left = _quiet([f"Not ranked: {', '.join(r.unranked)}."] if r.unranked else [])
@@ -169,28 +167,23 @@ def _ranking(r: Ranking) -> str:
 
 
 def _chance(probability: float) -> TableCell:
-    return TableCell(body=chance(probability), value=probability, style="num")
+    return valued(chance(probability), probability)
 
 
 def _certainty(rankings: Sequence[Ranking]) -> str:
-    body = "".join(f"<li>{text(line)}</li>" for line in certainty(rankings))
-    return f"<h2>Probability of the order</h2>\n<ul>{body}</ul>" if body else ""
+    body = items(certainty(rankings))
+    return f"<h2>Probability of the order</h2>\n{body}" if body else ""
 
 
 def _costs(c: Comparison) -> str:
-    ranking = next((r for r in c.rankings if r.criterion.usage), None)
-    if ranking is None or not ranking.order:
-        return ""
-    rows = [
-        (words(x.name), *(_amount((x.hourly_usd or {}).get(part)) for part in cost_parts(c)), _amount(x.usd_per_hour),
-         _amount(x.usd_per_million))
-        for x in ranking.order
-    ]  # fmt: skip
-    return f"<h2>Cost of work</h2>\n{table(cost_head(c), rows)}\n{_quiet(usage_notes(ranking.order))}"
+    found = costs(c)
+    rows = [(words(x.name), *map(_amount, amounts)) for x, amounts in found]
+    notes = _quiet(usage_notes([x for x, _ in found])) if found else ""
+    return f"<h2>Cost of work</h2>\n{table(cost_head(c), rows)}\n{notes}" if found else ""
 
 
 def _amount(usd: float | None) -> TableCell:
-    return TableCell(body="-", style="num") if usd is None else TableCell(body=f"{usd:.3g}", value=usd, style="num")
+    return TableCell(body="-", style="num") if usd is None else valued(f"{usd:.3g}", usd)
 
 
 def _workload(work: Workload | None, contenders: Sequence[Contender]) -> str:
@@ -205,7 +198,7 @@ def _devices(contenders: Sequence[Contender]) -> str:
     rate = rate_unit(contenders[0].estimate)
     rows = [
         (words(c.device_name), words(c.estimate.stack), number(c.estimate.clock_hz, "Hz"), number(c.latency_s, "s"),
-         TableCell(body=grouped(c.throughput_per_s), value=c.throughput_per_s, style="num"), number(c.estimate.power_w, "W"),
+         valued(grouped(c.throughput_per_s), c.throughput_per_s), number(c.estimate.power_w, "W"),
          number(c.energy_j, "J"), number(c.estimate.memory_bytes, "B"), words(price_text(c.price)))
         for c in contenders
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from archsim.estimation.boundary import BESIDE
 from archsim.estimation.power_curve import step_points
 from archsim.estimation.result import Estimate
 from archsim.report.layers import LayerRow
-from archsim.report.lines_svg import FONT, INK, QUIET, PlotScale, rule, words
+from archsim.report.lines_svg import INK, QUIET, PlotScale, across_marks, svg, up_marks, words
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
 from archsim.report.study_figures import PlotAxis
@@ -36,10 +36,7 @@ def components_svg(rows: Sequence[LayerRow], whole_j: float) -> str:
     height = 2 * TOP + ROW * len(rows)
     scale = (WIDTH - LEFT - RIGHT) / most
     body = [part for place, row in enumerate(rows) for part in _bar(row, TOP + ROW * place, scale, whole_j)]
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'font-family="{FONT}" role="img">\n<title>Energy by component and layer</title>\n' + "\n".join(body) + "\n</svg>"
-    )
+    return svg(WIDTH, height, "Energy by component and layer", body)
 
 
 def _short(name: str) -> str:
@@ -69,12 +66,8 @@ def power_svg(e: Estimate) -> str:
     across = PlotScale([0.0, times[-1] / 1.05], PlotAxis(title="time", unit="s", log=False), START, WIDTH - AFTER)
     highest, floor = max(e.power_limit_w, e.power_peak_w), HEIGHT - BELOW
     up = PlotScale([0.0, highest], PlotAxis(title="power", unit="W", log=False), floor, UPPER)
-    body = [part for value in across.marks for part in (
-        rule(across(value), UPPER, across(value), floor),
-        words(across(value), floor + 18, show(value, "s") if value else "0", ink=QUIET, anchor="middle"))]  # fmt: skip
-    body += [part for value in up.marks for part in (
-        rule(START, up(value), WIDTH - AFTER, up(value)),
-        words(START - 8, up(value) + 4, show(value, "W") if value else "0", ink=QUIET, anchor="end"))]  # fmt: skip
+    body = across_marks(across, UPPER, floor, lambda value: show(value, "s") if value else "0")
+    body += up_marks(up, START, WIDTH - AFTER, lambda value: show(value, "W") if value else "0")
     corners = " ".join(f"{across(time):.1f},{up(power):.1f}" for time, power in zip(times, powers, strict=True))
     body.append(f'<polyline points="{corners}" fill="none" stroke="{SERIES[0]}" stroke-width="1.4"/>')
     mean = e.power_w if e.wall is None else e.wall.device_w
@@ -87,7 +80,4 @@ def power_svg(e: Estimate) -> str:
                     f'stroke-dasharray="6 4"/>')  # fmt: skip
         body.append(words(x + 28, UPPER - 14, f"{name} {show(level, 'W')}"))
     body.append(words((START + WIDTH - AFTER) / 2, HEIGHT - 8, "time", anchor="middle", size=13))
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" role="img">\n'
-        "<title>Power over time</title>\n" + "\n".join(body) + "\n</svg>"
-    )
+    return svg(WIDTH, HEIGHT, "Power over time", body)

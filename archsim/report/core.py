@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -109,8 +108,10 @@ def core_record(s: SimulatedCore) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def cores_json(hardware: str, clock_hz: float, found: Sequence[SimulatedCore], skipped: Sequence[tuple[str, str]]) -> str:
-    """One JSON object with every loop; `trace` has the first micro-operations where they were kept."""
+def cores_record(
+    hardware: str, clock_hz: float, found: Sequence[SimulatedCore], skipped: Sequence[tuple[str, str]]
+) -> dict[str, Any]:  # fmt: skip
+    """One object with every loop; `trace` has the first micro-operations where they were kept."""
     loops = []
     for s in found:
         one = core_record(s)
@@ -119,8 +120,7 @@ def cores_json(hardware: str, clock_hz: float, found: Sequence[SimulatedCore], s
             one["trace"] = [dict(zip(names, each, strict=True)) for each in s.result.trace]
         loops.append(one)
     left_out = [{"name": name, "reason": reason} for name, reason in skipped]
-    return json.dumps({"schema": SCHEMA, "hardware": hardware, "clock_hz": clock_hz, "loops": loops, "skipped": left_out},
-                      indent=2, allow_nan=False)  # fmt: skip
+    return {"schema": SCHEMA, "hardware": hardware, "clock_hz": clock_hz, "loops": loops, "skipped": left_out}
 
 
 def cores_csv(hardware: str, clock_hz: float, found: Sequence[SimulatedCore]) -> str:

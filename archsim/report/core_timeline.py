@@ -68,7 +68,7 @@ def timeline_figure(s: SimulatedCore) -> Any:
         [(one[4], one[5]) for one in seen],
     ]  # fmt: skip
     figure = go.Figure(layout={
-        **figures.common(13 * max(12, len(seen)) + 120), "margin": {"l": 150, "r": 20, "t": 44, "b": 50}, "barmode": "overlay",
+        **figures.common(13 * max(12, len(seen)) + 120, 150, 20, 44, 50), "barmode": "overlay",
         "xaxis": {"title": {"text": "clock"}, "zeroline": False, "gridcolor": figures.RULE, "side": "top"},
         "yaxis": {"tickvals": rows, "ticktext": [f"{one[1]}: {label(_name(s, one))}" for one in seen], "autorange": "reversed",
                   "zeroline": False, "gridcolor": figures.RULE, "tickfont": {"size": 9}},

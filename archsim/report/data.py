@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -46,11 +45,6 @@ def record(estimate: Estimate) -> dict[str, Any]:
         "warnings": list(estimate.warnings),
         "provenance": dict(estimate.provenance),
     }
-
-
-def json_text(estimate: Estimate) -> str:
-    """One JSON object; never NaN or Infinity."""
-    return json.dumps(record(estimate), indent=2, allow_nan=False)
 
 
 def csv_text(estimate: Estimate) -> str:

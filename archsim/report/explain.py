@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -24,14 +23,9 @@ NOTE = 58  # column at which the meaning of an equation begins, where the equati
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def explanation_json(e: Explanation) -> str:
-    """The explanation as one JSON object."""
-    return json.dumps({"schema": SCHEMA, **asdict(e)}, indent=2, allow_nan=False)
-
-
-def slowest_json(rows: Iterable[Slow]) -> str:
-    """The list from which a layer is chosen, as JSON."""
-    return json.dumps([asdict(row) for row in rows], indent=2, allow_nan=False)
+def explanation_record(e: Explanation) -> dict[str, Any]:
+    """The explanation as plain values."""
+    return {"schema": SCHEMA, **asdict(e)}
 
 
 def slowest_text(rows: Iterable[Slow], network: str, hardware: str) -> str:
@@ -99,14 +93,7 @@ def _algorithms(rows: Iterable[Candidate]) -> str:
          r.verdict, r.reason)
         for r in rows
     ]  # fmt: skip
-    return "Algorithms of the stack\n" + _right(("algorithm", "time", "workspace", "", "why"), cells, (1, 2))
-
-
-def _right(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], columns: tuple[int, ...]) -> str:
-    """A table in which only `columns` stand to the right."""
-    widths = {i: max(len(row[i]) for row in (head, *rows)) for i in columns}
-    lines = [tuple(cell.rjust(widths[i]) if i in widths else cell for i, cell in enumerate(row)) for row in (head, *rows)]
-    return table(lines[0], lines[1:], left=len(head))
+    return "Algorithms of the stack\n" + table(("algorithm", "time", "workspace", "", "why"), cells, left=(0, 3, 4))
 
 
 def _kernel_head(kernel: KernelExplanation, e: Explanation) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
+from typing import Any
 
 from archsim.base.units import show
 from archsim.cycle.eased import BETTER, Relief
@@ -18,9 +18,9 @@ NAMED = 3  # reliefs in the text; JSON has all
 SHOWN = 0.0005  # of the clocks of the warps: a smaller stall is left to JSON
 
 
-def simulated_json(e: SimulatedLayer) -> str:
-    """The explanation as one JSON object."""
-    return json.dumps({"schema": SCHEMA, **asdict(e)}, indent=2, allow_nan=False)
+def simulated_record(e: SimulatedLayer) -> dict[str, Any]:
+    """The explanation as plain values."""
+    return {"schema": SCHEMA, **asdict(e)}
 
 
 def simulated_text(e: SimulatedLayer) -> str:

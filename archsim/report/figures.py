@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from archsim.base.units import show
 from archsim.report.frame import bundle
+from archsim.report.placement import round_step
 
 WIDTH = 1120  # of every chart [px]
 FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif'
 INK, QUIET, RULE, LINE = "#1d2530", "#5b6673", "#e3e7ec", "#b8c0ca"
+AXIS = {"gridcolor": RULE, "zeroline": False, "fixedrange": True}  # of most charts
 
 
 def library() -> str:
@@ -30,18 +31,17 @@ def embed(figure: Any, name: str) -> str:
 
 def axis_ticks(longest: float, unit: str, steps: int) -> dict[str, Any]:
     """Round marks from 0 to `longest`, at most `steps` after the 0, with units as all the page has them."""
-    rough = longest / steps
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
+    step = round_step(longest / steps)
     values = [round(i * step, 15) for i in range(int(longest / step * 1.001) + 1)]
     return {"tickvals": values, "ticktext": ["0" if value == 0 else show(value, unit, 3) for value in values]}
 
 
-def common(height: float) -> dict[str, Any]:
-    """The layout that all charts share; without plotly's template, which would be most of their text."""
+def common(height: float, left: float, right: float, top: float, bottom: float) -> dict[str, Any]:
+    """The layout that all charts share, with margins [px]; without plotly's template, which would be most of their text."""
     font = {"family": FONT, "size": 12, "color": INK}
     return {
         "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "dragmode": False,
+        "margin": {"l": left, "r": right, "t": top, "b": bottom},
         "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font,
         "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
     }  # fmt: skip

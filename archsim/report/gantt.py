@@ -26,7 +26,7 @@ def gantt(recording: Recording) -> Any:
     kinds = {name: i for i, name in enumerate(sorted({kind_of(piece) for piece in longest}))}
     left = max(80.0, 7.0 * max(map(len, tracks), default=0) + 20)
     figure = go.Figure(layout={
-        **common(ROW * len(tracks) + 100), "margin": {"l": left, "r": 20, "t": 46, "b": 40}, "barmode": "overlay",
+        **common(ROW * len(tracks) + 100, left, 20, 46, 40), "barmode": "overlay",
         "showlegend": len(kinds) > 1, "legend": {"orientation": "h", "x": 0, "y": 0, "yanchor": "top"},
         "xaxis": {"side": "top", "showgrid": False, "zerolinecolor": LINE, "tickfont": {"color": QUIET},
                   **axis_ticks(end, "s", 8), "range": [0, 1.01 * end]},

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from archsim.base.units import show
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
+from archsim.report.placement import round_numbers, round_step
 from archsim.report.study_figures import LINEAR_UP_TO, PlotAxis, Series
 
 WIDTH, HEIGHT = 900, 420
@@ -27,21 +28,21 @@ def lines_svg(title: str, series: Sequence[Series], x: PlotAxis, y: PlotAxis) ->
     across = PlotScale([v for s in series for v in s.x], x, LEFT, WIDTH - RIGHT)
     up = PlotScale([v for s in series for v in s.y], y, floor, top)
     parts = [f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>', words(LEFT, 24, title, size=16, weight=600), *legend]
-    for value in across.marks:
-        parts.append(rule(across(value), top, across(value), floor))
-        parts.append(words(across(value), floor + 18, show(value, x.unit), ink=QUIET, anchor="middle"))
-    for value in up.marks:
-        parts.append(rule(LEFT, up(value), WIDTH - RIGHT, up(value)))
-        parts.append(words(LEFT - 8, up(value) + 4, show(value, y.unit) if value else "0", ink=QUIET, anchor="end"))
+    parts += across_marks(across, top, floor, lambda value: show(value, x.unit))
+    parts += up_marks(up, LEFT, WIDTH - RIGHT, lambda value: show(value, y.unit) if value else "0")
     parts.append(words((LEFT + WIDTH - RIGHT) / 2, height - 12, x.title, anchor="middle", size=13))
     middle = (top + floor) / 2
     parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{words(16, middle, y.title, anchor="middle", size=13)}</g>')
     for i, s in enumerate(series):
         parts += _series(s, i, across, up)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        f'font-family="{FONT}" role="img">\n<title>{label(title, 160)}</title>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
+    return svg(WIDTH, height, label(title, 160), parts, ' xmlns="http://www.w3.org/2000/svg"') + "\n"
+
+
+def svg(width: float, height: float, title: str, parts: Iterable[str], named: str = "", top: float = 0) -> str:
+    """A picture from its parts; `title` is escaped, `named` the name space of a file, `top` the first line that is seen [px]."""
+    body = "\n".join(parts)
+    return (f'<svg{named} viewBox="0 {top} {width} {height}" width="{width}" height="{height}" font-family="{FONT}" role="img">\n'
+            f"<title>{title}</title>\n{body}\n</svg>")  # fmt: skip
 
 
 class PlotScale:
@@ -52,14 +53,10 @@ class PlotScale:
         self._log = axis.log if axis.log is not None else low > 0 and high / low > LINEAR_UP_TO
         if self._log:
             low, high = low / 1.1, high * 1.1
-            powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-            steps = (1, 2, 5) if high / low < 200 else (1,)
-            self.marks = [m * 10.0**p for p in powers for m in steps if low <= m * 10.0**p <= high]
+            self.marks = round_numbers(low, high, (1, 2, 5) if high / low < 200 else (1,))
         else:
             low, high = min(0.0, low), high * 1.05 or 1.0
-            rough = (high - low) / 6
-            power = 10.0 ** math.floor(math.log10(rough))
-            step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
+            step = round_step((high - low) / 6)
             self.marks = [round(i * step, 12) for i in range(math.ceil(low / step), math.floor(high / step) + 1)]
         self._low, self._high, self._start, self._end = low, high, start, end
 
@@ -70,6 +67,20 @@ class PlotScale:
         else:
             share = (value - self._low) / (self._high - self._low)
         return self._start + share * (self._end - self._start)
+
+
+def across_marks(scale: PlotScale, top: float, floor: float, said: Callable[[float], str]) -> list[str]:
+    """The upright lines of a grid, with what is `said` of each mark below them."""
+    return [part for value in scale.marks for part in (
+        rule(scale(value), top, scale(value), floor),
+        words(scale(value), floor + 18, said(value), ink=QUIET, anchor="middle"))]  # fmt: skip
+
+
+def up_marks(scale: PlotScale, left: float, right: float, said: Callable[[float], str]) -> list[str]:
+    """The level lines of a grid, with what is `said` of each mark at their left."""
+    return [part for value in scale.marks for part in (
+        rule(left, scale(value), right, scale(value)),
+        words(left - 8, scale(value) + 4, said(value), ink=QUIET, anchor="end"))]  # fmt: skip
 
 
 def _series(s: Series, place: int, across: PlotScale, up: PlotScale) -> list[str]:

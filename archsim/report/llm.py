@@ -21,11 +21,6 @@ def llm_record(found: GenerationEstimate) -> dict[str, Any]:
     return {"schema": SCHEMA, **json.loads(json.dumps(asdict(found)))}
 
 
-def llm_json(found: GenerationEstimate) -> str:
-    """One JSON object."""
-    return json.dumps(llm_record(found), indent=2, allow_nan=False)
-
-
 def heading(found: GenerationEstimate) -> str:
     """What was asked, on one line."""
     shares = [f"{name} {count}" for name, count in (("tp", found.tensor_parallel), ("pp", found.pipeline_parallel),

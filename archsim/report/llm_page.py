@@ -9,7 +9,7 @@ from archsim.generation.estimate import GenerationEstimate
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.llm import PARTS, figures_of, heading, measured_section
-from archsim.report.markup import number, table, text, words
+from archsim.report.markup import items, number, table, text, words
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#999999")
 
@@ -27,7 +27,7 @@ def llm_page(found: GenerationEstimate) -> str:
         '<p class="quiet">Time of each phase by what limits it.</p>', figures.embed(_phases(found), "phases"),
         "<h2>Memory of a device</h2>", table(("part", "size"), memory), measured_section(found),
         "<h2>What the numbers rest on</h2>",
-        "<ul>" + "".join(f"<li>{text(line)}</li>" for line in notes) + "</ul>",
+        items(notes),
     ]  # fmt: skip
     if found.benchmark:
         sections.append(f"<p>The engine measures the same by</p><pre>{text(found.benchmark)}</pre>")
@@ -40,8 +40,8 @@ def _phases(found: GenerationEstimate) -> Any:
     names = list(dict.fromkeys(name for phase in found.phases.values() for name in phase.breakdown_s))
     most = max(phase.time_s for phase in found.phases.values())
     figure = go.Figure(layout={
-        **figures.common(220), "margin": {"l": 70, "r": 20, "t": 20, "b": 50}, "barmode": "stack",
-        "xaxis": {**figures.axis_ticks(most, "s", 8), "gridcolor": figures.RULE, "zeroline": False, "fixedrange": True},
+        **figures.common(220, 70, 20, 20, 50), "barmode": "stack",
+        "xaxis": {**figures.axis_ticks(most, "s", 8), **figures.AXIS},
         "yaxis": {"fixedrange": True}, "showlegend": True,
     })  # fmt: skip
     for position, name in enumerate(names):

@@ -48,9 +48,14 @@ def words(content: str, *, style: str = "", tip: str = "") -> TableCell:
     return TableCell(body=text(content), style=style or ("long" if len(content) > LONG else ""), tip=tip)
 
 
+def valued(shown: str, value: float) -> TableCell:
+    """A figure as it is shown, right-aligned, which sorts by `value`."""
+    return TableCell(body=text(shown), value=value, style="num")
+
+
 def number(value: float, unit: str, digits: int = 3) -> TableCell:
     """A quantity, right-aligned."""
-    return TableCell(body=text(show(value, unit, digits)), value=value, style="num")
+    return valued(show(value, unit, digits), value)
 
 
 def marked(name: str, colour: str) -> TableCell:
@@ -70,7 +75,13 @@ def bound_styles() -> str:
 
 def percent(fraction: float, form: str = ".1f") -> TableCell:
     """A fraction as per cent, right-aligned."""
-    return TableCell(body=f"{100 * fraction:{form}} %", value=fraction, style="num")
+    return valued(f"{100 * fraction:{form}} %", fraction)
+
+
+def items(lines: Iterable[str]) -> str:
+    """Lines of text as a list; empty without any."""
+    body = "".join(f"<li>{text(line)}</li>" for line in lines)
+    return f"<ul>{body}</ul>" if body else ""
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[TableCell]], style: str = "") -> str:

@@ -16,7 +16,7 @@ from archsim.report.frame import document
 from archsim.report.gantt import gantt
 from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large, phase_name
-from archsim.report.markup import TableCell, bound_cell, marked, number, percent, table, text, words
+from archsim.report.markup import TableCell, bound_cell, items, marked, number, percent, table, text, words
 from archsim.report.palette import ink_on, look, order
 from archsim.report.references import references
 from archsim.report.roofline import roof
@@ -224,7 +224,7 @@ def _layer(op: OpEstimate, latency: float) -> tuple[TableCell, ...]:
 def _assumptions(e: Estimate, spec: Spec) -> str:
     parts = ["<h2>Assumptions</h2>"]
     if e.assumptions:
-        parts.append("<ul>" + "".join(f"<li>{text(line)}</li>" for line in e.assumptions) + "</ul>")
+        parts.append(items(e.assumptions))
     changed = [entry for entry in spec.entries.values() if entry.kind == "set"]
     if changed:
         parts.append(f"<p>Values of the device that the user has set:</p>\n{_entries(changed, 'source')}")
@@ -243,6 +243,5 @@ def _entries(entries: list[Entry], remark: str) -> str:
 
 
 def _provenance(e: Estimate) -> str:
-    values = e.provenance.items()
-    rows = [(words(key.replace("_", " ")), TableCell(body=f"<code>{text(value)}</code>")) for key, value in values]
+    rows = [(words(key.replace("_", " ")), TableCell(body=f"<code>{text(value)}</code>")) for key, value in e.provenance.items()]
     return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), rows, style='pairs')}"

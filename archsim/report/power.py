@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import median
@@ -24,12 +23,6 @@ COLUMNS = ("hardware", "hardware_name", "name", "clock_hz", "memory_clock_hz", "
 def power_record(found: PowerEstimate) -> dict[str, Any]:
     """Plain values for JSON."""
     return {"schema": SCHEMA, **asdict(found), "power_interval_w": [*found.power_interval_w]}
-
-
-def power_json(found: Sequence[PowerEstimate], many: bool) -> str:
-    """One JSON object, or a list of them for the rows of a file."""
-    records = [power_record(one) for one in found]
-    return json.dumps(records if many else records[0], indent=2, allow_nan=False)
 
 
 def power_csv(found: Sequence[PowerEstimate]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
@@ -11,7 +10,7 @@ from archsim.base.units import show
 from archsim.report.data import rows_as_csv
 from archsim.report.markup import number, words
 from archsim.report.markup import table as html_table
-from archsim.report.text import LONGEST, MANY, clean, table
+from archsim.report.text import clean, listed_ops, table
 from archsim.study.profile_rows import MeasuredKernel, PredictedKernel, ProfiledOp
 from archsim.study.profiled import SCHEMA, ProfileComparison
 
@@ -48,15 +47,14 @@ def runs_text(p: ProfileComparison) -> str:
 
 
 def _layers(p: ProfileComparison, all_layers: bool) -> str:
-    shown: Sequence[ProfiledOp] = p.ops
-    if len(p.ops) > MANY and not all_layers:
-        longest = sorted(p.ops, key=lambda op: -max(op.measured_s, op.predicted_s))[:LONGEST]
-        shown = [op for op in p.ops if op in longest]
+    shown, others = listed_ops(p.ops, all_layers, longer_s)
     rows = [(op.name, op.kind, op.cause, show(op.measured_s, "s", 3), show(op.predicted_s, "s", 3), ratio(op)) for op in shown]
-    body = table(("op", "kind", "charged to", "measured", "predicted", "ratio"), rows, left=3)
-    if len(shown) < len(p.ops):
-        body += f"\n({len(p.ops) - len(shown)} shorter ops not listed; --layers lists all)"
-    return body
+    return table(("op", "kind", "charged to", "measured", "predicted", "ratio"), rows, left=3) + others
+
+
+def longer_s(op: ProfiledOp) -> float:
+    """The longer of both times of an op [s]."""
+    return max(op.measured_s, op.predicted_s)
 
 
 def ratio(op: ProfiledOp) -> str:
@@ -138,11 +136,6 @@ def _notes(p: ProfileComparison) -> str:
 def profile_record(p: ProfileComparison) -> dict[str, Any]:
     """The comparison as plain values."""
     return {"schema": SCHEMA, **asdict(p)}
-
-
-def profile_json(p: ProfileComparison) -> str:
-    """One JSON object."""
-    return json.dumps(profile_record(p), indent=2, allow_nan=False)
 
 
 def profile_csv(p: ProfileComparison) -> str:

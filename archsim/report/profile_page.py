@@ -6,8 +6,9 @@ from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.gantt import MOST, gantt
 from archsim.report.layers import MOST as MOST_LAYERS
-from archsim.report.markup import TableCell, bound_cell, number, percent, table, text, words
-from archsim.report.profile import asked, ratio, runs_text
+from archsim.report.markup import bound_cell, items, number, percent, table, text, valued, words
+from archsim.report.profile import asked, longer_s, ratio, runs_text
+from archsim.report.text import longest
 from archsim.schedule.observer import Recording, TimelineSlice
 from archsim.study.profile_rows import TimelinePiece
 from archsim.study.profiled import ProfileComparison
@@ -52,16 +53,14 @@ def _cards(p: ProfileComparison) -> str:
 
 def _gap(p: ProfileComparison) -> str:
     rows = [(words(one.name), number(one.time_s, "s", 3), percent(one.time_s / p.measured_s if p.measured_s else 0.0),
-             TableCell(body=str(one.ops), value=one.ops, style="num"), words(one.says)) for one in p.gap]  # fmt: skip
+             valued(str(one.ops), one.ops), words(one.says)) for one in p.gap]  # fmt: skip
     return table(("cause", "time", "of measured", "parts", "what"), rows)
 
 
 def _ops(p: ProfileComparison) -> str:
-    longest = sorted(p.ops, key=lambda op: -max(op.measured_s, op.predicted_s))[:MOST_LAYERS]
-    kept = {op.name for op in longest}
     rows = [(words(op.name), words(op.kind), number(op.measured_s, "s"), number(op.predicted_s, "s"),
-             TableCell(body=ratio(op), value=op.predicted_s / op.measured_s if op.measured_s else 0.0, style="num"),
-             bound_cell(op.bound), words(op.cause)) for op in p.ops if op.name in kept]  # fmt: skip
+             valued(ratio(op), op.predicted_s / op.measured_s if op.measured_s else 0.0),
+             bound_cell(op.bound), words(op.cause)) for op in longest(p.ops, MOST_LAYERS, longer_s)]  # fmt: skip
     return table(("op", "kind", "measured", "predicted", "predicted / measured", "limit", "charged to"), rows)
 
 
@@ -75,11 +74,11 @@ def _kernels(p: ProfileComparison) -> str:
 
 
 def _missed(p: ProfileComparison) -> str:
-    rows = [(words(one.name), TableCell(body=str(one.count), value=one.count, style="num"), number(one.time_s, "s"),
+    rows = [(words(one.name), valued(str(one.count), one.count), number(one.time_s, "s"),
              words(one.why), words(one.cause)) for one in p.not_matched[:MOST_LAYERS]]  # fmt: skip
     return f"<h2>Not matched</h2>\n{table(('name', 'count', 'measured', 'why', 'charged to'), rows)}" if rows else ""
 
 
 def _notes(p: ProfileComparison) -> str:
-    lines = "".join(f"<li>{text(line)}</li>" for line in (*p.notes, *p.warnings))
-    return f"<h2>Notes</h2>\n<ul>{lines}</ul>" if lines else ""
+    lines = items((*p.notes, *p.warnings))
+    return f"<h2>Notes</h2>\n{lines}" if lines else ""

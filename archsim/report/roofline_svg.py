@@ -7,6 +7,8 @@ import math
 from archsim.base.units import show
 from archsim.device.spec import Spec
 from archsim.estimation.result import Estimate
+from archsim.report.lines_svg import INK, QUIET, RULE, words
+from archsim.report.lines_svg import svg as drawn
 from archsim.report.markup import label
 from archsim.report.palette import look, order
 from archsim.report.placement import Label, PlotFrame, decades, diameter, labels, memory_line, peak_labels, peak_line
@@ -16,8 +18,7 @@ from archsim.report.text import asked_words
 WIDTH, HEIGHT = 900, 500
 NARROW = 540  # of one of two pictures side by side
 LEFT, TOP, RIGHT, BOTTOM = 104, 76, 24, 54
-INK, QUIET, RULE, FAINT = "#1d2530", "#5b6673", "#e3e7ec", "#a3adb8"
-FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+FAINT = "#a3adb8"
 
 
 def svg(estimate: Estimate, spec: Spec) -> str:
@@ -25,23 +26,16 @@ def svg(estimate: Estimate, spec: Spec) -> str:
     title = f"{estimate.network} on {estimate.hardware_name if estimate.changes else spec.identity.name}"
     head = [
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
-        _text(LEFT, 24, title, size=17, weight=600), _text(LEFT, 43, ", ".join(asked_words(estimate)), ink=QUIET),
+        words(LEFT, 24, title, size=17, weight=600), words(LEFT, 43, ", ".join(asked_words(estimate)), ink=QUIET),
     ]  # fmt: skip
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} '
-        f'font-family="{FONT}" role="img">\n<title>Roofline of {label(title, 120)}</title>\n'
-        + "\n".join([*head, *_parts(roof(estimate, spec))]) + "\n</svg>\n"
-    )  # fmt: skip
+    parts = [*head, *_parts(roof(estimate, spec))]
+    return drawn(WIDTH, HEIGHT, f"Roofline of {label(title, 120)}", parts, ' xmlns="http://www.w3.org/2000/svg"') + "\n"
 
 
 def inline(shown: RooflineChart, title: str, width: int = WIDTH) -> str:
     """The picture inside a page, which has its own heading and ground."""
     up = 48  # the lines that only a file has [px]
-    return (
-        f'<svg viewBox="0 {up} {width} {HEIGHT - up}" width="{width}" height="{HEIGHT - up}" font-family="{FONT}" role="img">\n'
-        f"<title>Roofline of {label(title, 120)}</title>\n" + "\n".join(_parts(shown, width)) + "\n</svg>"
-    )
+    return drawn(width, HEIGHT - up, f"Roofline of {label(title, 120)}", _parts(shown, width), top=up)
 
 
 def _parts(shown: RooflineChart, width: int = WIDTH) -> list[str]:
@@ -50,13 +44,6 @@ def _parts(shown: RooflineChart, width: int = WIDTH) -> list[str]:
         _legend(shown), f'<g transform="translate({LEFT} {TOP})">', *_grid(shown, frame), *_ceilings(shown, frame),
         *_discs(shown, frame), *_peak_names(shown, frame), *map(_placed, labels(shown, frame)), "</g>",
     ]  # fmt: skip
-
-
-def _text(
-    x: float, y: float, words: str, *, ink: str = INK, size: int = 12, anchor: str = "start", weight: int = 400
-) -> str:  # fmt: skip
-    style = f'font-size="{size}" fill="{ink}" text-anchor="{anchor}" font-weight="{weight}"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" {style}>{label(words, 120)}</text>'
 
 
 def _placed(name: Label) -> str:
@@ -70,7 +57,7 @@ def _placed(name: Label) -> str:
 def _legend(shown: RooflineChart) -> str:
     parts, x = [], float(LEFT)
     for bound in order({point.bound for point in shown.points}):
-        parts.append(f'<circle cx="{x + 5:.1f}" cy="60" r="5" fill="{look(bound).colour}"/>{_text(x + 15, 64, bound)}')
+        parts.append(f'<circle cx="{x + 5:.1f}" cy="60" r="5" fill="{look(bound).colour}"/>{words(x + 15, 64, bound)}')
         x += 34 + 7 * len(bound)
     return "".join(parts)
 
@@ -80,13 +67,13 @@ def _grid(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     for value in decades(*shown.x):
         x, _ = frame.place(value, shown.y[0])
         parts.append(_line(x, 0, x, frame.height, RULE))
-        parts.append(_text(x, frame.height + 18, show(value, "1"), ink=QUIET, anchor="middle"))
+        parts.append(words(x, frame.height + 18, show(value, "1"), ink=QUIET, anchor="middle"))
     for value in decades(*shown.y):
         _, y = frame.place(shown.x[0], value)
         parts.append(_line(0, y, frame.width, y, RULE))
-        parts.append(_text(-8, y + 4, show(value, "FLOP/s"), ink=QUIET, anchor="end"))
+        parts.append(words(-8, y + 4, show(value, "FLOP/s"), ink=QUIET, anchor="end"))
     about = "arithmetic intensity [FLOP per byte of memory traffic]"
-    return [*parts, _text(frame.width / 2, frame.height + 40, about, anchor="middle", size=13)]
+    return [*parts, words(frame.width / 2, frame.height + 40, about, anchor="middle", size=13)]
 
 
 def _ceilings(shown: RooflineChart, frame: PlotFrame) -> list[str]:
@@ -106,7 +93,7 @@ def _peak_names(shown: RooflineChart, frame: PlotFrame) -> list[str]:
     names = []
     for ceiling in shown.ceilings:
         x, y = placed[ceiling.name]
-        names.append(_text(x, y - 5, ceiling.name, ink=INK if ceiling.chosen else QUIET, anchor="end"))
+        names.append(words(x, y - 5, ceiling.name, ink=INK if ceiling.chosen else QUIET, anchor="end"))
     return ['<g paint-order="stroke" stroke="#ffffff" stroke-width="3">', *names, "</g>"]
 
 

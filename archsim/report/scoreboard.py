@@ -12,8 +12,8 @@ from archsim.evidence.claims import NOTE, Claim
 from archsim.evidence.columns import OWN
 from archsim.evidence.identity import ID
 from archsim.report.data import rows_as_csv
-from archsim.report.text import clean, table
-from archsim.report.validation import group_record
+from archsim.report.text import clean, per_cent, table
+from archsim.report.validation import finite, group_record
 from archsim.validation import scoreboard
 from archsim.validation.evaluation import GroupScore
 from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
@@ -50,19 +50,14 @@ def score_words(group: GroupScore) -> list[str]:
     """The score of a group, one word a column of HEAD."""
     s = group.score
     return [
-        f"{s.n:,}", percent(s.mape), f"{percent(s.mape_interval[0])} to {percent(s.mape_interval[1])}", percent(s.median_ape),
-        percent(s.p90_ape), f"{100 * s.bias:+.1f} %", "-" if group.order is None else f"{group.order.mean:.2f}",
+        f"{s.n:,}", per_cent(s.mape), f"{per_cent(s.mape_interval[0])} to {per_cent(s.mape_interval[1])}", per_cent(s.median_ape),
+        per_cent(s.p90_ape), f"{100 * s.bias:+.1f} %", "-" if group.order is None else f"{group.order.mean:.2f}",
         "-" if s.coverage is None else f"{100 * s.coverage:.0f} %",
     ]  # fmt: skip
 
 
 def _beside(group: GroupScore) -> list[str]:
-    return [percent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in MODELS]
-
-
-def percent(share: float) -> str:
-    """A share as per cent."""
-    return f"{100 * share:.1f} %"
+    return [per_cent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in MODELS]
 
 
 def each_text(e: ScoredPredictor) -> str:
@@ -151,13 +146,9 @@ def rows(b: Scoreboard) -> list[list[Any]]:
     """One row for each value that each predictor gives, in the order of COLUMNS."""
     return [
         [case.fields[ID], *(value(case) for value in OWN.values()), case.measured, e.predictions.name,
-         *(_finite(values[i]) for values in (e.predicted, e.error, e.low, e.high))]
+         *(finite(values[i]) for values in (e.predicted, e.error, e.low, e.high))]
         for e in b.entrants for i, case in enumerate(b.cases) if math.isfinite(e.predicted[i])
     ]  # fmt: skip
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
 
 
 def scoreboard_csv(b: Scoreboard) -> str:

@@ -9,9 +9,10 @@ from archsim.evidence.columns import quantity
 from archsim.evidence.pattern import ServingPattern
 from archsim.report.drawing import drawing
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, table, text, words
+from archsim.report.markup import TableCell, items, table, text, valued, words
 from archsim.report.scoreboard import HEAD, MODELS, all_answer, coverage_text, each_text, score_words
 from archsim.report.scoreboard_svg import Place, scoreboard_svg
+from archsim.report.validation_page import baselines, count, origin, share
 from archsim.validation.evaluation import GroupScore
 from archsim.validation.score import score
 from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
@@ -47,7 +48,8 @@ def _quantity(b: Scoreboard, kind: str) -> str:
     picture = drawing(scoreboard_svg(places, names), f"{kind} error against time",
                       ("predictor", "seconds", "median_error", "rows"), rows)  # fmt: skip
     head = ("predictor", *HEAD, *(f"{name}, median" for name in MODELS), "each")
-    lines = [[words(e.predictions.name), *_cells(group), *_beside(group), _each(e)] for e, group in scored]
+    lines = [[words(e.predictions.name), *_cells(group), *baselines(group, MODELS),
+              valued(each_text(e), e.predictions.seconds or -1.0)] for e, group in scored]
     return (f'<h2>Error of {text(PHASES.get(kind, kind))} against the time of a prediction</h2>\n{picture}\n'
             f'<div class="scroll">\n{table(head, lines)}\n</div>')  # fmt: skip
 
@@ -56,25 +58,12 @@ def _cells(group: GroupScore) -> list[TableCell]:
     s = group.score
     order = -2.0 if group.order is None else group.order.mean
     keys = (s.n, s.mape, s.mape_interval[1] - s.mape_interval[0], s.median_ape, s.p90_ape, s.bias, order, s.coverage or -1.0)
-    return [TableCell(body=text(word), value=float(key), style="num") for word, key in zip(score_words(group), keys, strict=True)]
-
-
-def _beside(group: GroupScore) -> list[TableCell]:
-    return [_share(group.baselines[name].median_ape if name in group.baselines else None) for name in MODELS]
-
-
-def _share(value: float | None) -> TableCell:
-    shown = "-" if value is None else f"{100 * value:.1f} %"
-    return TableCell(body=shown, value=-1.0 if value is None else value, style="num")
-
-
-def _each(e: ScoredPredictor) -> TableCell:
-    return TableCell(body=text(each_text(e)), value=e.predictions.seconds or -1.0, style="num")
+    return [valued(word, float(key)) for word, key in zip(score_words(group), keys, strict=True)]
 
 
 def _coverage(b: Scoreboard) -> str:
-    lines = "".join(f"<li>{text(line)}</li>" for line in coverage_text(b).splitlines())
-    return f"<h2>What each answers</h2>\n<ul>{lines}</ul>" if lines else ""
+    lines = items(coverage_text(b).splitlines())
+    return f"<h2>What each answers</h2>\n{lines}" if lines else ""
 
 
 def _common(b: Scoreboard) -> str:
@@ -104,7 +93,7 @@ def _cut(b: Scoreboard, title: str, of: Callable[[int], str]) -> str:
     for i in range(len(b.cases)):
         rows.setdefault(of(i), []).append(i)
     lines = [
-        [words(name), TableCell(body=str(len(own)), value=len(own), style="num"), *(_median(e, own) for e in b.entrants)]
+        [words(name), count(len(own)), *(_median(e, own) for e in b.entrants)]
         for name, own in sorted(rows.items(), key=lambda item: (-len(item[1]), item[0]))
     ]  # fmt: skip
     head = (title.lower(), "rows", *(e.predictions.name for e in b.entrants))
@@ -115,10 +104,10 @@ def _median(e: ScoredPredictor, own: Sequence[int]) -> TableCell:
     found = e.error[list(own)]
     left = found[found == found]
     if not left.size:
-        return TableCell(body="-", value=-1.0, style="num")
+        return share(None)
     median = score(left).median_ape
     part = "" if left.size == len(own) else f" of {100 * left.size / len(own):.0f} %"
-    return TableCell(body=f"{100 * median:.1f} %{part}", value=median, style="num")
+    return valued(f"{100 * median:.1f} %{part}", median)
 
 
 def _claims(claims: Sequence[Claim]) -> str:
@@ -134,5 +123,5 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 def _origin(b: Scoreboard, provenance: Mapping[str, str]) -> str:
     rows = [(words(e.predictions.name), words(e.predictions.about or "given on the command line")) for e in b.entrants]
-    rows += [(words(name), TableCell(body=f"<code>{text(value)}</code>")) for name, value in provenance.items()]
+    rows += origin(provenance.items())
     return f"<h2>Provenance</h2>\n{table(('what', 'where it is from'), rows, style='pairs')}"

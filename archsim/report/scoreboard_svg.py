@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from archsim.base.units import show
-from archsim.report.lines_svg import FONT, QUIET, RULE, PlotScale, rule, words
+from archsim.report.lines_svg import QUIET, RULE, PlotScale, across_marks, svg, up_marks, words
 from archsim.report.palette import SERIES
 from archsim.report.study_figures import PlotAxis
 
@@ -39,13 +39,8 @@ def scoreboard_svg(places: Sequence[Place], names: Sequence[str] = ()) -> str:
     up = PlotScale([min(errors) / 1.5, max(errors) * 1.5], PlotAxis(title="", log=True), floor, TOP)
     times = [float(p.seconds or 0) for p in timed] or [1.0]
     across = PlotScale([min(times) / 4, max(times) * 20], PlotAxis(title="", log=True), LEFT, edge)
-    parts: list[str] = []
-    for mark in across.marks if timed else ():
-        parts += [rule(across(mark), TOP, across(mark), floor),
-                  words(across(mark), floor + 18, show(mark, "s", 3), ink=QUIET, anchor="middle")]  # fmt: skip
-    for mark in up.marks:
-        parts += [rule(LEFT, up(mark), WIDTH - RIGHT, up(mark)),
-                  words(LEFT - 8, up(mark) + 4, f"{mark:g} %", ink=QUIET, anchor="end")]  # fmt: skip
+    parts = across_marks(across, TOP, floor, lambda mark: show(mark, "s", 3)) if timed else []
+    parts += up_marks(up, LEFT, WIDTH - RIGHT, lambda mark: f"{mark:g} %")
     if untimed:
         parts.append(f'<line x1="{edge}" y1="{TOP}" x2="{edge}" y2="{floor}" stroke="{RULE}" stroke-width="3"/>')
         parts.append(words(edge + strip / 2, floor + 18, "time not stated", ink=QUIET, anchor="middle"))
@@ -54,10 +49,7 @@ def scoreboard_svg(places: Sequence[Place], names: Sequence[str] = ()) -> str:
     parts.append(f'<g transform="rotate(-90 16 {middle:.1f})">{words(16, middle, "median error", anchor="middle", size=13)}</g>')
     parts += _marks(timed, [across(float(p.seconds or 0)) for p in timed], up, colours)
     parts += _marks(untimed, [edge + 24.0] * len(untimed), up, colours)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" font-family="{FONT}" role="img">\n'
-        "<title>Median error against the time of one prediction</title>\n" + "\n".join(parts) + "\n</svg>"
-    )
+    return svg(WIDTH, HEIGHT, "Median error against the time of one prediction", parts)
 
 
 def _label(p: Place) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -13,10 +12,11 @@ from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, text, words
+from archsim.report.markup import TableCell, text, valued, words
 from archsim.report.markup import table as html_table
+from archsim.report.sensitivity import asked_record, heading
 from archsim.report.study_figures import PlotAxis, Series, lines
-from archsim.report.text import FASTER_TEXT, clean, table
+from archsim.report.text import FASTER_TEXT, table
 from archsim.study.condition import Condition
 from archsim.study.knob import WORDS, meaning
 from archsim.study.objective import OUTPUTS, SILICON
@@ -27,13 +27,8 @@ T = TypeVar("T")
 SCHEMA = "archsim-search/1"
 MOST_ROWS = 20  # of a front in a terminal
 SHOWN = ("latency_s", "energy_j", "power_w", "area_mm2", "cost_usd")
+WHAT_IFS = "what-ifs of "
 ESTIMATE = "area and cost are estimates: `archsim show silicon` prints their parts and errors"
-
-
-def heading(request: Request) -> str:
-    """The request on one line."""
-    return (f"{clean(request.network)} on what-ifs of {clean(called(request.spec))}: {request.task}, batch {request.batch}, "
-            f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
 def wanted(f: SearchResult) -> str:
@@ -47,8 +42,11 @@ def wanted(f: SearchResult) -> str:
 def search_text(request: Request, f: SearchResult) -> str:
     """The best points and the front, each beside the base."""
     broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
-    parts = [heading(request), f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within "
-             f"the limits{broken}{large_words(f)}"]  # fmt: skip
+    parts = [
+        heading(request, WHAT_IFS),
+        f"wanted      {wanted(f)}\nsearched    {f.how}: {f.points:,}, of which {f.feasible:,} are within the limits"
+        f"{broken}{large_words(f)}",
+    ]
     if not f.best:
         parts.append("No point meets the conditions: relax one, or widen a range.")
         return "\n\n".join(parts)
@@ -66,11 +64,12 @@ def search_text(request: Request, f: SearchResult) -> str:
 
 def limit_words(request: Request, f: SearchResult) -> str:
     """What limits the best point and the base: the resource that would save most if it were faster."""
-    best, base = (_limit_of(limits_at(request, row)) for row in ({knob: f.best[0][knob] for knob in f.knobs}, {}))
+    best, base = (first_limit(limits_at(request, row)) for row in ({knob: f.best[0][knob] for knob in f.knobs}, {}))
     return f"limited by  {best}; the base by {base}"
 
 
-def _limit_of(limits: Mapping[str, float]) -> str:
+def first_limit(limits: Mapping[str, float]) -> str:
+    """The resource that would save most."""
     name, share = next(iter(limits.items()), ("none", 0.0))
     return f"{name} ({100 * share:.0f} % saved if {FASTER_TEXT} faster)"
 
@@ -131,11 +130,10 @@ def output_text(name: str, row: Mapping[str, Any]) -> str:
     return show(value, unit)
 
 
-def record(request: Request, f: SearchResult) -> dict[str, Any]:
+def search_record(request: Request, f: SearchResult) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
-        "task": request.task, "batch": request.batch, "precision": request.precision, "wanted": wanted(f), "how": f.how,
+        "schema": SCHEMA, **asked_record(request), "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": _plain(f.base),
         "best": [_plain(row) for row in f.best], "front": [_plain(row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
@@ -152,11 +150,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def search_json(request: Request, f: SearchResult) -> str:
-    """One JSON object."""
-    return json.dumps(record(request, f), indent=2, allow_nan=False)
-
-
 def search_csv(request: Request, f: SearchResult) -> str:
     """One row for each of the best and each point of the front; `hardware_name` is the device that they start from."""
     names, start = list((f.best or f.front or ({},))[0]), called(request.spec)
@@ -167,7 +160,7 @@ def search_csv(request: Request, f: SearchResult) -> str:
 def search_page(request: Request, f: SearchResult) -> str:
     """The front as a chart, and tables."""
     sections = [
-        f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(request))}</p>',
+        f'<h1>Search: {text(wanted(f))}</h1>\n<p class="asked">{text(heading(request, WHAT_IFS))}</p>',
         f"<p>{text(f.how.capitalize())}: {f.points:,} points, {f.feasible:,} within the limits{text(large_words(f))}.</p>",
     ]
     if not f.best:
@@ -197,7 +190,7 @@ def _tooltip(request: Request, f: SearchResult, row: Mapping[str, Any]) -> str:
 
 def _html(request: Request, f: SearchResult, columns: Sequence[str], rows: Sequence[Mapping[str, Any]], title: str) -> str:
     def number(value: Any, written: str) -> TableCell:
-        return words(written) if isinstance(value, str) else TableCell(body=text(written), value=float(value), style="num")
+        return words(written) if isinstance(value, str) else valued(written, float(value))
 
     cells = [
         [*(number(r[k], knob_text(request, k, r[k])) for k in f.knobs), *(number(r[n], output_text(n, r)) for n in columns)]
@@ -219,14 +212,14 @@ def target_text(request: Request, target: Condition, found: Sequence[TargetChang
         head, body = head[:-1], [row[:-1] for row in body]
     note = f"\n\n{ESTIMATE}" if "area_mm2" in base else ""
     return (
-        f"{heading(request)}\n\ntarget      {target.written}; the base device has {output_text(target.name, base)}\n\n"
+        f"{heading(request, WHAT_IFS)}\n\ntarget      {target.written}; the base device has {output_text(target.name, base)}\n\n"
         + table(head, body) + note
     )  # fmt: skip
 
 
 def _limit(way: TargetChange) -> str:
     """What limits where a change does not meet its target, and what more of it would save."""
-    return _limit_of(way.limits) if way.limits else ""
+    return first_limit(way.limits) if way.limits else ""
 
 
 def _knobs(way: TargetChange) -> str:
@@ -245,13 +238,15 @@ def _way(request: Request, target: Condition, way: TargetChange) -> tuple[str, s
     return f"x {way.factor:.3g}", to, reached
 
 
-def target_json(request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]) -> str:
-    """One JSON object."""
-    return json.dumps({
+def target_record(
+    request: Request, target: Condition, found: Sequence[TargetChange], base: Mapping[str, float]
+) -> dict[str, Any]:  # fmt: skip
+    """Plain values for JSON."""
+    return {
         "schema": "archsim-target/1", "network": request.network, **device_fields(request.spec),
         "output": target.name,
         "limit": target.limit, "base": _plain(base),
         "ways": [{"knobs": list(w.knobs), "factor": w.factor, "settings": _plain(w.settings), "reached": _finite(w.reached),
                   "outputs": _plain(w.values) if w.factor else None, "limits": dict(w.limits) if w.limits else None}
                  for w in found],
-    }, indent=2, allow_nan=False)  # fmt: skip
+    }  # fmt: skip

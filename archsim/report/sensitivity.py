@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,8 +17,8 @@ from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, text, words
 from archsim.report.markup import table as html_table
+from archsim.report.markup import text, valued, words
 from archsim.report.study_figures import Span, tornado
 from archsim.report.text import clean, floor_line, limit_line, table
 from archsim.study.sensitivity import OUTPUTS, Elasticity, by_swing
@@ -30,9 +29,9 @@ TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
 AREA = "moves the area of the die alone"
 
 
-def heading(request: Request) -> str:
-    """The request on one line."""
-    return (f"{clean(request.network)} on {clean(called(request.spec))}: {request.task}, batch {request.batch}, "
+def heading(request: Request, of: str = "") -> str:
+    """The request on one line; what stands before the name of the device is `of`."""
+    return (f"{clean(request.network)} on {of}{clean(called(request.spec))}: {request.task}, batch {request.batch}, "
             f"{request.precision}, stack {request.stack.id}, {request.fidelity.name} model")  # fmt: skip
 
 
@@ -58,22 +57,10 @@ def sensitivity_text(request: Request, found: Sequence[Elasticity], output: str,
     parts = [
         f"{heading(request)}\n{limit_text(request)}",
         f"Elasticities: per cent of output for each per cent of the value; steps of {percent} (whole numbers: of 1) both ways.",
-        _lines(head, rows),
+        table(head, rows, left=(0, 5, 7)),
         _legend(request, found),
     ]
     return "\n\n".join(filter(None, parts))
-
-
-def _lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table whose bars and last column are left-aligned."""
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
-    right = {1, 2, 3, 4, 6}
-
-    def line(row: Sequence[str]) -> str:
-        cells = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(head), line(["-" * w for w in widths]), *map(line, rows)])
 
 
 def value_text(e: Elasticity) -> str:
@@ -120,12 +107,16 @@ def _reader(unit: Unit, request: Request) -> int:
     return 2 if unit.cache and not here else 0
 
 
-def record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
+def asked_record(request: Request) -> dict[str, Any]:
+    """A request as plain values."""
+    return {"network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,
+            "batch": request.batch, "precision": request.precision}  # fmt: skip
+
+
+def sensitivity_record(request: Request, found: Sequence[Elasticity], step: float, span: float) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, "network": request.network, **device_fields(request.spec), "stack": request.stack.id,
-        "task": request.task, "batch": request.batch, "precision": request.precision, "step": step, "span": span,
-        **_limits(request),
+        "schema": SCHEMA, **asked_record(request), "step": step, "span": span, **_limits(request),
         "values": [
             {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
              "one_sided": {k: list(v) for k, v in e.sides.items()} or None,
@@ -139,11 +130,6 @@ def record(request: Request, found: Sequence[Elasticity], step: float, span: flo
 def _limits(request: Request) -> dict[str, Any]:
     e = estimate_of(request, references=False)
     return {"limited_by": e.limited_by, "relief_s": dict(e.relief_s), "host_floor_s": e.host_floor_s}
-
-
-def sensitivity_json(request: Request, found: Sequence[Elasticity], step: float, span: float) -> str:
-    """One JSON object."""
-    return json.dumps(record(request, found, step, span), indent=2, allow_nan=False)
 
 
 def sensitivity_csv(found: Sequence[Elasticity], device: str = "") -> str:
@@ -167,7 +153,7 @@ def sensitivity_page(request: Request, found: Sequence[Elasticity], span: float)
             sections.append(f'<h2>{TITLES[name].capitalize()}</h2>\n<p class="quiet">{note}</p>\n{chart}')
     cells = [
         (words(e.key), words(value_text(e), style="num"),
-         *(TableCell(body=f"{e.local[n]:+.3f}", value=e.local[n], style="num") for n in OUTPUTS), words(e.jump))
+         *(valued(f"{e.local[n]:+.3f}", e.local[n]) for n in OUTPUTS), words(e.jump))
         for e in by_swing(found)
     ]  # fmt: skip
     body = html_table(("value of the spec", "at the base", *(f"elasticity of {TITLES[n]}" for n in OUTPUTS), ""), cells)

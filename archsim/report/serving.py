@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -12,12 +11,12 @@ from archsim.simulate.interval import BatchMean
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, Serving
 
 
-def serving_json(s: Serving) -> str:
-    """One JSON object, never NaN or Infinity; batch sizes are keys and therefore text."""
+def serving_record(s: Serving) -> dict[str, Any]:
+    """Plain values for JSON; batch sizes are keys and therefore text."""
     words: dict[str, Any] = {"schema": SCHEMA, **asdict(s)}
     words["batching"] = {"max": s.batching.most, "wait_s": s.batching.wait_s}
     words["batch_latency_s"] = {str(size): time for size, time in s.batch_latency_s.items()}
-    return json.dumps(words, indent=2, allow_nan=False)
+    return words
 
 
 def serving_text(s: Serving) -> str:

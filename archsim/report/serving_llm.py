@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
+from typing import Any
 
 from archsim.base.units import grouped, show
 from archsim.report.text import clean, table
 from archsim.simulate.serve_llm import SCHEMA, LatencySpread, TextServing
 
 
-def serving_llm_json(found: TextServing) -> str:
-    """One JSON object."""
-    return json.dumps({"schema": SCHEMA, **asdict(found)}, indent=2, allow_nan=False)
+def serving_llm_record(found: TextServing) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {"schema": SCHEMA, **asdict(found)}
 
 
 def serving_llm_text(found: TextServing) -> str:

@@ -79,11 +79,10 @@ def _distribution(points: tuple[tuple[float, float], ...]) -> Any:
     import plotly.graph_objects as go
 
     figure = go.Figure(layout={
-        **figures.common(320), "margin": {"l": 70, "r": 20, "t": 20, "b": 50},
-        "xaxis": {**figures.axis_ticks(points[-1][1], "s", 8), "range": [0, 1.03 * points[-1][1]], "gridcolor": figures.RULE,
-                  "zeroline": False, "title": {"text": "latency"}, "fixedrange": True},
-        "yaxis": {"tickformat": ".0%", "range": [0, 1.02], "gridcolor": figures.RULE, "zeroline": False,
-                  "title": {"text": "requests answered"}, "fixedrange": True},
+        **figures.common(320, 70, 20, 20, 50),
+        "xaxis": {**figures.axis_ticks(points[-1][1], "s", 8), "range": [0, 1.03 * points[-1][1]],
+                  "title": {"text": "latency"}, **figures.AXIS},
+        "yaxis": {"tickformat": ".0%", "range": [0, 1.02], "title": {"text": "requests answered"}, **figures.AXIS},
     })  # fmt: skip
     figure.add_trace(go.Scatter(
         mode="lines", x=[latency for _, latency in points], y=[share for share, _ in points], hoverinfo="text",

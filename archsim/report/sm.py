@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -81,10 +80,10 @@ def stalled_lines(found: Sequence[StalledInstruction]) -> list[str]:
     return ["", "Where warps wait", *(f"{100 * i.share:5.1f} %  {i.reason:<{width}}  {i.words}" for i in found)]
 
 
-def sm_json(s: SimulatedSm) -> str:
-    """One JSON object."""
+def sm_record(s: SimulatedSm) -> dict[str, Any]:
+    """Plain values for JSON."""
     r = s.result
-    return json.dumps({
+    return {
         "schema": SCHEMA, "hardware": s.hardware, "kernel": s.kernel, "clock_hz": s.clock_hz, "scheduler": s.scheduler,
         "time_s": s.time_s, "clocks": r.clocks, "ctas": r.ctas, "resident_ctas": r.resident,
         "occupancy": s.occupancy, "achieved_occupancy": s.achieved_occupancy,
@@ -92,7 +91,7 @@ def sm_json(s: SimulatedSm) -> str:
         "peak_share": s.peak_share, "bandwidth_bps": dict(s.bandwidth_bps),
         "energy_j": dict(s.energy_j), "power_w": s.power_w,
         "stalls": shares(r), "stalled": [asdict(i) for i in s.stalled],
-    }, indent=2, allow_nan=False)  # fmt: skip
+    }  # fmt: skip
 
 
 def recording_of(s: SimulatedSm) -> Recording:
@@ -130,7 +129,7 @@ def _picture(s: SimulatedSm) -> Any:
     seen = [(clock, scheduler, warp, at) for clock, scheduler, warp, at in s.result.record if clock <= s.begins + FIRST]
     rows = {pair: row for row, pair in enumerate(sorted({(scheduler, warp) for _, scheduler, warp, _ in seen}))}
     figure = go.Figure(layout={
-        **figures.common(14 * max(8, len(rows)) + 120), "margin": {"l": 120, "r": 20, "t": 20, "b": 50},
+        **figures.common(14 * max(8, len(rows)) + 120, 120, 20, 20, 50),
         "xaxis": {"title": {"text": "clock"}, "zeroline": False, "gridcolor": figures.RULE},
         "yaxis": {"tickvals": list(rows.values()), "ticktext": [f"scheduler {a} warp {b}" for a, b in rows],
                   "autorange": "reversed", "zeroline": False, "gridcolor": figures.RULE, "tickfont": {"size": 9}},

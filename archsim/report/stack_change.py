@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from archsim.base.units import show
 from archsim.report.markup import TableCell, number, percent, table, text, words
 from archsim.report.palette import SERIES
-from archsim.report.text import clean
+from archsim.report.text import clean, longest
 from archsim.report.text import table as text_table
 from archsim.study.stack_change import LayerChange, StackChange
 
@@ -42,10 +44,9 @@ def stack_change_text(c: StackChange, every: bool = False) -> str:
     return "\n\n".join(parts)
 
 
-def changed_most(c: StackChange) -> tuple[LayerChange, ...]:
+def changed_most(c: StackChange) -> Sequence[LayerChange]:
     """The layers whose time changes most, in the order of the network."""
-    found = sorted(range(len(c.layers)), key=lambda i: -abs(c.layers[i].before_s - c.layers[i].after_s))
-    return tuple(c.layers[i] for i in sorted(found[:MOST]))
+    return longest(c.layers, MOST, lambda one: abs(one.before_s - one.after_s))
 
 
 def _line(one: LayerChange) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archsim.base.units import show
-from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
+from archsim.report.figures import INK, LINE, QUIET, RULE, common
 from archsim.report.markup import label
 from archsim.report.palette import SERIES, look
-from archsim.report.placement import decades
+from archsim.report.placement import decades, round_numbers, round_step
 from archsim.study.whatif import OpChange
 
 ROW = 30  # height of one row of bars [px]
+CLOSEST = {"hovermode": "closest"}  # a tip is of the nearest mark
 LINEAR_UP_TO = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 
 
@@ -69,7 +70,7 @@ def lines(series: Sequence[Series], x: PlotAxis, y: PlotAxis, height: int = 460)
     """A line chart; a hollow mark is a point with a reservation, which the page explains."""
     import plotly.graph_objects as go
 
-    figure = go.Figure(layout=_layout(height, {"l": 96, "r": 20, "t": 40, "b": 56}) | {
+    figure = go.Figure(layout=common(height, 96, 20, 40, 56) | CLOSEST | {
         "showlegend": True, "legend": {"orientation": "h", "x": 0, "y": 1.01, "yanchor": "bottom"},
         "xaxis": _axis([v for s in series for v in s.x], x), "yaxis": _axis([v for s in series for v in s.y], y),
     })  # fmt: skip
@@ -127,7 +128,7 @@ def _rows_of(rows: Sequence[Span], unit: str, title: str, log: bool | None) -> A
 
     left = max(90.0, 7.2 * max(len(label(r.name)) for r in rows) + 16)
     values = [v for r in rows for v in (r.low, r.value, r.high, *(value for value, _ in r.measured))]
-    figure = go.Figure(layout=_layout(ROW * len(rows) + 80, {"l": left, "r": 120, "t": 46, "b": 16}) | {
+    figure = go.Figure(layout=common(ROW * len(rows) + 80, left, 120, 46, 16) | CLOSEST | {
         "bargap": 0.4, "barmode": "overlay", "xaxis": _axis(values, PlotAxis(title=title, unit=unit, log=log)) | {"side": "top"},
         "yaxis": {"range": [len(rows) - 0.5, -0.5], "tickvals": list(range(len(rows))), "showgrid": False, "zeroline": False,
                   "ticktext": [label(r.name) for r in rows], "fixedrange": True, "ticks": "", "ticklabelstandoff": 5},
@@ -171,7 +172,7 @@ def _axis(values: Sequence[float], axis: PlotAxis) -> dict[str, Any]:
                          "ticksuffix": axis.unit}  # fmt: skip
     if log:
         ends = (low / 1.12, high * 1.12)
-        marks = decades(*ends) if high / low > 60 else _ones_twos_fives(*ends)
+        marks = decades(*ends) if high / low > 60 else round_numbers(*ends)
         return common | {"type": "log", "range": [math.log10(end) for end in ends], "tickvals": marks,
                          "ticktext": [show(v, axis.unit) for v in marks]}  # fmt: skip
     pad = 0.04 * (high - low or abs(high) or 1.0)
@@ -180,26 +181,10 @@ def _axis(values: Sequence[float], axis: PlotAxis) -> dict[str, Any]:
     return common | {"range": list(ends), "tickvals": marks, "ticktext": [show(v, axis.unit) if v else "0" for v in marks]}
 
 
-def _ones_twos_fives(low: float, high: float) -> list[float]:
-    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    return [v for p in powers for v in (10.0**p, 2 * 10.0**p, 5 * 10.0**p) if low <= v <= high]
-
-
 def _round_marks(low: float, high: float, most: int = 7) -> list[float]:
-    rough = (high - low) / most
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(size * power for size in (1, 2, 5, 10) if size * power >= rough)
+    step = round_step((high - low) / most)
     first = math.ceil(low / step)
     return [round(i * step, 12) for i in range(first, math.floor(high / step) + 1)]
-
-
-def _layout(height: float, margin: dict[str, float]) -> dict[str, Any]:
-    font = {"family": FONT, "size": 12, "color": INK}
-    return {
-        "template": {"layout": {}}, "width": WIDTH, "height": height, "showlegend": False, "dragmode": False, "margin": margin,
-        "paper_bgcolor": "#ffffff", "plot_bgcolor": "#ffffff", "font": font, "hovermode": "closest",
-        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
-    }  # fmt: skip
 
 
 def before_after(ops: Sequence[OpChange]) -> Any:
@@ -208,7 +193,7 @@ def before_after(ops: Sequence[OpChange]) -> Any:
 
     longest = max((one.time_s for op in ops for one in (op.before, op.after) if one is not None), default=1.0)
     left = max(90.0, 7.2 * max((len(label(op.name)) for op in ops), default=0) + 16)
-    figure = go.Figure(layout=_layout(ROW * len(ops) + 70, {"l": left, "r": 90, "t": 46, "b": 10}) | {
+    figure = go.Figure(layout=common(ROW * len(ops) + 70, left, 90, 46, 10) | CLOSEST | {
         "barmode": "overlay", "bargap": 0.1,
         "xaxis": _axis([0.0, longest], PlotAxis(title="time", unit="s", log=False)) | {"side": "top"},
         "yaxis": {"range": [len(ops) - 0.5, -0.5], "tickvals": list(range(len(ops))), "showgrid": False, "zeroline": False,

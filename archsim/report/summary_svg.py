@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from archsim.report.lines_svg import FONT, INK, QUIET, PlotScale, rule, words
+from archsim.report.lines_svg import INK, QUIET, PlotScale, across_marks, svg, words
 from archsim.report.palette import SERIES
 from archsim.report.study_figures import PlotAxis
 
@@ -19,10 +19,7 @@ def summary_svg(groups: Mapping[str, Mapping[str, Any]]) -> str:
     height, floor = TOP + ROW * len(rows) + BOTTOM, TOP + ROW * len(rows)
     errors = [100 * value for _, own in rows for value in (own["median"], own["p90"], _roofline(own)) if value]
     across = PlotScale([min(errors) / 1.2, max(errors)], PlotAxis(title="", log=True), LEFT, WIDTH - RIGHT)
-    body = [part for mark in across.marks for part in (
-        rule(across(mark), TOP - 8, across(mark), floor),
-        words(across(mark), floor + 18, f"{mark:g} %", ink=QUIET, anchor="middle"))]  # fmt: skip
-    body += _key()
+    body = [*across_marks(across, TOP - 8, floor, lambda mark: f"{mark:g} %"), *_key()]
     for place, (name, own) in enumerate(rows):
         y = TOP + ROW * place + ROW / 2
         median, decile, bare = (100 * (value or 0.0) for value in (own["median"], own["p90"], _roofline(own)))
@@ -34,10 +31,7 @@ def summary_svg(groups: Mapping[str, Mapping[str, Any]]) -> str:
         if bare > 0:
             body.append(f'<circle cx="{across(bare):.1f}" cy="{y}" r="4.5" fill="none" stroke="{SERIES[1]}" stroke-width="2"/>')
         body.append(words(WIDTH - RIGHT + 12, y + 4, f"{median:.1f} % of {own['n']:,} rows", ink=QUIET))
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" font-family="{FONT}" role="img">\n'
-        "<title>Error by class</title>\n" + "\n".join(body) + "\n</svg>"
-    )
+    return svg(WIDTH, height, "Error by class", body)
 
 
 def summary_rows(groups: Mapping[str, Mapping[str, Any]]) -> list[tuple[Any, ...]]:

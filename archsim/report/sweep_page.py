@@ -16,7 +16,7 @@ from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, table, text, words
+from archsim.report.markup import TableCell, table, text, valued, words
 from archsim.report.search import base_value, thin
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.study.knob import SIZES, WORDS
@@ -188,7 +188,7 @@ def _table(s: SweepPoints, front: Sequence[Row], drawn: Sequence[Row], chart: st
         value = row[name]
         if value is None or isinstance(value, str):
             return words(shown(s, name, value))
-        return TableCell(body=text(shown(s, name, value)), value=float(value), style="num")
+        return valued(shown(s, name, value), float(value))
 
     rows = [
         [TableCell(body=f'<button type="button" class="opens" data-chart="{chart}" data-row="{place[row["point"]]}">'

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
+from typing import TypeVar
 
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import INPUT
@@ -16,6 +17,7 @@ from archsim.estimation.result import Estimate, OpEstimate
 from archsim.evidence.columns import RATES
 from archsim.trace.op import OPTIMISERS
 
+T = TypeVar("T")
 MANY = 60  # ops from which on only the longest are listed
 LONGEST = 40
 NOTABLE = 0.0005  # of the latency: less is not shown
@@ -24,16 +26,22 @@ FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Aligned columns, the first `left` of them left-aligned, the others right-aligned."""
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int | Collection[int] = 1) -> str:
+    """Aligned columns, the first `left` of them, or those at these places, left-aligned, the others right-aligned."""
+    to_left = range(left) if isinstance(left, int) else left
     lines = [list(map(clean, row)) for row in (head, *rows)]
     widths = [max(len(row[i]) for row in lines) for i in range(len(head))]
 
     def line(row: list[str]) -> str:
-        cells = [c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        cells = [c.ljust(w) if i in to_left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
         return "  ".join(cells).rstrip()
 
-    return "\n".join([line(lines[0]), "  ".join("-" * w for w in widths), *map(line, lines[1:])])
+    return "\n".join(map(line, [lines[0], ["-" * w for w in widths], *lines[1:]]))
+
+
+def per_cent(share: float) -> str:
+    """A share as per cent."""
+    return f"{100 * share:.1f} %"
 
 
 def streams_note(e: Estimate) -> str:
@@ -81,18 +89,24 @@ def clock_words(e: Estimate) -> str:
     return f"{show(e.clock_hz, 'Hz')}{memory}"
 
 
+def longest(ops: Sequence[T], most: int, time: Callable[[T], float]) -> list[T]:
+    """The `most` longest of the ops, in their own order."""
+    places = sorted(range(len(ops)), key=lambda i: -time(ops[i]))[:most]
+    return [ops[i] for i in sorted(places)]
+
+
+def listed_ops(ops: Sequence[T], every: bool, time: Callable[[T], float]) -> tuple[Sequence[T], str]:
+    """The ops that a terminal lists, of many the longest ones, unless `every` one is wanted; and what is said of the others."""
+    if every or len(ops) <= MANY:
+        return ops, ""
+    return longest(ops, LONGEST, time), f"\n({len(ops) - LONGEST} shorter ops not listed; --layers lists all)"
+
+
 def layer_table(e: Estimate, all_layers: bool) -> str:
     """One line per op; of large networks the longest ops only, unless all are wanted."""
-    live = [op for op in e.ops if op.time_s > 0]
-    shown = live
-    if len(live) > MANY and not all_layers:
-        longest = sorted(live, key=lambda op: -op.time_s)[:LONGEST]
-        shown = [op for op in live if op in longest]
+    shown, others = listed_ops([op for op in e.ops if op.time_s > 0], all_layers, lambda op: op.time_s)
     rows = [_layer(op, e) for op in shown]
-    body = table(("layer", "kind", "algorithm", "bound", "time", "share", "FLOP", "DRAM", "energy"), rows, left=4)
-    if len(shown) < len(live):
-        body += f"\n({len(live) - len(shown)} shorter ops not listed; --layers lists all)"
-    return body
+    return table(("layer", "kind", "algorithm", "bound", "time", "share", "FLOP", "DRAM", "energy"), rows, left=4) + others
 
 
 def bound_name(e: Estimate, name: str) -> str:

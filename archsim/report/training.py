@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
+from typing import Any
 
 from archsim.base.units import grouped, show
 from archsim.report.data import records_csv
@@ -16,9 +16,9 @@ HEAD = ("devices", "step", "samples/s", "speed-up", "efficiency", "input", "comp
         "busiest link", "J/sample")  # fmt: skip
 
 
-def training_json(t: Training) -> str:
-    """One JSON object; never NaN or Infinity."""
-    return json.dumps({"schema": SCHEMA, **asdict(t)}, indent=2, allow_nan=False)
+def training_record(t: Training) -> dict[str, Any]:
+    """Plain values for JSON."""
+    return {"schema": SCHEMA, **asdict(t)}
 
 
 def training_csv(t: Training) -> str:

@@ -8,7 +8,7 @@ from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.gantt import gantt
-from archsim.report.markup import TableCell, table, text, words
+from archsim.report.markup import TableCell, items, table, text, words
 from archsim.report.training import HEAD, assumed, explained, rate, row, title
 from archsim.schedule.observer import Recording
 from archsim.simulate.train import ScalingPoint, Training
@@ -33,7 +33,7 @@ def training_page(t: Training, recording: Recording) -> str:
         most = max(point.devices for point in t.points)
         note = f"The first {STEPS} steps on {most} devices. --timeline writes all of them for ui.perfetto.dev."
         sections += ["<h2>Timeline</h2>", f'<p class="quiet">{note}</p>', figures.embed(gantt(first), "timeline")]
-    sections.append("<h2>Assumptions</h2><ul>" + "".join(f"<li>{text(note)}</li>" for note in assumed(t)) + "</ul>")
+    sections.append(f"<h2>Assumptions</h2>{items(assumed(t))}")
     return document(title(t), sections, figures.library())
 
 
@@ -52,14 +52,13 @@ def _scaling(t: Training) -> Any:
     import plotly.graph_objects as go
 
     counts = [point.devices for point in t.points]
-    axis = {"gridcolor": figures.RULE, "zeroline": False, "fixedrange": True}
     figure = go.Figure(layout={
-        **figures.common(360), "margin": {"l": 60, "r": 20, "t": 40, "b": 50}, "barmode": "stack", "showlegend": True,
+        **figures.common(360, 60, 20, 40, 50), "barmode": "stack", "showlegend": True,
         "legend": {"orientation": "h", "x": 0.6, "y": 1.02, "yanchor": "bottom"},
-        "xaxis": {**axis, "domain": [0, 0.42], "title": {"text": "devices"}, "range": [0, 1.05 * max(counts)]},
-        "yaxis": {**axis, "title": {"text": "speed-up"}, "range": [0, 1.05 * max(counts)]},
+        "xaxis": {**figures.AXIS, "domain": [0, 0.42], "title": {"text": "devices"}, "range": [0, 1.05 * max(counts)]},
+        "yaxis": {**figures.AXIS, "title": {"text": "speed-up"}, "range": [0, 1.05 * max(counts)]},
         "xaxis2": {"domain": [0.6, 1], "type": "category", "title": {"text": "devices"}, "fixedrange": True},
-        "yaxis2": {**axis, **figures.axis_ticks(max(point.step_s for point in t.points), "s", 6), "anchor": "x2"},
+        "yaxis2": {**figures.AXIS, **figures.axis_ticks(max(point.step_s for point in t.points), "s", 6), "anchor": "x2"},
     })  # fmt: skip
     ideal = [0, max(counts)]
     figure.add_trace(go.Scatter(x=ideal, y=ideal, mode="lines", line={"color": figures.LINE, "dash": "dot"}, showlegend=False,

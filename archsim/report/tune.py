@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -11,11 +10,11 @@ from archsim.base.units import show
 from archsim.report import figures
 from archsim.report.data import rows_as_csv
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, text, words
+from archsim.report.markup import TableCell, items, text, valued, words
 from archsim.report.markup import table as html_table
-from archsim.report.search import thin
+from archsim.report.search import first_limit, thin
 from archsim.report.study_figures import PlotAxis, Series, lines
-from archsim.report.text import FASTER_TEXT, clean, table
+from archsim.report.text import clean, table
 from archsim.study.objective import OUTPUTS
 from archsim.study.saving import Saving
 from archsim.study.tune import FRONT, OperatingPoint, Tuning
@@ -37,7 +36,7 @@ def tune_text(t: Tuning) -> str:
         return "\n\n".join([*parts, nearest if t.nearest else f"N{nearest_words(t)[1:]}."])
     parts.append(_settings_table(t, (("default", t.default), ("best", t.best))))
     parts.append(f"changes     {saved_words(t)}")
-    parts.append(f"limited by  {limit_words(t.limits)}; the default by {limit_words(t.default_limits)}")
+    parts.append(f"limited by  {first_limit(t.limits)}; the default by {first_limit(t.default_limits)}")
     shown = thin(t.front, MOST_ROWS)
     left_out = len(t.front) - len(shown)
     more = f"\n({left_out} between them not listed; --csv and --html list all)" if left_out else ""
@@ -89,12 +88,6 @@ def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
 
 
-def limit_words(limits: Mapping[str, float]) -> str:
-    """The resource that would save most."""
-    name, share = next(iter(limits.items()), ("none", 0.0))
-    return f"{name} ({100 * share:.0f} % saved if {FASTER_TEXT} faster)"
-
-
 def nearest_words(t: Tuning) -> str:
     """On one line, that nothing meets the conditions, and what comes nearest."""
     if t.impossible == t.points:
@@ -143,11 +136,6 @@ def record(t: Tuning) -> dict[str, Any]:
             "front": [asdict(one) for one in t.front]}  # fmt: skip
 
 
-def tune_json(t: Tuning) -> str:
-    """One JSON object."""
-    return json.dumps(record(t), indent=2, allow_nan=False)
-
-
 def tune_csv(t: Tuning) -> str:
     """One row for the default, the best, or the nearest, and each setting of the front."""
     rows = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else []),
@@ -172,9 +160,9 @@ def tune_page(t: Tuning) -> str:
     if t.best is None:
         sections += ['<p class="warn">No setting meets the conditions.</p>', _html(t, _with_nearest(t), "Nearest")]
         return document("Tune", sections)
-    saved = "".join(f"<li>{text(line.strip())}</li>" for line in saved_words(t).split("\n"))
-    sections += [_html(t, (("default", t.default), ("best", t.best)), "Best"), f"<ul>{saved}</ul>",
-                 f"<p>Limited by {text(limit_words(t.limits))}; the default by {text(limit_words(t.default_limits))}.</p>",
+    saved = items(map(str.strip, saved_words(t).split("\n")))
+    sections += [_html(t, (("default", t.default), ("best", t.best)), "Best"), saved,
+                 f"<p>Limited by {text(first_limit(t.limits))}; the default by {text(first_limit(t.default_limits))}.</p>",
                  f'<h2>Pareto front</h2>\n<p class="quiet">{ZOOM}</p>\n{figures.embed(_chart(t, t.best), "front")}',
                  _html(t, [("", one) for one in t.front], "All settings of the front")]  # fmt: skip
     return document("Tune", sections, figures.library())
@@ -199,7 +187,7 @@ def _html(t: Tuning, rows: Sequence[tuple[str, OperatingPoint]], head: str) -> s
     def number(one: OperatingPoint, key: str, unit: str) -> TableCell:
         value = getattr(one, key)
         shown = cell(one, key, unit)
-        return words(shown) if value is None else TableCell(body=text(shown), value=float(value), style="num")
+        return words(shown) if value is None else valued(shown, float(value))
 
     body = [[words(name), *(number(one, key, unit) for key, (_, unit) in columns(t).items())] for name, one in rows]
     titles = ("", *(name for name, _ in columns(t).values()))

@@ -14,7 +14,7 @@ from archsim.evidence.misses import FAR
 from archsim.evidence.pattern import LoopPattern
 from archsim.report.cells import cells_text, inside, plain_errors, reasons_text
 from archsim.report.data import rows_as_csv
-from archsim.report.text import clean, table
+from archsim.report.text import clean, per_cent, table
 from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score
@@ -66,16 +66,12 @@ def _line(group: GroupScore, names: list[str], baselines: list[str]) -> list[str
     s, order, pairs = group.score, group.order, group.stacks
     covered = "-" if s.coverage is None else f"{100 * s.coverage:.0f} %"
     return [
-        *names, str(s.n), _percent(s.mape), f"{_percent(s.mape_interval[0])} to {_percent(s.mape_interval[1])}",
-        _percent(s.median_ape), _percent(s.p90_ape), f"{100 * s.bias:+.1f} %",
+        *names, str(s.n), per_cent(s.mape), f"{per_cent(s.mape_interval[0])} to {per_cent(s.mape_interval[1])}",
+        per_cent(s.median_ape), per_cent(s.p90_ape), f"{100 * s.bias:+.1f} %",
         "-" if order is None else f"{order.mean:.2f} ({order.least:.2f})",
         "-" if pairs is None else f"{pairs.right} ({pairs.all})", covered,
-        *[_percent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in baselines],
+        *[per_cent(group.baselines[name].median_ape) if name in group.baselines else "-" for name in baselines],
     ]  # fmt: skip
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _reasons(v: Validation) -> str:
@@ -100,7 +96,7 @@ def _constants(v: Validation) -> str:
     if c is None:
         return ""
     return (
-        f"constants: the roofline at {_percent(c.compute)} of the peak and {_percent(c.bandwidth)} of the bandwidth, and "
+        f"constants: the roofline at {per_cent(c.compute)} of the peak and {per_cent(c.bandwidth)} of the bandwidth, and "
         f"{1e6 * c.per_op_s:.1f} us for each op,\nfitted to {c.rows} rows of split calibrate"
     )
 
@@ -201,17 +197,18 @@ def rows(v: Validation) -> list[dict[str, Any]]:
             {
                 **case.fields,
                 **{name: value(case) for name, value in OWN.items()},
-                **{name: _number(value) for name, value in zip(_RESULTS, numbers, strict=True)},
+                **{name: finite(value) for name, value in zip(_RESULTS, numbers, strict=True)},
                 "inside": inside(v, i),
                 "reason": v.reasons[i],
-                **{name: _number(values[i]) for name, values in v.baselines.items()},
-                **({"plain_error": _number(plain[i]), "conditions": "; ".join(v.conditions[i])} if plain else {}),
+                **{name: finite(values[i]) for name, values in v.baselines.items()},
+                **({"plain_error": finite(plain[i]), "conditions": "; ".join(v.conditions[i])} if plain else {}),
             }
         )
     return found
 
 
-def _number(value: Any) -> float | None:
+def finite(value: Any) -> float | None:
+    """A number for JSON, which knows no infinity."""
     return float(value) if math.isfinite(value) else None
 
 

@@ -14,10 +14,10 @@ from archsim.detect.catalog import find
 from archsim.device.device import Gpu
 from archsim.evidence.case import Case
 from archsim.evidence.columns import quantity
-from archsim.report.figures import FONT, INK, LINE, QUIET, RULE, WIDTH
+from archsim.report.figures import AXIS, INK, LINE, QUIET, common
 from archsim.report.markup import label
 from archsim.report.palette import SERIES
-from archsim.report.placement import decades
+from archsim.report.placement import decades, round_numbers
 from archsim.validation.evaluation import Validation
 
 MOST_POINTS = 1800  # of one chart
@@ -79,7 +79,7 @@ def scatter(v: Validation, kind: str, names: Sequence[str]) -> Any:
     values = [value for own in points.values() for point in own for value in point]
     span = 0.8 * min(values), 1.25 * max(values)
     figure = go.Figure(layout={
-        **_common(620), "margin": {"l": 84, "r": 268, "t": 14, "b": 56}, "hovermode": "closest", "showlegend": True,
+        **common(620, 84, 268, 14, 56), "hovermode": "closest", "showlegend": True,
         "legend": {"x": 1.02, "y": 1, "itemsizing": "constant", "font": {"size": 12}},
         "xaxis": _decade_axis(span, UNITS[kind], f"measured {kind}"),
         "yaxis": _decade_axis(span, UNITS[kind], f"predicted {kind}"),
@@ -149,17 +149,15 @@ def distribution(v: Validation, kind: str, names: Sequence[str]) -> Any:
     import plotly.graph_objects as go
 
     drawn = sources(v, kind)
-    height = ROW * len(drawn) + 74
     quantiles = {source: [float(q) for q in np.percentile(1 + v.error[rows], [10, 25, 50, 75, 90])]
                  for source, rows in drawn.items()}  # fmt: skip
     ends = [1 - BAND, 1 + BAND, *(q for own in quantiles.values() for q in own if q > 0)]
     span = 0.9 * min(ends), 1.1 * max(ends)
     ticks = [ratio for ratio in RATIOS if span[0] <= ratio <= span[1]]
     figure = go.Figure(layout={
-        **_common(height), "margin": {"l": 206, "r": 190, "t": 40, "b": 34}, "showlegend": False, "barmode": "overlay",
+        **common(ROW * len(drawn) + 74, 206, 190, 40, 34), "barmode": "overlay",
         "xaxis": {"type": "log", "range": [math.log10(end) for end in span], "tickvals": ticks, "side": "top",
-                  "ticktext": [_percent(ratio - 1) for ratio in ticks], "gridcolor": RULE, "zeroline": False,
-                  "fixedrange": True, "tickfont": {"color": QUIET}},
+                  "ticktext": [_percent(ratio - 1) for ratio in ticks], "tickfont": {"color": QUIET}, **AXIS},
         "yaxis": {"range": [len(drawn) - 0.5, -0.5], "showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "",
                   "tickvals": list(range(len(drawn))), "ticktext": [label(source, 26) for source in drawn],
                   "ticklabelstandoff": 6},
@@ -212,19 +210,9 @@ def _short(value: float) -> float:
 def _decade_axis(span: tuple[float, float], unit: str, title: str) -> dict[str, Any]:
     values = decades(*span)
     if len(values) < 2:
-        rough = [m * 10.0**e for e in range(-9, 7) for m in (1, 2, 5)]
-        values = [value for value in rough if span[0] <= value <= span[1]]
+        values = round_numbers(*span)
     return {
-        "type": "log", "range": [math.log10(end) for end in span], "tickvals": values, "gridcolor": RULE, "zeroline": False,
-        "ticktext": [show(value, unit, 3) for value in values], "fixedrange": True, "tickfont": {"color": QUIET},
+        "type": "log", "range": [math.log10(end) for end in span], "tickvals": values, **AXIS,
+        "ticktext": [show(value, unit, 3) for value in values], "tickfont": {"color": QUIET},
         "showline": True, "linecolor": LINE, "title": {"text": title, "font": {"size": 13, "color": INK}, "standoff": 10},
-    }  # fmt: skip
-
-
-def _common(height: float) -> dict[str, Any]:
-    font = {"family": FONT, "size": 12, "color": INK}
-    return {
-        "template": {"layout": {}}, "width": WIDTH, "height": height, "dragmode": False, "paper_bgcolor": "#ffffff",
-        "plot_bgcolor": "#ffffff", "font": font,
-        "hoverlabel": {"bgcolor": "#ffffff", "bordercolor": LINE, "font": font, "align": "left"},
     }  # fmt: skip

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from archsim.report import figures
 from archsim.report.cells import cells_html
 from archsim.report.drawing import drawing
 from archsim.report.frame import document
-from archsim.report.markup import TableCell, percent, table, text, words
+from archsim.report.markup import TableCell, percent, table, text, valued, words
 from archsim.report.summary_svg import summary_rows, summary_svg
+from archsim.report.text import per_cent
 from archsim.report.validation_figures import BAND, MOST_POINTS, at_limit, distribution, scatter, sources
 from archsim.validation.evaluation import GroupScore, Validation
 from archsim.validation.served import CARD, GROUP
@@ -50,12 +51,12 @@ def _cards(v: Validation) -> str:
         covered = ("-", "no interval is stated")
         if s.coverage is not None:
             covered = (f"{100 * s.coverage:.0f} %", f"by the interval, {100 * level:.0f} % meant")
-        against = "; ".join(f"{text(name)} {_plain(own.median_ape)}" for name, own in group.baselines.items())
+        against = "; ".join(f"{text(name)} {per_cent(own.median_ape)}" for name, own in group.baselines.items())
         low, high = s.mape_interval
         cards = [
-            ("median error", _plain(s.median_ape), against or f"of {s.n} rows"),
-            ("MAPE", _plain(s.mape), f"95 % interval: {_plain(low)} to {_plain(high)}"),
-            ("p90", _plain(s.p90_ape), "nine in ten rows are nearer"),
+            ("median error", per_cent(s.median_ape), against or f"of {s.n} rows"),
+            ("MAPE", per_cent(s.mape), f"95 % interval: {per_cent(low)} to {per_cent(high)}"),
+            ("p90", per_cent(s.p90_ape), "nine in ten rows are nearer"),
             ("bias", f"{100 * s.bias:+.1f} %", "median of the signed error"),
             ("covered", *covered),
             ("order of devices", "-" if group.order is None else f"{group.order.mean:.2f}",
@@ -67,10 +68,6 @@ def _cards(v: Validation) -> str:
         )
         parts.append(f'<h2>{text(group.by["quantity"]).capitalize()}: {s.n} rows</h2>\n<dl class="cards">\n{boxes}\n</dl>')
     return "\n".join(parts) + f'\n<p class="quiet">{TERMS}</p>'
-
-
-def _plain(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _charts(v: Validation, kind: str) -> str:
@@ -98,35 +95,47 @@ def _charts(v: Validation, kind: str) -> str:
 def _groups(v: Validation) -> str:
     if not v.cases:
         return ""
-    baselines = list(v.baselines)
-    head = [*v.settings.by, *SCORES, *(f"{name}, median" for name in baselines)]
-    rows = [_group(group, baselines) for group in v.groups]
+    names = list(v.baselines)
+    head = [*v.settings.by, *SCORES, *(f"{name}, median" for name in names)]
+    rows = [_group(group, names) for group in v.groups]
     note = "A click on a head sorts. Baselines stand at the right: the median error of each on the same rows."
     return f'<h2>Groups</h2>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{table(head, rows)}\n</div>'
 
 
-def _group(group: GroupScore, baselines: Sequence[str]) -> list[TableCell]:
+def _group(group: GroupScore, names: Sequence[str]) -> list[TableCell]:
     s = group.score
     cells = [words(name) for name in group.by.values()]
     cells += _scores(s.n, s.mape, s.mape_interval, s.median_ape, s.p90_ape, s.bias, s.coverage)
-    return cells + [_share(group.baselines[name].median_ape if name in group.baselines else None) for name in baselines]
+    return cells + baselines(group, names)
 
 
 def _scores(
     n: int, mape: float, ci: Sequence[float], median: float, p90: float, bias: float, coverage: float | None
 ) -> list[TableCell]:
-    interval = TableCell(body=f"{_plain(ci[0])} to {_plain(ci[1])}", value=ci[1] - ci[0], style="num")
+    interval = valued(f"{per_cent(ci[0])} to {per_cent(ci[1])}", ci[1] - ci[0])
     return [
-        _count(n), percent(mape), interval, percent(median), percent(p90), percent(bias, "+.1f"), _share(coverage, ".0f"),
+        count(n), percent(mape), interval, percent(median), percent(p90), percent(bias, "+.1f"), share(coverage, ".0f"),
     ]  # fmt: skip
 
 
-def _count(n: int) -> TableCell:
-    return TableCell(body=str(n), value=n, style="num")
+def count(n: int) -> TableCell:
+    """How many, right-aligned."""
+    return valued(str(n), n)
 
 
-def _share(value: float | None, form: str = ".1f") -> TableCell:
-    return TableCell(body="-", value=-1.0, style="num") if value is None else percent(value, form)
+def share(value: float | None, form: str = ".1f") -> TableCell:
+    """A share, or a dash where there is none."""
+    return valued("-", -1.0) if value is None else percent(value, form)
+
+
+def baselines(group: GroupScore, names: Sequence[str]) -> list[TableCell]:
+    """The median error of each baseline of a group."""
+    return [share(group.baselines[name].median_ape if name in group.baselines else None) for name in names]
+
+
+def origin(values: Iterable[tuple[str, str]]) -> list[tuple[TableCell, TableCell]]:
+    """Versions and hashes with what they are of."""
+    return [(words(name), TableCell(body=f"<code>{text(value)}</code>")) for name, value in values]
 
 
 def _skipped(v: Validation) -> str:
@@ -137,14 +146,13 @@ def _skips(counted: Mapping[str, int]) -> str:
     if not counted:
         return "<h2>Skipped</h2>\n<p>No row was skipped.</p>"
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
-    rows = [(_count(count), words(reason)) for reason, count in ordered]
+    rows = [(count(times), words(reason)) for reason, times in ordered]
     body = table(("rows", "reason"), rows)
     return f'<h2>Skipped: {sum(counted.values())} rows</h2>\n<div class="scroll">\n{body}\n</div>'
 
 
 def _origin(provenance: Mapping[str, str]) -> str:
-    rows = [(words(name), TableCell(body=f"<code>{text(value)}</code>")) for name, value in provenance.items()]
-    return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), rows, style='pairs')}"
+    return f"<h2>Provenance</h2>\n{table(('what', 'version or hash'), origin(provenance.items()), style='pairs')}"
 
 
 # ----------------------------------------------------------------------------------------------------------- the summary
@@ -197,7 +205,7 @@ def _recorded(own: Mapping[str, Any]) -> list[TableCell]:
 
 
 def _baselines(own: Mapping[str, Any], names: Sequence[str]) -> list[TableCell]:
-    return [_share(own["baselines"][name]["median"] if name in own["baselines"] else None) for name in names]
+    return [share(own["baselines"][name]["median"] if name in own["baselines"] else None) for name in names]
 
 
 def _served(served: Mapping[str, Any]) -> str:
@@ -211,8 +219,8 @@ def _served(served: Mapping[str, Any]) -> str:
 
 
 def _scored(records: Sequence[Mapping[str, Any]], by: Sequence[str]) -> str:
-    rows = [[*(words(own[name]) for name in by), _count(own["n"]), percent(own["median"]), percent(own["p90"]),
-             percent(own["bias"], "+.1f"), _share(own["coverage"], ".0f")] for own in records]  # fmt: skip
+    rows = [[*(words(own[name]) for name in by), count(own["n"]), percent(own["median"]), percent(own["p90"]),
+             percent(own["bias"], "+.1f"), share(own["coverage"], ".0f")] for own in records]  # fmt: skip
     return f'<div class="scroll">\n{table((*by, "rows", "median", "p90", "bias", "covered"), rows)}\n</div>'
 
 
@@ -230,7 +238,7 @@ def _ablation(parts: Mapping[str, Mapping[str, Any]], whole: Mapping[str, Any], 
         return ""
     ordered = [("nothing: the whole model", whole["all"])] if "all" in whole else []
     ordered += sorted(parts.items(), key=lambda item: (-item[1]["median"], item[0]))
-    rows = [[words(part), _count(own["n"]), percent(own["median"]), percent(own["mape"])] for part, own in ordered]
+    rows = [[words(part), count(own["n"]), percent(own["median"]), percent(own["mape"])] for part, own in ordered]
     note = f"{what} with one part of the model left out, the one that is missed most first."
     body = table(("without", "rows", "median", "MAPE"), rows)
     return f'<h3>{what}</h3>\n<p class="quiet">{note}</p>\n<div class="scroll">\n{body}\n</div>'
@@ -246,7 +254,7 @@ def _parts(summary: Mapping[str, Any]) -> str:
 
 def _devices(devices: Mapping[str, Any]) -> str:
     most = sorted(devices.items(), key=lambda item: (-item[1]["rows"], item[0]))
-    rows = [(words(name), _count(s["rows"]), _count(s.get("n", 0)), _share(s.get("median"), ".1f"),
-             _share(s.get("bias"), "+.1f"), _share(s.get("coverage"), ".0f")) for name, s in most]
+    rows = [(words(name), count(s["rows"]), count(s.get("n", 0)), share(s.get("median"), ".1f"),
+             share(s.get("bias"), "+.1f"), share(s.get("coverage"), ".0f")) for name, s in most]
     head = ("device", "rows", "of whole networks", "median error", "bias", "covered")
     return f'<h2>Devices</h2>\n<div class="scroll">\n{table(head, rows)}\n</div>'

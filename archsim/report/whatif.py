@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -12,7 +10,7 @@ from archsim.device.follow import notes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.data import records_csv
 from archsim.report.silicon import die_line
-from archsim.report.text import FASTER_TEXT, LONGEST, MANY, clean, floor_line, rate_unit, table, task_words
+from archsim.report.text import FASTER_TEXT, clean, floor_line, listed_ops, rate_unit, table, task_words
 from archsim.study.whatif import FOLLOWING, TOTALS, Change, OpChange, side
 
 SCHEMA = "archsim-whatif/1"
@@ -53,23 +51,17 @@ def followed_text(c: Change) -> str:
 
 
 def _layers(c: Change, all_layers: bool) -> str:
-    shown: Sequence[OpChange] = c.ops
-    if len(c.ops) > MANY and not all_layers:
-        longest = sorted(c.ops, key=lambda op: -max(seconds(op.before), seconds(op.after)))[:LONGEST]
-        shown = [op for op in c.ops if op in longest]
+    shown, others = listed_ops(c.ops, all_layers, seconds)
     rows = [
         (op.name, op.kind, _bound(op.before), _bound(op.after), _time(op.before), _time(op.after), ratio_text(op.ratio))
         for op in shown
     ]
-    body = table(("layer", "kind", "before", "after", "before", "after", "time"), rows, left=4)
-    if len(shown) < len(c.ops):
-        body += f"\n({len(c.ops) - len(shown)} shorter ops not listed; --layers lists all)"
-    return body
+    return table(("layer", "kind", "before", "after", "before", "after", "time"), rows, left=4) + others
 
 
-def seconds(op: OpEstimate | None) -> float:
-    """Time of an op [s]; none where it does not exist."""
-    return 0.0 if op is None else op.time_s
+def seconds(op: OpChange) -> float:
+    """Time of an op on the side where it is longer [s]."""
+    return max(0.0 if one is None else one.time_s for one in (op.before, op.after))
 
 
 def _time(op: OpEstimate | None) -> str:
@@ -139,18 +131,17 @@ def notes_of(c: Change) -> list[str]:
     return lines + [f"warning     {line}" for line in dict.fromkeys((*c.before.warnings, *c.after.warnings))]
 
 
-def whatif_json(c: Change) -> str:
+def whatif_record(c: Change) -> dict[str, Any]:
     """Both estimates in full, the ratios, and the ops whose limit changed."""
     from archsim.report.data import record
 
     moves = [{"before": before, "after": after, "ops": [op.name for op in ops]} for (before, after), ops in c.moves.items()]
-    found: dict[str, Any] = {
+    return {
         "schema": SCHEMA, "changes": list(c.changes), "followed": {name: list(pair) for name, pair in c.followed.items()},
         "changed": not c.idle, "ratios": dict(c.ratios), "moves": moves,
         "ops": [_op_record(op) for op in c.ops], "before": record(c.before), "after": record(c.after),
         "dies": None if c.dies is None else [asdict(one) for one in c.dies],
     }  # fmt: skip
-    return json.dumps(found, indent=2, allow_nan=False)
 
 
 def whatif_csv(c: Change) -> str:

@@ -6,8 +6,9 @@ from archsim.estimation.result import OpEstimate
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.layers import MOST
-from archsim.report.markup import TableCell, bound_cell, number, table, text, words
+from archsim.report.markup import TableCell, bound_cell, items, number, table, text, valued, words
 from archsim.report.study_figures import before_after
+from archsim.report.text import longest
 from archsim.report.whatif import dies_text, followed_text, heading, moves_text, notes_of, quantity, ratio_text, seconds
 from archsim.study.whatif import TOTALS, Change
 
@@ -16,10 +17,7 @@ def whatif_page(c: Change) -> str:
     """The whole page."""
     asked, _ = heading(c).split("\n")
     title = f"What if: {', '.join(c.written)}"
-    longest = sorted(c.ops, key=lambda op: -max(seconds(op.before), seconds(op.after)))[:MOST]
-    drawn = [op for op in c.ops if op in longest]
-    chart = figures.embed(before_after(drawn), "ops")
-    moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
+    chart = figures.embed(before_after(longest(c.ops, MOST, seconds)), "ops")
     sections = [
         f'<h1>{text(title)}</h1>\n<p class="asked">{text(asked)}</p>',
         *(f'<p class="quiet">{text(line)}</p>' for line in followed_text(c).splitlines()),
@@ -27,7 +25,7 @@ def whatif_page(c: Change) -> str:
         *(f'<p class="warn">{text(line)}</p>' for line in notes_of(c)),
         _cards(c),
         _dies(c),
-        f"<h2>What changed its limit</h2>\n<ul>{moves}</ul>",
+        f"<h2>What changed its limit</h2>\n{items(moves_text(c).splitlines())}",
         f'<h2>Layer by layer</h2>\n<p class="quiet">Before (pale) above after, coloured by what limits each.</p>\n{chart}',
         f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>',
     ]
@@ -47,15 +45,14 @@ def _cards(c: Change) -> str:
 def _dies(c: Change) -> str:
     if c.dies is None:
         return ""
-    lines = "".join(f"<li>{text(line)}</li>" for line in dies_text(c).splitlines())
-    return f"<h2>Die</h2>\n<ul>{lines}</ul>"
+    return f"<h2>Die</h2>\n{items(dies_text(c).splitlines())}"
 
 
 def layer_table(c: Change) -> str:
     """Every layer before and after."""
     rows = []
     for op in c.ops:
-        ratio = TableCell(body=ratio_text(op.ratio), value=op.ratio or 0.0, style="num")
+        ratio = valued(ratio_text(op.ratio), op.ratio or 0.0)
         limits, times = (_bound(op.before), _bound(op.after)), (_time(op.before), _time(op.after))
         rows.append((words(op.name), words(op.kind), *limits, *times, ratio))
     return table(("layer", "kind", "limit before", "limit after", "before", "after", "time"), rows)

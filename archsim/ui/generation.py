@@ -10,7 +10,7 @@ from archsim.report.bars import bars
 from archsim.report.layers import LayerRow
 from archsim.report.llm import PARTS, measured_section
 from archsim.report.llm import heading as asked_line
-from archsim.report.markup import bound_cell, number, percent, table, text, words
+from archsim.report.markup import bound_cell, items, number, percent, table, text, words
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.state import PageState
@@ -105,6 +105,5 @@ def _memory(e: GenerationEstimate) -> str:
 
 def _basis(e: GenerationEstimate) -> str:
     notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *e.assumptions]
-    listed = "".join(f"<li>{text(line)}</li>" for line in notes)
     measure = f"<p>The engine measures the same by</p>\n<pre>{text(e.benchmark)}</pre>" if e.benchmark else ""
-    return f"<h2>What the numbers rest on</h2>\n<ul>{listed}</ul>\n{measure}"
+    return f"<h2>What the numbers rest on</h2>\n{items(notes)}\n{measure}"

@@ -9,7 +9,7 @@ from archsim.base.units import show
 from archsim.cycle.program import PIPES
 from archsim.cycle.stalls import MEANINGS
 from archsim.explain.issue_slots import IssueSlots, issue_slots
-from archsim.report.lines_svg import FONT, INK, QUIET, RULE
+from archsim.report.lines_svg import INK, QUIET, RULE, svg
 from archsim.report.markup import TableCell, label, percent, table, text, words
 from archsim.report.palette import SERIES
 from archsim.ui.estimates import requested
@@ -85,9 +85,7 @@ def issue_svg(one: IssueSlots) -> str:
         if slot.thread is not None:
             below = top + LANE + 1 + THREAD * rows[slot.lane].index(slot.thread)
             body.append(f'<rect x="{x:.1f}" y="{below:.1f}" {wide} height="{THREAD - 1}" fill="{colour}"/>')
-    height = y + BOTTOM
-    return (f'<svg viewBox="0 0 {WIDTH} {height:.0f}" width="{WIDTH}" height="{height:.0f}" font-family="{FONT}" role="img">\n'
-            f"<title>Issue slots of {label(one.kernel, 80)}</title>\n" + "\n".join(body) + "\n</svg>")  # fmt: skip
+    return svg(WIDTH, round(y + BOTTOM), f"Issue slots of {label(one.kernel, 80)}", body)
 
 
 def _key(colours: dict[str, str]) -> list[str]:

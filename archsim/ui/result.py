@@ -12,7 +12,7 @@ from archsim.estimation.result import Estimate
 from archsim.report.bars import bars
 from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large
-from archsim.report.markup import text
+from archsim.report.markup import items, text
 from archsim.report.page import layers_section
 from archsim.report.references import references
 from archsim.report.roofline import RooflineChart, roof
@@ -87,9 +87,8 @@ def _expected(e: Estimate) -> str:
 def _limits(c: Change, changed: bool) -> str:
     if not changed:
         return f"<h2>What limits it</h2>\n<p>{text(limit_line(c.before))}.</p>"
-    moves = "".join(f"<li>{text(line)}</li>" for line in moves_text(c).splitlines())
     return (f"<h2>What limits it</h2>\n<p>Before: {text(limit_line(c.before))}.<br>After: {text(limit_line(c.after))}.</p>\n"
-            f"<ul>{moves}</ul>")  # fmt: skip
+            + items(moves_text(c).splitlines()))  # fmt: skip
 
 
 def _rooflines(c: Change, changed: bool) -> str:

@@ -91,11 +91,11 @@ def _file(data: bytes, folder: Path, name: str) -> str:
 def estimate_of(net: str, hw: str, **words: Any) -> None:
     """Estimate, and look at every number and at the text of the answer."""
     from archsim.estimation.estimate import estimate
-    from archsim.report.data import csv_text, json_text
+    from archsim.report.data import csv_text, record
     from archsim.report.text import estimate_text
 
     result = estimate(net, hw, **words)
-    json_of(json_text(result))
+    json_of(json.dumps(record(result)))
     csv_text(result)
     estimate_text(result)
 

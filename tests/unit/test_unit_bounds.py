@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import fields
 from typing import Any
@@ -18,7 +17,7 @@ from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.explain.layer import explain
-from archsim.report.data import json_text
+from archsim.report.data import record
 from archsim.report.explain import explanation_text
 from archsim.report.page import page
 from archsim.report.palette import look, order
@@ -74,7 +73,7 @@ def test_every_row_can_be_told_from_the_others() -> None:
 
 def test_a_new_row_is_in_times_json_and_breakdown(shared: Bound) -> None:
     estimate = estimate_of(request_of(), references=False)
-    found = json.loads(json_text(estimate))
+    found = record(estimate)
     assert found["breakdown_s"]["shared"] > 0
     assert "shared" in {op["bound"] for op in found["ops"]}
     assert "shared" in {kernel["bound"] for op in found["ops"] for kernel in op["kernels"]}

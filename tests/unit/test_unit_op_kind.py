@@ -17,7 +17,7 @@ from archsim.lower import lower as lowering
 from archsim.lower.context import Context, element_wise, single
 from archsim.lower.kernel import Plan
 from archsim.lower.role import Role
-from archsim.report.data import json_text
+from archsim.report.data import record as values_of
 from archsim.trace.attributes import integer
 from archsim.trace.dims import Shape
 from archsim.trace.kind import Kind
@@ -65,7 +65,7 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize("hw", ["gtx_1080", "i7_6700k"])
 def test_a_new_kind_is_estimated_with_its_kernels_power_and_json(network: str, hw: str) -> None:
     estimate = archsim.estimate(net=network, hw=hw, batch=64)
-    _, sums = json.loads(json_text(estimate))["ops"]
+    _, sums = values_of(estimate)["ops"]
     assert (sums["name"], sums["kind"]) == ("sums", "prefix_sum")
     assert [kernel["name"] for kernel in sums["kernels"]] == ["sum_blocks", "add_offsets"]
     assert sums["flop"] == 2 * 64 * 65536
