@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter
+from archsim.cycle.core.writer import APART, LoopWriter
 
 UNROLLED = 4  # registers of the result that an iteration of a vectorised loop makes
 MOST = 64  # operations of one result that are written out
@@ -20,7 +20,7 @@ def elements(width: int, loads: int, operations: int, stores: int, footprint: in
     pointers = []
     for at in range(max(loads, stores)):
         name = f"t{at}"
-        pointers.append(w.stream(name, UNROLLED * size, footprint // max(1, loads + stores), level, start=at * 1088))
+        pointers.append(w.stream(name, UNROLLED * size, footprint // max(1, loads + stores), level, start=at * APART))
     for one in range(UNROLLED):
         values = [w.load(f"t{at}", one * size) for at in range(loads)]
         last = values[0] if values else None

@@ -10,7 +10,7 @@ from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS
 from archsim.cycle.core.gemm_block import LANE, SEGMENT, TILE_BYTES, block_grid, fill, multiplied
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter, Value
+from archsim.cycle.core.writer import APART, LoopWriter, Value
 
 SPARE, VECTORS = int(OPERAND_REGISTERS), int(COLUMN_REGISTERS)  # registers beside the results, and in a row of them
 OLDER = 16  # registers of x86 before AVX-512
@@ -64,10 +64,8 @@ def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, le
                 before = results[row][v]
                 if before is None:
                     results[row][v] = w.op("mul", a, b[v])
-                elif fused:
-                    results[row][v] = w.op("fma", a, b[v], before, chained=True)
                 else:
-                    results[row][v] = w.op("add", w.op("mul", a, b[v]), before)
+                    results[row][v] = w.multiply_add(a, b[v], before, fused, chained=True)
         if (step + 1) % UNROLLED == 0 and step + 1 < steps:
             w.step(("A_in", "B_in"))
     for row in range(rows):
@@ -126,13 +124,10 @@ def vector_product(width: int, element: int, level: int, fused: bool = True, row
     w.stream("x", size, 1 << 14, 1)
     x = w.load("x", 0)
     for row in range(rows):
-        w.stream(f"a{row}", size, 1 << 26, level, start=row * 1088)
+        w.stream(f"a{row}", size, 1 << 26, level, start=row * APART)
         w.load(f"a{row}", 0, folded=True)
-        if element == NARROWEST:
-            w.keep(f"sum{row}", w.op("dot", x, f"sum{row}", chained=True))
-        elif fused:
-            w.keep(f"sum{row}", w.op("fma", x, f"sum{row}", chained=True))
-        else:
-            w.keep(f"sum{row}", w.op("add", w.op("mul", x), f"sum{row}"))
+        total = f"sum{row}"
+        narrow = element == NARROWEST
+        w.keep(total, w.op("dot", x, total, chained=True) if narrow else w.multiply_add(x, None, total, fused, chained=True))
     w.step(("x", "a0"))
     return w.loop(flop=2.0 * rows * width / element)
