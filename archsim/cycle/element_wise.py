@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.cycle.machine import Machine
-from archsim.cycle.program import FP32, INT, SPECIAL, Assembler, Program, Source
+from archsim.cycle.program import FP32, SPECIAL, Assembler, Program, Source
 
 SET_UP = 4  # instructions that find a thread's place, each after the one before: ids, multiply, compare
 
@@ -20,12 +20,10 @@ def element_wise(
     fresh: of the loads, those that fetch new bytes; the others find theirs in the L1 (stencils). All, if not given
     """
     a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+    place = a.set_up(SET_UP)
     addresses = [a.register() for _ in range(reads + writes)]
     for address in addresses:
-        a.arithmetic("IMAD.WIDE", address, (place,), pipe=INT)
+        a.arithmetic("IMAD.WIDE", address, (place,))
     top = a.here
     values = [a.register() for _ in range(reads * per_thread)]
     size = float(lane_bytes * min(machine.warp, threads))
@@ -45,7 +43,6 @@ def element_wise(
         for tensor in range(writes):
             a.store((result, addresses[reads + tensor]), lane_bytes, size=size)
     if trips > 1:
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
-        a.back(top)
+        a.turn(place, top)
     a.end()
     return a.program(threads=threads, registers=registers, shared=shared, trips=trips, streams=streams)

@@ -17,7 +17,7 @@ from archsim.cycle.intensity import chains, powers
 from archsim.cycle.kernels import Grid, kernel_clocks
 from archsim.cycle.machine import Machine, farther, machine_of
 from archsim.cycle.product import TiledProduct
-from archsim.cycle.program import FP32, INT, Assembler, Program, Source
+from archsim.cycle.program import FP32, Assembler, Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
 from archsim.cycle.tensor import on_tensor_cores
@@ -236,16 +236,14 @@ def second_level(device: Gpu, clock: float, p: AccessPattern) -> float:
 def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, source: Source, slots: int = 1) -> float:
     """Clocks of one trip of 32 groups of loads, of all CTAs at once."""
     a = Assembler(warp=machine.warp)
-    place, total = a.register(), a.register()
+    place, total = a.set_up(), a.register()
     values = [a.register() for _ in range(loads * 32)]
-    a.arithmetic("IMAD", place, (place,), pipe=INT)
     top = a.here
     for value in values:
         a.load(value, place, element)
     for i in range(32):
         a.arithmetic("FFMA", total, (total, values[loads * i], values[loads * i + loads - 1]), pipe=FP32)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     a.end()
     program = a.program(threads=threads, registers=96, shared=0.0, trips=1, streams=(source,))
     on = prepared(machine, program)
