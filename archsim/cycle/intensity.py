@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from archsim.base.errors import Unsupported
-from archsim.cycle.kernels import Grid, kernel_clocks
+from archsim.cycle.kernels import launch_clocks
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.program import FP32, Assembler, Program, Source
-from archsim.cycle.run import prepared
 from archsim.device.device import Gpu
 from archsim.evidence.pattern import AccessPattern
 
@@ -22,10 +21,9 @@ def chains(device: Gpu, clock: float, p: AccessPattern) -> float:
     if p.kernel != "fma_fp32":
         raise Unsupported(f"kernel {p.kernel} of gpu-roofline has no program: pipes for fp64 are not simulated")
     machine = machine_of(device, clock)
-    program = _chains(machine, int(p.words["its"]), p.element)
-    sms = int(float(device.sm.count))
-    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=p.blocks * sms, sms=sms), {})
-    return 2 * p.element * THREADS * ROWS * p.blocks * sms * clock / clocks
+    ctas = p.blocks * int(float(device.sm.count))
+    clocks = launch_clocks(device, machine, _chains(machine, int(p.words["its"]), p.element), ctas)
+    return 2 * p.element * THREADS * ROWS * ctas * clock / clocks
 
 
 @lru_cache(maxsize=1024)
@@ -58,9 +56,7 @@ def powers(device: Gpu, clock: float, p: AccessPattern) -> float:
     fused = 1 if p.words.get("fused") == "1" else FUSED
     ctas = round(p.size / (p.element * GROUP * fused * THREADS))
     machine = machine_of(device, clock)
-    program = _powers(machine, int(p.words["its"]), p.element, fused)
-    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=int(float(device.sm.count))), {})
-    return p.size * clock / clocks
+    return p.size * clock / launch_clocks(device, machine, _powers(machine, int(p.words["its"]), p.element, fused), ctas)
 
 
 @lru_cache(maxsize=1024)

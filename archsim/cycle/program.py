@@ -82,11 +82,15 @@ class Program:
         begins = sorted({first for _, first in self.roles} or {0})
         return list(zip(begins, [*begins[1:], len(self.instructions)], strict=True))
 
+    @property
+    def loops(self) -> list[tuple[int, int]]:
+        """The first and the last instruction of each loop, in order."""
+        return [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == layout.LOOP]
+
     @cached_property
     def unstored(self) -> Program:
         """The same, without what it stores behind its loops."""
-        loops = [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == layout.LOOP]
-        within = {at for first, last in loops for at in range(first, last)}
+        within = {at for first, last in self.loops for at in range(first, last)}
         nothing = Instruction(name="NOP", pipe=CONTROL)
         return replace(self, instructions=tuple(nothing if i.kind == layout.STORE and at not in within else i
                                                 for at, i in enumerate(self.instructions)))  # fmt: skip
