@@ -131,8 +131,3 @@ def meter_for(host: str) -> EnergyMeter | str:
         return board_meter() if host == "gpu" else package_meter()
     except Unsupported as error:
         return str(error)
-
-
-def processor_time() -> float:
-    """Processor time of all threads of this process [s]."""
-    return time.process_time()

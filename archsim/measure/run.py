@@ -145,8 +145,12 @@ def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text:
                                 seq_len=plan.seq_len, sizes=plan.sizes)  # fmt: skip
                     yield _measured(plan, cell, session, label, tell)
                 except (Unsupported, MemoryError, RuntimeError) as error:  # runtimes raise the last
-                    why = (str(error).splitlines() or ["not enough memory"])[0][:200]
-                    yield Result(label=label, rows=[], said=f"{label}: refused, {why}", refused=True)
+                    yield Result(label=label, rows=[], said=refusal(label, error), refused=True)
+
+
+def refusal(label: str, error: BaseException) -> str:
+    """That something was not measured, and why, in a line; an error without a word is that of the memory."""
+    return f"{label}: refused, {(str(error).splitlines() or ['not enough memory'])[0][:200]}"
 
 
 def bound(net: str, batch: int, seq_len: int | None = None, sizes: Sizes = ()) -> BoundTrace:

@@ -13,7 +13,8 @@ from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe, summary
 from archsim.detect.detect import subject_of
 from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
-from archsim.detect.probe import Finding, Probe
+from archsim.detect.probe import Probe
+from archsim.detect.sampling import Finding
 from archsim.detect.system import Computer, Told, cpu_list, read_computer
 from archsim.device import catalog
 from archsim.device.file import loads
