@@ -103,6 +103,16 @@ def allow_tf32(torch: Any, allowed: bool) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
+def by_events(torch: Any, run: Callable[[], object]) -> float:
+    """Time of a call on the GPU, between two CUDA events [s]."""
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    run()
+    last.record()
+    last.synchronize()
+    return float(first.elapsed_time(last)) * 1e-3
+
+
 def recorded(torch: Any, run: Callable[[], Any], times: int = 1) -> Callable[[], Any]:
     """The replay of so many runs, one after the other, that are recorded as a CUDA graph."""
     aside = torch.cuda.Stream()
@@ -217,19 +227,16 @@ class TorchSession:
 
     def timed(self, times: int) -> float:
         """Time of `times` runs [s]; by CUDA events on a GPU."""
-        with self._passes():
-            if self.host == "cpu":
-                begin = time.perf_counter()
-                for _ in range(times):
-                    self._run()
-                return time.perf_counter() - begin
-            first, last = self._event(), self._event()
-            first.record()
+        def runs() -> None:
             for _ in range(times):
                 self._run()
-            last.record()
-            last.synchronize()
-            return float(first.elapsed_time(last)) * 1e-3
+
+        with self._passes():
+            if self.host == "gpu":
+                return by_events(self._torch, runs)
+            begin = time.perf_counter()
+            runs()
+            return time.perf_counter() - begin
 
     def _event(self) -> Any:
         return self._torch.cuda.Event(enable_timing=True)

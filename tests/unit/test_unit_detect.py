@@ -352,7 +352,7 @@ def test_without_a_driver_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_memory_that_is_left_is_the_least_that_anyone_grants(tmp_path: Path) -> None:
-    from archsim.detect.available import available_here
+    from archsim.detect.system import available_here
 
     def say(name: str, text: str) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,9 @@ from archsim.cost.cpu import CpuTerms
 from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share, siblings
 from archsim.cycle.core import library, scalar
-from archsim.cycle.core.copies import SCALARS, rows_copied, transposed, value_by_value
+from archsim.cycle.core.copies import MOST, SCALARS, UNROLLED, elements, rows_copied, transposed, value_by_value
 from archsim.cycle.core.machine import core_machine, shared
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.passes import MOST, UNROLLED, elements
 from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_element, narrow_block, vector_product
 from archsim.cycle.core.variant import LANE_BITS, CpuVariant, Known, Simulated
 
