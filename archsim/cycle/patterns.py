@@ -6,6 +6,7 @@ holds all of it, and with replacement of the line used least recently leaves not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -92,10 +93,7 @@ def tag_bank(line: int) -> int:
 
 
 def _most(banks: Iterable[int]) -> int:
-    counts: dict[int, int] = {}
-    for bank in banks:
-        counts[bank] = counts.get(bank, 0) + 1
-    return max(counts.values())
+    return max(Counter(banks).values())
 
 
 BARRIERS = 16  # B of a stage besides its data: one barrier for full and one for empty (CUTLASS, StageCountAuto)

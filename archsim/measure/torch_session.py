@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
@@ -187,10 +188,7 @@ class TorchSession:
         return there
 
     def _weight(self, shape: tuple[int, ...], positive: bool = False) -> Any:
-        fan_in = 1
-        for size in shape[1:]:
-            fan_in *= size
-        values = self._torch.randn(shape, device=self._mode.device) * ((2.0 / fan_in) ** 0.5 if len(shape) > 1 else 0.01)
+        values = self._torch.randn(shape, device=self._mode.device) * ((2.0 / prod(shape[1:])) ** 0.5 if len(shape) > 1 else 0.01)
         return self._placed(values.abs() + 1.0 if positive else values)
 
     def _forward(self, mark: Callable[[BoundOp], None] = lambda op: None) -> dict[str, Any]:
