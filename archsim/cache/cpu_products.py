@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from archsim.cache.blocked import Blocks, blocks_of
-from archsim.cache.nest import STORE, UPDATE, LoopNest, NestedLoop, Ref
+from archsim.cache.nest import STORE, UPDATE, LoopNest, Ref, dealt, loop
 from archsim.cache.roles import LANES, KernelShape, attention, depthwise, nest_of, shared, touched_before
 from archsim.cost.blocking import LANE_BITS
 from archsim.device.device import Cpu
@@ -75,30 +75,27 @@ def packed_product(kernel: Kernel, blocks: Blocks, element: int, workers: float)
         (operands.left_shared, m * k), (operands.right_shared, k * int(kernel.n))))  # fmt: skip
     own = ("core", 1 << 32)  # packed panels of each core
 
-    pack_b = NestedLoop(name="row", trips=kb, body=(
-        Ref(array=operands.right, run=nb * element, strides=(
+    pack_b = loop(
+        "row", kb, Ref(array=operands.right, run=nb * element, strides=(
             ("core", z_right if strips == 1 else n * element), ("z", z_right), ("jc", nb * element), ("pc", kb * whole),
             ("row", whole))),
-        Ref(array="packed_right", run=nb * element, strides=(own, ("row", nb * element)), mode=STORE)))  # fmt: skip
-    pack_a = NestedLoop(name="row", trips=mb, body=(
-        Ref(array=operands.left, run=kb * element, strides=(
+        Ref(array="packed_right", run=nb * element, strides=(own, ("row", nb * element)), mode=STORE))  # fmt: skip
+    pack_a = loop(
+        "row", mb, Ref(array=operands.left, run=kb * element, strides=(
             ("core", z_left if strips == 1 else 0), ("z", z_left), ("ic", mb * k * element), ("pc", kb * element),
             ("row", k * element))),
-        Ref(array="packed_left", run=kb * element, strides=(own, ("row", kb * element)), mode=STORE)))  # fmt: skip
-    result = NestedLoop(name="row", trips=rows, body=(
-        Ref(array="c", run=columns * element, mode=UPDATE, strides=(
+        Ref(array="packed_left", run=kb * element, strides=(own, ("row", kb * element)), mode=STORE))  # fmt: skip
+    result = loop(
+        "row", rows, Ref(array="c", run=columns * element, mode=UPDATE, strides=(
             ("core", m * whole if strips == 1 else n * element), ("z", m * whole), ("jc", nb * element), ("ic", mb * whole),
-            ("jr", columns * element), ("ir", rows * whole), ("row", whole))),))  # fmt: skip
-    tile = NestedLoop(name="ir", trips=ceil(mb / rows), body=(
-        Ref(array="packed_left", run=rows * kb * element, strides=(own, ("ir", rows * kb * element))),
+            ("jr", columns * element), ("ir", rows * whole), ("row", whole))))  # fmt: skip
+    tile = loop(
+        "ir", ceil(mb / rows), Ref(array="packed_left", run=rows * kb * element, strides=(own, ("ir", rows * kb * element))),
         Ref(array="packed_right", run=columns * kb * element, strides=(own, ("jr", columns * kb * element))),
-        result))  # fmt: skip
-    block = NestedLoop(name="ic", trips=blocks_m, body=(pack_a, NestedLoop(name="jr", trips=ceil(nb / columns), body=(tile,))))
-    panel = NestedLoop(name="jc", trips=blocks_n, body=(NestedLoop(name="pc", trips=blocks_k, body=(pack_b, block)),))
-    if strips == 1:
-        return LoopNest(body=(NestedLoop(name="core", trips=batch, body=(panel,), parallel=True),))
-    whole_batch = NestedLoop(name="z", trips=batch, body=(panel,))
-    return LoopNest(body=(NestedLoop(name="core", trips=strips, body=(whole_batch,), parallel=True),))
+        result)  # fmt: skip
+    block = loop("ic", blocks_m, pack_a, loop("jr", ceil(nb / columns), tile))
+    panel = loop("jc", blocks_n, loop("pc", blocks_k, pack_b, block))
+    return dealt("core", batch, panel) if strips == 1 else dealt("core", strips, loop("z", batch, panel))
 
 
 def direct(shape: KernelShape, device: Cpu) -> LoopNest:
@@ -121,16 +118,15 @@ def direct(shape: KernelShape, device: Cpu) -> LoopNest:
     filters = layer.taps * into * out * element
     parts = min(blocks_in, ceil(blocks_in * filters / (KEPT * float(device.l2.size))))
     each = ceil(blocks_in / parts)
-    channel = NestedLoop(name="ci", trips=each, body=(
-        NestedLoop(name="tap", trips=min(layer.kh, h), body=(Ref(array="b", run=pitch, strides=(
-            ("image", blocks_in * h * pitch), ("part", each * h * pitch), ("y", step), ("ci", h * pitch), ("tap", pitch))),)),
+    channel = loop(
+        "ci", each, loop("tap", min(layer.kh, h), Ref(array="b", run=pitch, strides=(
+            ("image", blocks_in * h * pitch), ("part", each * h * pitch), ("y", step), ("ci", h * pitch), ("tap", pitch)))),
         Ref(array="a", run=filters, strides=(
-            ("co", blocks_in * filters), ("part", each * filters), ("ci", filters)))))  # fmt: skip
-    row = NestedLoop(name="y", trips=ho, body=(channel, Ref(array="c", run=wide, mode=UPDATE if parts > 1 else STORE, strides=(
-        ("image", blocks_out * ho * wide), ("co", ho * wide), ("y", wide)))))  # fmt: skip
-    part = NestedLoop(name="part", trips=parts, body=(row,))
+            ("co", blocks_in * filters), ("part", each * filters), ("ci", filters))))  # fmt: skip
+    row = loop("y", ho, channel, Ref(array="c", run=wide, mode=UPDATE if parts > 1 else STORE, strides=(
+        ("image", blocks_out * ho * wide), ("co", ho * wide), ("y", wide))))  # fmt: skip
     images = max(1, round(layer.batch * layer.groups / kernel.repeat))
-    return shared(("image", images), ("co", blocks_out), (part,))
+    return shared(("image", images), ("co", blocks_out), loop("part", parts, row))
 
 
 def unpacked_product(kernel: Kernel) -> LoopNest:
@@ -141,8 +137,8 @@ def unpacked_product(kernel: Kernel) -> LoopNest:
         (kernel.a_bytes if operands.right == "a" else kernel.b_bytes, n), (kernel.c_bytes, n)))  # fmt: skip
     wide, deep = min(TILES, n), min(LANES, m)
     runs = [max(1, round(size)) for size in (deep * left, wide * right, wide * out)]
-    rows = NestedLoop(name="i", trips=ceil(m / deep), body=(
-        Ref(array=operands.left, run=runs[0], strides=(("z", ceil(m / deep) * runs[0]), ("i", runs[0]))),
-        Ref(array=operands.right, run=runs[1], strides=(("z", ceil(n / wide) * runs[1]), ("j", runs[1])))))  # fmt: skip
-    body = (rows, Ref(array="c", run=runs[2], strides=(("z", ceil(n / wide) * runs[2]), ("j", runs[2])), mode=STORE))
-    return shared(("j", ceil(n / wide)), ("z", batch), body)
+    rows = loop(
+        "i", ceil(m / deep), Ref(array=operands.left, run=runs[0], strides=(("z", ceil(m / deep) * runs[0]), ("i", runs[0]))),
+        Ref(array=operands.right, run=runs[1], strides=(("z", ceil(n / wide) * runs[1]), ("j", runs[1]))))  # fmt: skip
+    result = Ref(array="c", run=runs[2], strides=(("z", ceil(n / wide) * runs[2]), ("j", runs[2])), mode=STORE)
+    return shared(("j", ceil(n / wide)), ("z", batch), rows, result)

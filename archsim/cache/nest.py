@@ -73,6 +73,16 @@ class LoopNest:
         return tuple(sorted({ref.array for ref in refs_of(self.body)} | {name for name, _ in self.warm}))
 
 
+def loop(name: str, trips: int, *body: NestedLoop | Ref) -> NestedLoop:
+    """A loop that each core or CTA runs as a whole."""
+    return NestedLoop(name=name, trips=trips, body=body)
+
+
+def dealt(name: str, trips: int, *body: NestedLoop | Ref) -> LoopNest:
+    """A kernel that is one loop, whose iterations cores or CTAs share."""
+    return LoopNest(body=(NestedLoop(name=name, trips=trips, body=body, parallel=True),))
+
+
 def refs_of(body: Sequence[NestedLoop | Ref]) -> list[Ref]:
     """All references of some nodes, in program order."""
     return [ref for node in body for ref in ([node] if isinstance(node, Ref) else refs_of(node.body))]

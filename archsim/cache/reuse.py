@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import exp, log, log1p
+from math import exp, log, log1p, prod
 
 from archsim.cache.nest import STORE, UPDATE, LoopNest, NestedLoop, Ref, footprint, grain_of, refs_of
 
@@ -239,9 +239,7 @@ class _NestAtLevel:
 
     def _stores(self, ref: Ref, path: Sequence[NestedLoop]) -> float:
         """Bytes of all stores of a reference, in whole sectors [B]."""
-        times = 1.0
-        for one in path:
-            times *= one.trips
+        times = prod((one.trips for one in path), start=1.0)
         return times * self.level.sector * footprint(ref.run, (), self.level.sector, grain_of(ref, self.level.sector))
 
     def _found(self, array: str) -> float:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, prod
 
-from archsim.cache.nest import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref
+from archsim.cache.nest import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref, dealt, loop
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.lower.role import Role
@@ -92,7 +92,7 @@ def _streams(sizes: dict[str, float], piece: int, in_place: bool = False) -> Loo
     trips = max(1, ceil(largest / piece))
     runs = {name: max(1, round(size / trips)) for name, size in sizes.items() if size > 0}
     refs = tuple([Ref(array=name, run=run, strides=(("i", run),), mode=modes[name]) for name, run in runs.items()])
-    return LoopNest(body=(NestedLoop(name="i", trips=trips, body=refs, parallel=True),))
+    return dealt("i", trips, *refs)
 
 
 def passes(shape: KernelShape) -> LoopNest:
@@ -122,13 +122,13 @@ def _windowed(
     pitch, down = w * element, min(taps, h)
     step = max(0, (h - down) * pitch // max(1, ho - 1)) if ho > 1 else 0  # between rows of results
     plane = Ref(array="b", run=pitch, strides=(("plane", h * pitch), ("block", rows * step), ("tap", pitch), ("row", step)))
-    reads: NestedLoop | Ref = NestedLoop(name="tap", trips=down, body=(NestedLoop(name="row", trips=rows, body=(plane,)),))
+    reads = loop("tap", down, loop("row", rows, plane))
     written = Ref(array="c", run=rows * wo * element, mode=STORE,
                   strides=(("plane", ho * wo * element), ("block", rows * wo * element)))  # fmt: skip
     filters = [Ref(array="a", run=weights, strides=(("plane", weights),))] if weights else []
-    inner = NestedLoop(name="block", trips=blocks, body=(*filters, reads, written))
+    inner = loop("block", blocks, *filters, reads, written)
     if not shape.gpu or blocks == 1:
-        return LoopNest(body=(NestedLoop(name="plane", trips=planes, body=(inner,), parallel=True),))
+        return dealt("plane", planes, inner)
     return _flat(inner, planes, blocks)
 
 
@@ -136,13 +136,12 @@ def _flat(inner: NestedLoop, planes: int, blocks: int) -> LoopNest:
     """The blocks of all planes as CTAs of one grid: a loop over both, each of whose steps is the mean of a plane's."""
     def flat(node: NestedLoop | Ref) -> NestedLoop | Ref:
         if isinstance(node, NestedLoop):
-            return NestedLoop(name=node.name, trips=node.trips, body=tuple([flat(child) for child in node.body]))
+            return loop(node.name, node.trips, *map(flat, node.body))
         strides = tuple([(name, stride) for name, stride in node.strides if name not in ("plane", "block")])
         return Ref(array=node.array, run=node.run, begin=node.begin, mode=node.mode,
                    strides=(("cta", max(1, node.stride("plane") // blocks)), *strides))  # fmt: skip
 
-    body = tuple([flat(one) for one in inner.body])
-    return LoopNest(body=(NestedLoop(name="cta", trips=planes * blocks, parallel=True, body=body),))
+    return dealt("cta", planes * blocks, *map(flat, inner.body))
 
 
 def _pooled(shape: KernelShape) -> LoopNest:
@@ -158,9 +157,9 @@ def _across_channels(shape: KernelShape) -> LoopNest:
     pieces = ceil(plane / shape.piece)
     run = ceil(plane / pieces)
     strides = (("cta", c * run), ("channel", run))  # channels of a piece side by side: as many lines, in the same order
-    read = NestedLoop(name="tap", trips=min(size, c), body=(Ref(array="b", run=run, strides=(*strides, ("tap", run))),))
-    body = NestedLoop(name="channel", trips=c, body=(read, Ref(array="c", run=run, strides=strides, mode=STORE)))
-    return LoopNest(body=(NestedLoop(name="cta", trips=n * pieces, body=(body,), parallel=True),))
+    read = loop("tap", min(size, c), Ref(array="b", run=run, strides=(*strides, ("tap", run))))
+    body = loop("channel", c, read, Ref(array="c", run=run, strides=strides, mode=STORE))
+    return dealt("cta", n * pieces, body)
 
 
 def _rows(shape: KernelShape) -> LoopNest:
@@ -177,12 +176,12 @@ def _rows(shape: KernelShape) -> LoopNest:
     strides = (("row", int(piece if pieces > 1 else row)), ("image", int(apart)), ("j", run))
 
     def read(*refs: Ref) -> NestedLoop:
-        return NestedLoop(name="image", trips=pieces, body=(NestedLoop(name="j", trips=inside, body=refs),))
+        return loop("image", pieces, loop("j", inside, *refs))
 
     inputs = tuple([Ref(array="b", run=run, strides=strides, begin=int(i * kernel.c_bytes)) for i in range(arrays)])
-    again = [NestedLoop(name="pass", trips=reads - 1, body=(read(*inputs),))] if reads > 1 else []
+    again = [loop("pass", reads - 1, read(*inputs))] if reads > 1 else []
     last = read(*inputs, Ref(array="c", run=run, strides=strides, mode=STORE))
-    return LoopNest(body=(NestedLoop(name="row", trips=count, body=(*again, last), parallel=True),))
+    return dealt("row", count, *again, last)
 
 
 def depthwise(shape: KernelShape) -> LoopNest:
@@ -211,10 +210,10 @@ def unfolded(shape: KernelShape) -> LoopNest:
     matrix = Ref(array=column, run=layer.wo * element, mode=LOAD if folds else STORE, strides=(
         ("plane", layer.taps * width), ("ty", layer.kw * width), ("tx", width), ("y", layer.wo * element)))  # fmt: skip
     down = max(1, min(layer.ho, ceil(layer.h / layer.sh)))
-    inner: NestedLoop | Ref = NestedLoop(name="y", trips=down, body=(matrix, pixels) if folds else (pixels, matrix))
+    inner = loop("y", down, *((matrix, pixels) if folds else (pixels, matrix)))
     for tap, trips in (("tx", layer.kw), ("ty", layer.kh)):
-        inner = NestedLoop(name=tap, trips=trips, body=(inner,))
-    return LoopNest(body=(NestedLoop(name="plane", trips=image * channels, body=(inner,), parallel=True),))
+        inner = loop(tap, trips, inner)
+    return dealt("plane", image * channels, inner)
 
 
 def transposed(shape: KernelShape) -> LoopNest:
@@ -234,16 +233,14 @@ def transposed(shape: KernelShape) -> LoopNest:
     written = Ref(array="c", run=deep * element, mode=STORE, strides=(
         ("image", channels * pixels * element), ("across", wide * channels * element), ("down", deep * element),
         ("r", channels * element)))  # fmt: skip
-    body = (NestedLoop(name="r", trips=deep, body=(read,)), NestedLoop(name="r", trips=wide, body=(written,)))
-    inner = NestedLoop(name="down", trips=down, body=body)
-    return shared(("image", images), ("across", across), (inner,))
+    inner = loop("down", down, loop("r", deep, read), loop("r", wide, written))
+    return shared(("image", images), ("across", across), inner)
 
 
-def shared(one: tuple[str, int], other: tuple[str, int], body: tuple[NestedLoop | Ref, ...]) -> LoopNest:
+def shared(one: tuple[str, int], other: tuple[str, int], *body: NestedLoop | Ref) -> LoopNest:
     """Two loops around a body, the longer one outside, whose iterations are shared."""
     outer, inner = (one, other) if one[1] >= other[1] else (other, one)
-    return LoopNest(body=(NestedLoop(name=outer[0], trips=outer[1], parallel=True,
-                           body=(NestedLoop(name=inner[0], trips=inner[1], body=body),)),))  # fmt: skip
+    return dealt(*outer, loop(*inner, *body))
 
 
 def gathered(shape: KernelShape) -> LoopNest:
@@ -251,7 +248,7 @@ def gathered(shape: KernelShape) -> LoopNest:
     kernel, row = shape.kernel, int(shape.op.shape[-1]) * shape.element
     trips = max(1, round(kernel.c_bytes / row))
     refs = (Ref(array="b", run=row, strides=(("i", 2 * row),)), Ref(array="c", run=row, strides=(("i", row),), mode=STORE))
-    return LoopNest(body=(NestedLoop(name="i", trips=trips, body=refs, parallel=True),))
+    return dealt("i", trips, *refs)
 
 
 def matrix_vector(shape: KernelShape) -> LoopNest:
@@ -266,13 +263,11 @@ def matrix_vector(shape: KernelShape) -> LoopNest:
     rows = max(1, round(size / depth))
     block, run = min(ROWS, rows), int(min(DEPTH, depth))
     steps, blocks = max(1, round(depth / run)), ceil(rows / block)
-    matrix = NestedLoop(name="r", trips=block, body=(
-        Ref(array=big, run=run, strides=(("rows", int(block * depth)), ("r", int(depth)), ("k", run))),))  # fmt: skip
-    vectors = NestedLoop(name="v", trips=int(thin), body=(Ref(array=small, run=run, strides=(("v", int(depth)), ("k", run))),))
+    matrix = loop("r", block, Ref(array=big, run=run, strides=(("rows", int(block * depth)), ("r", int(depth)), ("k", run))))
+    vectors = loop("v", int(thin), Ref(array=small, run=run, strides=(("v", int(depth)), ("k", run))))
     out = max(1, round(kernel.c_bytes / blocks))
     result = Ref(array="c", run=out, strides=(("rows", out),), mode=STORE)
-    body = NestedLoop(name="k", trips=steps, body=(matrix, vectors))
-    return LoopNest(body=(NestedLoop(name="rows", trips=blocks, body=(body, result), parallel=True),))
+    return dealt("rows", blocks, loop("k", steps, matrix, vectors), result)
 
 
 def nothing(shape: KernelShape) -> LoopNest:
@@ -291,13 +286,12 @@ def attention(shape: KernelShape) -> LoopNest:
     row = features * element
     groups = max(1, round(heads * 2 * keys * row / max(1.0, kernel.a_bytes)))  # heads that share keys
     head = 2 * keys * row // groups
-    loads = NestedLoop(name="block", trips=ceil(keys / block), body=(
-        Ref(array="a", run=block * row, strides=(("head", head), ("block", block * row))),
-        Ref(array="a", run=block * row, strides=(("head", head), ("block", block * row)), begin=keys * row)))  # fmt: skip
+    strides = ("head", head), ("block", block * row)
+    loads = loop("block", ceil(keys / block), *[Ref(array="a", run=block * row, strides=strides, begin=begin)
+                                                for begin in (0, keys * row)])  # fmt: skip
     own = (("head", queries * row), ("tile", side * row))
-    body = (Ref(array="b", run=side * row, strides=own), loads, Ref(array="c", run=side * row, strides=own, mode=STORE))
-    inner = NestedLoop(name="tile", trips=tiles, body=body)
-    return LoopNest(body=(NestedLoop(name="head", trips=heads, parallel=True, body=(inner,)),))
+    return dealt("head", heads, loop("tile", tiles, Ref(array="b", run=side * row, strides=own), loads,
+                                     Ref(array="c", run=side * row, strides=own, mode=STORE)))  # fmt: skip
 
 
 # how a kernel without tiles addresses its tensors; a kernel on a CPU that multiplies has its own (`archsim.cache.cpu_products`)

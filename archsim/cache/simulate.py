@@ -19,6 +19,7 @@ STEPWISE = 1 << 12  # requests at once where levels change each other; each need
 # The cells of a level of more than SMALL_LEVEL lines do not stay in the L1 of the computer that simulates, so a set is prefetched
 # PREFETCH_DISTANCE requests ahead. Both were chosen by tests/bench/cache.py; results do not depend on them.
 SMALL_LEVEL, PREFETCH_DISTANCE = 4096, 16
+COUNTED = ("read_hits", "read_misses", "write_hits", "write_misses", "evictions", "dirty_evictions", "invalidations")
 COLUMNS = ("source", "line", "mask", "kind", "count")  # of the requests of a level to the next one
 
 
@@ -206,11 +207,9 @@ def _shape(hierarchy: Hierarchy, i: int, step: int) -> tuple[int, ...]:
 
 
 def _count(level: Level, tally: Any, sector: int) -> LevelCount:
+    counted = {name: int(tally[getattr(kernel, name.upper())]) for name in COUNTED}
     return LevelCount(
-        name=level.name, read_hits=int(tally[kernel.READ_HITS]), read_misses=int(tally[kernel.READ_MISSES]),
-        write_hits=int(tally[kernel.WRITE_HITS]), write_misses=int(tally[kernel.WRITE_MISSES]),
-        evictions=int(tally[kernel.EVICTIONS]), dirty_evictions=int(tally[kernel.DIRTY_EVICTIONS]),
-        invalidations=int(tally[kernel.INVALIDATIONS]), bytes_read=int(tally[kernel.SECTORS_READ]) * sector,
+        name=level.name, **counted, bytes_read=int(tally[kernel.SECTORS_READ]) * sector,
         bytes_written=int(tally[kernel.SECTORS_WRITTEN]) * sector,
     )  # fmt: skip
 

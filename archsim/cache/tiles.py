@@ -55,6 +55,11 @@ class Product:
         return ceil(self.k / self.split)
 
 
+def _within(i: int, tile: int, most: int) -> Index:
+    """The rows, columns or channels of tile `i`, of `most` in all."""
+    return np.arange(i * tile, min((i + 1) * tile, most))
+
+
 def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operand:
     """A matrix [products, rows, depth] whose rows run along k; a tile has `tile` rows.
 
@@ -66,7 +71,7 @@ def by_rows(base: int, rows: int, depth: int, tile: int, element: int) -> Operan
     """
 
     def runs(i: int, z: int, first: int, end: int) -> Runs:
-        row = np.arange(i * tile, min((i + 1) * tile, rows))
+        row = _within(i, tile, rows)
         return base + ((z * rows + row) * depth + first) * element, np.full(len(row), (end - first) * element)
 
     return runs
@@ -120,7 +125,7 @@ def gathered_along(base: int, layer: Layer, pad: tuple[int, int], tile: int, apa
     apart: one product for each tap, so that a tile is of channels
     """
     def runs(j: int, z: int, first: int, end: int) -> Runs:
-        column = np.arange(j * tile, min((j + 1) * tile, layer.ci * (1 if apart else layer.taps)))
+        column = _within(j, tile, layer.ci * (1 if apart else layer.taps))
         group, tap = (z // layer.taps, z % layer.taps) if apart else (z, 0)
         k = column * layer.taps + tap if apart else column
         return _windows(base, layer, pad, k, group, first, end)
@@ -183,16 +188,19 @@ def filters_across(base: int, layer: Layer, tile: int, skipped: int = 1) -> Oper
 
 def images_by_rows(base: int, layer: Layer, tile: int, apart: bool = False) -> Operand:
     """The gradient of the output [K, N x pixels] of a filter gradient: rows are channels, k is a pixel of any image."""
-    pixels = layer.ho * layer.wo
-
     def runs(i: int, z: int, first: int, end: int) -> Runs:
-        image, left, right = stretches(first, end, pixels)
         group = z // layer.taps if apart else z
-        channel = np.arange(i * tile, min((i + 1) * tile, layer.co))[:, None] + group * layer.co
-        begin = base + ((image * layer.groups * layer.co + channel) * pixels + left) * layer.element
-        return begin.ravel(), np.broadcast_to((right - left) * layer.element, begin.shape).ravel()
+        return _pixels(base, layer, _within(i, tile, layer.co) + group * layer.co, first, end)
 
     return runs
+
+
+def _pixels(base: int, layer: Layer, channel: Index, first: int, end: int) -> Runs:
+    """Pixels `first` to `end` of results, counted through all images, in each of some channels."""
+    pixels = layer.ho * layer.wo
+    image, left, right = stretches(first, end, pixels)
+    begin = base + ((image * layer.groups * layer.co + channel[:, None]) * pixels + left) * layer.element
+    return begin.ravel(), np.broadcast_to((right - left) * layer.element, begin.shape).ravel()
 
 
 def patches(base: int, layer: Layer, pad: tuple[int, int], side: int, tile: int, tiles: int) -> Operand:
@@ -221,7 +229,7 @@ def patches_along(
 
     def runs(i: int, z: int, first: int, end: int) -> Runs:
         patch = int(first * share), max(int(first * share) + 1, int(min(end, tiles) * share))
-        channel = np.arange(i * tile, min((i + 1) * tile, channels)) + z * channels
+        channel = _within(i, tile, channels) + z * channels
         if not results:
             return _squares(base, layer, pad, side, patch, channel)
         flat = replace(layer, ci=layer.co, h=layer.ho, w=layer.wo, kh=1, kw=1)
@@ -252,17 +260,13 @@ def image_result(base: int, layer: Layer, tile_m: int, tile_n: int, tiles: int =
 
     With `tiles`, `tile_n` counts that many patches of pixels, written here as the same number of pixels in a row.
     """
-    pixels = layer.ho * layer.wo
-    squares = tiles or layer.batch * pixels
-    share = layer.batch * pixels / squares
+    pixels = layer.batch * layer.ho * layer.wo
+    squares = tiles or pixels
+    share = pixels / squares
 
     def runs(i: int, j: int, z: int) -> Runs:
         begin, end = int(j * tile_n * share), int(min((j + 1) * tile_n, squares) * share)
-        image, left, right = stretches(begin, end, pixels)
-        channel = np.arange(i * tile_m, min((i + 1) * tile_m, layer.co))[:, None] + z * layer.co
-        start = base + ((image * layer.groups * layer.co + channel) * pixels + left) * layer.element
-        size = np.broadcast_to((right - left) * layer.element, start.shape)
-        return start.ravel(), size.ravel()
+        return _pixels(base, layer, _within(i, tile_m, layer.co) + z * layer.co, begin, end)
 
     return runs
 
@@ -276,7 +280,7 @@ def matrix_result(base: int, m: int, n: int, tile_m: int, tile_n: int, element: 
     """
 
     def runs(i: int, j: int, z: int) -> Runs:
-        row = np.arange(i * tile_m, min((i + 1) * tile_m, m))
+        row = _within(i, tile_m, m)
         width = min(tile_n, n - j * tile_n)
         return base + ((z * m + row) * n + j * tile_n) * element, np.full(len(row), width * element)
 

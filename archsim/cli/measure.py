@@ -85,18 +85,18 @@ def command(
       archsim validate --measurements other.csv --hw host.toml
     """
     from archsim.cli.options import names, sizes_given
-    from archsim.detect.available import available_here
-    from archsim.detect.system import allowed_here
+    from archsim.detect.system import allowed_here, available_here
     from archsim.estimation.sizes import sizes_of
-    from archsim.measure.memory import check_memory, memory_of
     from archsim.measure.rows import Writer
     from archsim.measure.run import (
         MeasurementPlan,
         check,
+        check_memory,
         check_networks,
         check_threads,
         device_of,
         energy_said,
+        memory_of,
         opener,
         stack_of,
         whole_numbers,

@@ -7,7 +7,7 @@ from math import ceil, log2
 
 from archsim.cycle.machine import Machine
 from archsim.cycle.product import LANE, broadcast, wavefronts
-from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR, Assembler, Program, Source
+from archsim.cycle.program import FP32, SPECIAL, TENSOR, Assembler, Program, Source
 
 SET_UP = 40  # instructions that find sample, head, tile, the lengths of its sequence and four addresses
 ROWS, COLUMNS, DEPTH = 16, 8, 32  # of a warp's matrix instruction: rows and columns of the result, bytes of k (PTX, mma.m16n8k16)
@@ -57,9 +57,7 @@ def attend(machine: Machine, tile: AttentionTile, rate: float) -> Program:
 
 def _begin(machine: Machine) -> tuple[Assembler, int]:
     a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+    place = a.set_up(SET_UP)
     return a, place
 
 
@@ -136,8 +134,7 @@ def on_matrix_pipes(machine: Machine, tile: AttentionTile, rate: float) -> Progr
         land(0)
         fetch()
     multiply(result, tile.k, tile.n, exponentials)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     _finish(a, machine, result, largest, place, HELD, tile.m * tile.n / threads)
     return a.program(threads=threads, registers=min(255, tile.registers * tile.threads // threads), shared=tile.shared,
                      trips=max(1, tile.blocks), streams=(tile.keys, Source(), Source()))  # fmt: skip
@@ -155,9 +152,7 @@ def _softmax(a: Assembler, machine: Machine, scores: list[int], result: list[int
             row = largest[2 * (i % tall) + half]
             a.arithmetic(BEFORE, row, (row, score), pipe=FP32)
     for row in largest:
-        for _ in range(int(log2(QUAD))):
-            a.shuffle(other, row)
-            a.arithmetic("FMNMX", row, (row, other), pipe=FP32)
+        a.across("FMNMX", row, other, QUAD)
         a.arithmetic("MUFU", scale, (row,), pipe=SPECIAL)
     for register in result:
         for _ in range(HELD):
@@ -225,9 +220,7 @@ def on_fp32_pipes(machine: Machine, tile: AttentionTile) -> Program:
     multiply(scores, tile.n)
     for score in scores:
         a.arithmetic(BEFORE, largest, (largest, score), pipe=FP32)
-    for _ in range(int(log2(QUAD))):
-        a.shuffle(other, largest)
-        a.arithmetic("FMNMX", largest, (largest, other), pipe=FP32)
+    a.across("FMNMX", largest, other, QUAD)
     _exponentials(a, scores, scores, [largest])
     for i in range(0, len(scores), 4):
         a.store_shared((scores[i],), LANE, wavefronts(machine, LANE))
@@ -235,8 +228,7 @@ def on_fp32_pipes(machine: Machine, tile: AttentionTile) -> Program:
         a.arithmetic("FMUL", register, (register, largest), pipe=FP32)
     block(tile.k * tile.n)
     multiply(result, tile.k)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     _finish(a, machine, result, [largest], place, 1, tile.m * tile.n / tile.threads)
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=max(1, tile.blocks),
                      streams=(tile.keys, Source(), Source()))  # fmt: skip
@@ -273,11 +265,8 @@ def single_query(machine: Machine, tile: AttentionTile) -> Program:
     _exponentials(a, scores, scores, [other])
     for i, value in enumerate(values):
         take(value, sums[i % len(sums)])
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
-    for _ in range(int(log2(machine.warp))):  # results of all keys of the warp, then of all warps
-        a.shuffle(other, sums[0])
-        a.arithmetic("FADD", sums[0], (sums[0], other), pipe=FP32)
+    a.turn(place, top)
+    a.across("FADD", sums[0], other, machine.warp)  # results of all keys of the warp, then of all warps
     a.store_shared((sums[0],), LANE, wavefronts(machine, LANE))
     a.barrier()
     for _ in range(max(1, tile.threads // machine.warp)):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from archsim.cycle.machine import Machine
-from archsim.cycle.program import FP32, INT, SPECIAL, Assembler, Program, Source
+from archsim.cycle.program import FP32, SPECIAL, Assembler, Program, Source
 
 SET_UP = 4  # instructions that find a thread's place, each after the one before: ids, multiply, compare
 
 
 def element_wise(
     machine: Machine, *, reads: int = 1, writes: int = 1, lane_bytes: int = 4, per_thread: int = 1, arithmetic: int = 0,
-    special: int = 0, threads: int = 256, registers: int = 32, shared: float = 0.0, trips: int = 1,
-    sources: tuple[Source, ...] = (Source(),), fresh: int | None = None,
+    special: int = 0, threads: int = 256, registers: int = 32, sources: tuple[Source, ...] = (Source(),),
+    fresh: int | None = None,
 ) -> Program:  # fmt: skip
     """A kernel whose threads load `reads` tensors, compute, and store `writes`.
 
@@ -20,13 +20,10 @@ def element_wise(
     fresh: of the loads, those that fetch new bytes; the others find theirs in the L1 (stencils). All, if not given
     """
     a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+    place = a.set_up(SET_UP)
     addresses = [a.register() for _ in range(reads + writes)]
     for address in addresses:
-        a.arithmetic("IMAD.WIDE", address, (place,), pipe=INT)
-    top = a.here
+        a.arithmetic("IMAD.WIDE", address, (place,))
     values = [a.register() for _ in range(reads * per_thread)]
     size = float(lane_bytes * min(machine.warp, threads))
     streams = [*sources, Source(past_l1=0.0, past_l2=0.0)]
@@ -44,8 +41,5 @@ def element_wise(
             a.arithmetic("MUFU", result, (result,), pipe=SPECIAL)
         for tensor in range(writes):
             a.store((result, addresses[reads + tensor]), lane_bytes, size=size)
-    if trips > 1:
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
-        a.back(top)
     a.end()
-    return a.program(threads=threads, registers=registers, shared=shared, trips=trips, streams=streams)
+    return a.program(threads=threads, registers=registers, shared=0.0, trips=1, streams=streams)

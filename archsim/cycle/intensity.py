@@ -5,10 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from archsim.base.errors import Unsupported
-from archsim.cycle.kernels import Grid, kernel_clocks
+from archsim.cycle.kernels import launch_clocks
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.program import FP32, INT, Assembler, Program, Source
-from archsim.cycle.run import prepared
+from archsim.cycle.program import FP32, Assembler, Program, Source
 from archsim.device.device import Gpu
 from archsim.evidence.pattern import AccessPattern
 
@@ -22,19 +21,17 @@ def chains(device: Gpu, clock: float, p: AccessPattern) -> float:
     if p.kernel != "fma_fp32":
         raise Unsupported(f"kernel {p.kernel} of gpu-roofline has no program: pipes for fp64 are not simulated")
     machine = machine_of(device, clock)
-    program = _chains(machine, int(p.words["its"]), p.element)
-    sms = int(float(device.sm.count))
-    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=p.blocks * sms, sms=sms), {})
-    return 2 * p.element * THREADS * ROWS * p.blocks * sms * clock / clocks
+    ctas = p.blocks * int(float(device.sm.count))
+    clocks = launch_clocks(device, machine, _chains(machine, int(p.words["its"]), p.element), ctas)
+    return 2 * p.element * THREADS * ROWS * ctas * clock / clocks
 
 
 @lru_cache(maxsize=1024)
 def _chains(machine: Machine, its: int, element: int) -> Program:
     a = Assembler(warp=machine.warp)
-    place, total = a.register(), a.register()
+    place, total = a.set_up(), a.register()
     loaded = [(a.register(), a.register()) for _ in range(PAIR)]
     values = [a.register() for _ in range(PAIR)]
-    a.arithmetic("IMAD", place, (place,), pipe=INT)
     top = a.here
     for pair in loaded:
         for register in pair:
@@ -46,8 +43,7 @@ def _chains(machine: Machine, its: int, element: int) -> Program:
             a.arithmetic("FFMA", value, (value, first, second), pipe=FP32)  # the other chain comes between: nothing is kept
     for value in values:
         a.arithmetic("FADD", total, (total, value), pipe=FP32)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     a.store((total, place), element)
     a.end()
     return a.program(threads=THREADS, registers=32, shared=0.0, trips=ROWS // PAIR, streams=(Source(),))
@@ -60,17 +56,14 @@ def powers(device: Gpu, clock: float, p: AccessPattern) -> float:
     fused = 1 if p.words.get("fused") == "1" else FUSED
     ctas = round(p.size / (p.element * GROUP * fused * THREADS))
     machine = machine_of(device, clock)
-    program = _powers(machine, int(p.words["its"]), p.element, fused)
-    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=int(float(device.sm.count))), {})
-    return p.size * clock / clocks
+    return p.size * clock / launch_clocks(device, machine, _powers(machine, int(p.words["its"]), p.element, fused), ctas)
 
 
 @lru_cache(maxsize=1024)
 def _powers(machine: Machine, its: int, element: int, fused: int) -> Program:
     a = Assembler(warp=machine.warp)
-    place, seed, total = a.register(), a.register(), a.register()
+    place, seed, total = a.set_up(), a.register(), a.register()
     values = [a.register() for _ in range(GROUP)]
-    a.arithmetic("IMAD", place, (place,), pipe=INT)
     top = a.here
     for value in values:
         a.load(value, place, element)
@@ -79,8 +72,7 @@ def _powers(machine: Machine, its: int, element: int, fused: int) -> Program:
             a.arithmetic("FFMA", value, (value, seed), pipe=FP32, reads=1.0 if machine.register_reuse else 2.0)
     for value in values:
         a.arithmetic("FFMA", total, (total, value), pipe=FP32)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     a.end()
     return a.program(threads=THREADS, registers=32, shared=0.0, trips=fused, streams=(Source(),))
 

@@ -11,8 +11,10 @@ import numpy as np
 from archsim.cost.cost import family_efficiency
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle.lowered import KernelVariant, grid_program
+from archsim.cycle.machine import Machine
 from archsim.cycle.program import Program
 from archsim.cycle.run import Prepared, SmRun, prepared, run
+from archsim.device.device import Gpu
 from archsim.lower.role import Role
 
 TRIPS = 6, 14  # of a loop: time grows by the same for every further trip
@@ -41,6 +43,11 @@ def kernel_clocks(on: Prepared, grid: Grid, known: Known) -> float:
     with the tail behind it.
     """
     return sum(weight * simulated(of, ctas, trips, known) for weight, of, ctas, trips in parts(on, grid, known))
+
+
+def launch_clocks(device: Gpu, machine: Machine, program: Program, ctas: int) -> float:
+    """Clocks of a launch of so many CTAs on all SMs of a device."""
+    return kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=int(float(device.sm.count))), {})
 
 
 def parts(on: Prepared, grid: Grid, known: Known) -> list[tuple[float, Prepared, int, int]]:

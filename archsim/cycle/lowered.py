@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, sqrt
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta
 from archsim.cycle.run import resident
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.cycle.window import Window, windows
+from archsim.lower.kernel import Kernel
 from archsim.lower.role import Role
 
 STEPS = 64  # to which shares of hits are rounded, so that kernels that hardly differ are simulated once
@@ -59,14 +61,41 @@ class KernelVariant:
     @property
     def name(self) -> str:
         """That of its kernel."""
-        k = self.terms.kernels
-        return k.kernels[int(k.kernel_of[self.column])].name
+        return self._kernel.name
 
     @property
     def role(self) -> Role:
         """What it does in its op."""
+        return self._kernel.role
+
+    @property
+    def _kernel(self) -> Kernel:
         k = self.terms.kernels
-        return k.kernels[int(k.kernel_of[self.column])].role
+        return k.kernels[int(k.kernel_of[self.column])]
+
+    @property
+    def tensor_rate(self) -> float:
+        """Multiply-accumulates per clock of the tensor cores of an SM [FMA/clk]; 0 where the kernel does not use them."""
+        device, precision = self.terms.device, self.terms.precision
+        tensor = bool(sm.on_tensor(self.terms.kernels, device, precision)[self.column])
+        return self.at(device.pipe(precision)) if tensor else 0.0
+
+    @property
+    def operands(self) -> Source:
+        """Where the operands of tiles are that all CTAs load."""
+        loaded = self.at(self.terms.ctas) * self.at(traffic.loaded_bytes(self.terms.kernels, self.terms.depth))
+        return Source(past_l2=rounded(self.at(self.terms.reads) / max(loaded, 1.0)))
+
+    @property
+    def cta(self) -> dict[str, Any]:
+        """What a CTA computes and occupies, as its tile has it."""
+        sides = {side: int(self.of(f"tile_{side}")) for side in ("m", "n", "k")}
+        return {**sides, **self.thread, "shared": self.of("shared")}
+
+    @property
+    def thread(self) -> dict[str, Any]:
+        """Threads of a CTA, and registers of each."""
+        return {name: int(self.of(name)) for name in ("threads", "registers")}
 
     @property
     def clock(self) -> float:
@@ -98,42 +127,30 @@ def _none(v: KernelVariant) -> None:
 
 
 def _product(v: KernelVariant) -> GridProgram:
-    terms, k = v.terms, v.terms.kernels
-    ctas = v.at(terms.ctas)
-    tensor = bool(sm.on_tensor(k, terms.device, terms.precision)[v.column])
-    rate = v.at(terms.device.pipe(terms.precision)) if tensor else 0.0
-    machine, relative = v.machine(ctas, rate), 1.0 if tensor else _rate_on_lanes(v)
+    terms, ctas, rate, source = v.terms, v.at(v.terms.ctas), v.tensor_rate, v.operands
+    machine, relative = v.machine(ctas, rate), 1.0 if rate else _rate_on_lanes(v)
     if relative < 1.0:
         machine = replace(machine, lanes=tuple(n * relative if i == FP32 else n for i, n in enumerate(machine.lanes)))
-    loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
-    read = v.at(terms.reads)
-    source = Source(past_l2=rounded(read / max(loaded, 1.0)))
     tile = TiledProduct(
-        m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
-        registers=int(v.of("registers")), shared=v.of("shared"), depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
+        **v.cta, depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
         operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, packed=max(1.0, relative),
         gathered=v.role is Role.CONVOLUTION, a=source, b=source,
         stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
         asked=_asked(v),
     )  # fmt: skip
-    program = _tensor(machine, tile) if tensor else _lanes(machine, tile)
+    program = _tensor(machine, tile) if rate else _lanes(machine, tile)
     return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(terms.dram_bytes))
 
 
 def _attention(v: KernelVariant) -> GridProgram:
     """A tile of queries; `exps` is the share of the keys that a mask leaves, once for each product that is computed anew."""
-    terms, k = v.terms, v.terms.kernels
-    ctas = v.at(terms.ctas)
-    tensor = bool(sm.on_tensor(k, terms.device, terms.precision)[v.column]) and v.of("tile_m") > 1
-    rate = v.at(terms.device.pipe(terms.precision)) if tensor else 0.0
+    terms, ctas = v.terms, v.at(v.terms.ctas)
+    rate = v.tensor_rate if v.of("tile_m") > 1 else 0.0
     machine = v.machine(ctas, rate)
-    loaded = ctas * v.at(traffic.loaded_bytes(k, terms.depth))
-    read = v.at(terms.reads)
     tile = AttentionTile(
-        m=int(v.of("tile_m")), n=int(v.of("tile_n")), k=int(v.of("tile_k")), threads=int(v.of("threads")),
-        registers=int(v.of("registers")), shared=v.of("shared"), operand=v.of("operand_b") / v.of("work"),
+        **v.cta, operand=v.of("operand_b") / v.of("work"),
         blocks=max(1, round(v.at(terms.depth) / v.of("tile_k") * v.of("exps"))),
-        keys=Source(past_l2=rounded(read / max(loaded, 1.0))), overlapped=v.of("overlapped") > 0,
+        keys=v.operands, overlapped=v.of("overlapped") > 0,
         direct=v.of("overlapped") > 0, copies=machine.copies != "none",
     )  # fmt: skip
     if tile.m == 1:  # a lone query has the keys of its head divided among the SMs that are free
@@ -162,12 +179,9 @@ def _block(v: KernelVariant) -> float:
     return (v.of("tile_m") * v.of("operand_a") + v.of("tile_n") * v.of("operand_b")) * v.of("tile_k")
 
 
-_tensor = lru_cache(maxsize=4096)(on_tensor_cores)
-_attend = lru_cache(maxsize=4096)(attend)
-_lanes = lru_cache(maxsize=4096)(on_lanes)
-_element_wise = lru_cache(maxsize=4096)(element_wise)
-_window_program = lru_cache(maxsize=4096)(windows)
-_row_sums = lru_cache(maxsize=4096)(row_sums)
+remembered = lru_cache(maxsize=4096)  # each of these has its own
+_tensor, _attend, _lanes = remembered(on_tensor_cores), remembered(attend), remembered(on_lanes)
+_element_wise, _window_program, _row_sums = remembered(element_wise), remembered(windows), remembered(row_sums)
 
 
 def _pass(v: KernelVariant) -> GridProgram:
@@ -217,8 +231,7 @@ def _windows(v: KernelVariant) -> GridProgram:
     covered = v.of("checked") + v.of("unrolled")
     return _window(v, results, Window(
         values=max(1, round(covered / results)), lane=int(value), step=_step(v), checked=v.of("checked") > 0,
-        combine=max(1, round(0.5 * v.of("flop") / covered)), special=POWER if v.name in POWERS else 0,
-        threads=int(v.of("threads")), registers=int(v.of("registers")),
+        combine=max(1, round(0.5 * v.of("flop") / covered)), special=POWER if v.name in POWERS else 0, **v.thread,
     ))  # fmt: skip
 
 
@@ -228,7 +241,7 @@ def _depthwise(v: KernelVariant) -> GridProgram:
     results = max(1.0, v.of("c_bytes") / value)
     return _window(v, results, Window(
         values=max(1, round(0.5 * v.of("flop") / results)), lane=int(value), step=_step(v), checked=False, weights=True,
-        threads=int(v.of("threads")), registers=int(v.of("registers")),
+        **v.thread,
     ))  # fmt: skip
 
 

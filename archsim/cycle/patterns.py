@@ -6,6 +6,7 @@ holds all of it, and with replacement of the line used least recently leaves not
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -14,10 +15,10 @@ from math import ceil
 from archsim.base.errors import Unsupported
 from archsim.cycle.element_wise import element_wise
 from archsim.cycle.intensity import chains, powers
-from archsim.cycle.kernels import Grid, kernel_clocks
+from archsim.cycle.kernels import Grid, kernel_clocks, launch_clocks
 from archsim.cycle.machine import Machine, farther, machine_of
 from archsim.cycle.product import TiledProduct
-from archsim.cycle.program import FP32, INT, Assembler, Program, Source
+from archsim.cycle.program import FP32, Assembler, Program, Source
 from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
 from archsim.cycle.tensor import on_tensor_cores
@@ -92,10 +93,7 @@ def tag_bank(line: int) -> int:
 
 
 def _most(banks: Iterable[int]) -> int:
-    counts: dict[int, int] = {}
-    for bank in banks:
-        counts[bank] = counts.get(bank, 0) + 1
-    return max(counts.values())
+    return max(Counter(banks).values())
 
 
 BARRIERS = 16  # B of a stage besides its data: one barrier for full and one for empty (CUTLASS, StageCountAuto)
@@ -136,8 +134,7 @@ def repeated(device: Gpu, clock: float, p: AccessPattern) -> float:
     machine = machine_of(device, clock, sharing=ctas / ceil(ctas / sms))
     source = Source(past_l2=missing(p.size, float(device.l2.size)))
     program = element_wise(machine, lane_bytes=p.element, threads=p.threads, registers=16, sources=(source,))
-    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=sms), {})
-    return p.size / (clocks / clock + float(device.launch.latency))
+    return p.size / (launch_clocks(device, machine, program, ctas) / clock + float(device.launch.latency))
 
 
 STREAM_THREADS = 1024  # of a CTA of BabelStream
@@ -147,6 +144,9 @@ STEPS = 16  # to which shares of misses are rounded, so that sets that hardly di
 STREAMS = {"init": (0, 0, 1, 1), "read": (1, 1, 0, 1), "scale": (1, 1, 1, 2), "triad4": (3, 3, 1, 4), "triad3": (2, 2, 1, 3),
            "write": (0, 0, 1, 1), "copy": (1, 1, 1, 2), "mul": (1, 1, 1, 2), "add": (2, 2, 1, 3), "triad": (2, 2, 1, 3),
            "3pt": (3, 1, 1, 2), "5pt": (5, 1, 1, 2)}  # fmt: skip
+
+
+_streams = lru_cache(maxsize=1024)(element_wise)
 
 
 def pattern_value(device: Gpu, clock: float, pattern: Pattern, precision: str) -> float:
@@ -170,13 +170,9 @@ def stream_again(device: Gpu, clock: float, p: AccessPattern) -> float:
 
 def stream_of_blocks(device: Gpu, clock: float, p: AccessPattern) -> float:
     """BabelStream [B/s]: one element a thread, 1024 of them a CTA, as many CTAs as fit; timed around each launch."""
-    if p.kernel not in STREAMS:
-        raise Unsupported(f"kernel {p.kernel} of {p.benchmark} has no program")
-    machine = machine_of(device, clock)
-    program = array_kernel(machine, p.kernel, p.element, STREAM_THREADS, 1.0)
-    ctas = ceil(float(p.words["n"]) / STREAM_THREADS)
-    clocks = kernel_clocks(prepared(machine, program), Grid(ctas=ctas, sms=int(float(device.sm.count))), {})
-    return STREAMS[p.kernel][-1] * float(p.words["n"]) * p.element / (clocks / clock + float(device.launch.latency))
+    machine, values = machine_of(device, clock), float(p.words["n"])
+    clocks = launch_clocks(device, machine, array_kernel(machine, p, STREAM_THREADS, 1.0), ceil(values / STREAM_THREADS))
+    return STREAMS[p.kernel][-1] * values * p.element / (clocks / clock + float(device.launch.latency))
 
 
 def kept_twice(device: Gpu, size: float) -> float:
@@ -187,20 +183,19 @@ def kept_twice(device: Gpu, size: float) -> float:
 
 
 def _streamed(device: Gpu, clock: float, p: AccessPattern, past_l2: float) -> float:
-    if p.kernel not in STREAMS:
-        raise Unsupported(f"kernel {p.kernel} of {p.benchmark} has no program")
     machine = machine_of(device, clock, covered=p.size)
-    program = array_kernel(machine, p.kernel, p.element, p.threads, past_l2)
+    program = array_kernel(machine, p, p.threads, past_l2)
     sm_bytes = STREAMS[p.kernel][-1] * p.element * p.threads / _cta_clocks(machine, program, p.blocks)
     return sm_bytes * clock * float(device.sm.count)
 
 
-@lru_cache(maxsize=1024)
-def array_kernel(machine: Machine, kernel: str, element: int, threads: int, past_l2: float) -> Program:
-    """A kernel of `STREAMS`: one element a thread."""
-    reads, fresh, writes, _ = STREAMS[kernel]
-    return element_wise(machine, reads=reads, writes=writes, lane_bytes=element, threads=threads, registers=16, fresh=fresh,
-                        sources=(Source(past_l2=past_l2),))  # fmt: skip
+def array_kernel(machine: Machine, p: AccessPattern, threads: int, past_l2: float) -> Program:
+    """A kernel of `STREAMS`: one element a thread. Raises Unsupported for another one."""
+    if p.kernel not in STREAMS:
+        raise Unsupported(f"kernel {p.kernel} of {p.benchmark} has no program")
+    reads, fresh, writes, _ = STREAMS[p.kernel]
+    return _streams(machine, reads=reads, writes=writes, lane_bytes=p.element, threads=threads, registers=16, fresh=fresh,
+                    sources=(Source(past_l2=past_l2),))  # fmt: skip
 
 
 @lru_cache(maxsize=4096)
@@ -215,10 +210,7 @@ def first_level(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Bandwidth of all SMs that read the same buffer again and again [B/s]: loads and multiply-adds, 32 groups of them a trip."""
     inside = p.size <= float(device.l1.size)
     source = Source(past_l1=0.0 if inside else 1.0, past_l2=0.0)
-    machine = machine_of(device, clock)
-    loads = 2 if p.kernel == "sum2" else 1
-    per_trip = _loop_clocks(machine, loads, p.element, p.threads, source)
-    return loads * 32 * p.element * p.threads / per_trip * clock * float(device.sm.count)
+    return _looped(device, clock, p, machine_of(device, clock), source)
 
 
 def second_level(device: Gpu, clock: float, p: AccessPattern) -> float:
@@ -226,26 +218,28 @@ def second_level(device: Gpu, clock: float, p: AccessPattern) -> float:
     machine = machine_of(device, clock)
     ways = None if device.l2.ways is None else float(device.l2.ways)
     source = Source(past_l1=1.0, past_l2=missing(p.size, float(device.l2.size), ways=ways))
+    return _looped(device, clock, p, machine, source, max(1, int(float(device.sm.warps) * machine.warp // p.threads)))
+
+
+def _looped(device: Gpu, clock: float, p: AccessPattern, machine: Machine, source: Source, slots: int = 1) -> float:
+    """Bandwidth of all SMs, each of which runs `slots` CTAs at once [B/s]."""
     loads = 2 if p.kernel == "sum2" else 1
-    slots = max(1, int(float(device.sm.warps) * machine.warp // p.threads))
     per_trip = _loop_clocks(machine, loads, p.element, p.threads, source, slots)
     return slots * loads * 32 * p.element * p.threads / per_trip * clock * float(device.sm.count)
 
 
 @lru_cache(maxsize=4096)
-def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, source: Source, slots: int = 1) -> float:
+def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, source: Source, slots: int) -> float:
     """Clocks of one trip of 32 groups of loads, of all CTAs at once."""
     a = Assembler(warp=machine.warp)
-    place, total = a.register(), a.register()
+    place, total = a.set_up(), a.register()
     values = [a.register() for _ in range(loads * 32)]
-    a.arithmetic("IMAD", place, (place,), pipe=INT)
     top = a.here
     for value in values:
         a.load(value, place, element)
     for i in range(32):
         a.arithmetic("FFMA", total, (total, values[loads * i], values[loads * i + loads - 1]), pipe=FP32)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     a.end()
     program = a.program(threads=threads, registers=96, shared=0.0, trips=1, streams=(source,))
     on = prepared(machine, program)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, isqrt, log2
 
 from archsim.cycle.machine import Machine
-from archsim.cycle.program import FP32, INT, Assembler, Program, Source
+from archsim.cycle.program import FP32, Assembler, Program, Source
 
 SET_UP = 24  # instructions that find the tile, its addresses and bounds; the result goes out with as many again for each row
 # Instructions of the loop besides loads, stores and multiply-adds: for each load from memory its address of two words and its
@@ -73,9 +73,7 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
     """
     rows, columns = blocks(tile)
     a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+    place = a.set_up(SET_UP)
     loads = [max(1, ceil(size / LANE)) for size in tile.loaded]
     lane = [max(4, min(LANE, round(size / count))) for size, count in zip(tile.loaded, loads, strict=True)]
     kept = tile.loaded[0], 4.0 * tile.points * tile.n * tile.k / tile.threads if tile.points > 1 else tile.loaded[1]
@@ -88,7 +86,7 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
         for operand in (0, 1):
             for i in range(loads[operand]):
                 for _ in range(ADDRESS + (GATHER if operand == 1 and tile.gathered else 0)):
-                    a.arithmetic("IADD3", address, (address,), pipe=INT)
+                    a.arithmetic("IADD3", address, (address,))
                 a.load(staged[i if operand == 0 else loads[0] + i], address, lane[operand], stream=operand,
                        size=lane[operand] * machine.warp * tile.asked[operand], ahead=ahead)  # fmt: skip
 
@@ -135,10 +133,10 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
         for piece in pending:
             one(piece)
     for _ in range(TURN):
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
+        a.arithmetic("IADD3", place, (place,))
     a.back(top)
     for _ in range(SET_UP // 2):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+        a.arithmetic("IMAD", place, (place,))
     for i in range(0, rows * columns, 4):
         a.store((result + i, place), 16, stream=2)
     a.end()

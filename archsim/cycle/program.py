@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from math import log2
 
 from archsim.cycle import layout
 
@@ -81,11 +82,15 @@ class Program:
         begins = sorted({first for _, first in self.roles} or {0})
         return list(zip(begins, [*begins[1:], len(self.instructions)], strict=True))
 
+    @property
+    def loops(self) -> list[tuple[int, int]]:
+        """The first and the last instruction of each loop, in order."""
+        return [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == layout.LOOP]
+
     @cached_property
     def unstored(self) -> Program:
         """The same, without what it stores behind its loops."""
-        loops = [(i.target, at) for at, i in enumerate(self.instructions) if i.kind == layout.LOOP]
-        within = {at for first, last in loops for at in range(first, last)}
+        within = {at for first, last in self.loops for at in range(first, last)}
         nothing = Instruction(name="NOP", pipe=CONTROL)
         return replace(self, instructions=tuple(nothing if i.kind == layout.STORE and at not in within else i
                                                 for at, i in enumerate(self.instructions)))  # fmt: skip
@@ -119,20 +124,44 @@ class Assembler:
         first, self.free = self.free, self.free + count
         return first
 
+    def set_up(self, count: int = 1) -> int:
+        """What a thread does first: it finds its place, in so many instructions; returns the register of its address."""
+        place = self.register()
+        for _ in range(count):
+            self.arithmetic("IMAD", place, (place,))
+        return place
+
     def arithmetic(self, name: str, dst: int, src: Sequence[int], pipe: int = INT, reads: float | None = None,
                    clocks: float = 0.0) -> None:  # fmt: skip
         """An instruction of a pipe; it reads all its sources from the banks unless `reads` says less."""
         self.out.append(_arithmetic(name, dst, tuple(src)[:3], pipe, len(src) if reads is None else reads, clocks))
 
+    def across(self, name: str, register: int, other: int, threads: float) -> None:
+        """Combines a register over so many threads of a warp: shuffles into `other`, each with an instruction of that name."""
+        for _ in range(int(log2(threads))):
+            self.shuffle(other, register)
+            self.arithmetic(name, register, (register, other), pipe=FP32)
+
+    def _memory(
+        self, name: str, kind: int, lane_bytes: float, *, src: Sequence[int] = (), reads: float = 1, dst: int = -1,
+        port: float = -1.0, stream: int = 0, size: float | None = None, ahead: int = 0,
+    ) -> None:  # fmt: skip
+        """An access of `lane_bytes` for each thread, of `size` bytes in all where they are not those of a whole warp."""
+        self.out.append(Instruction(
+            name=f"{name}.{width(lane_bytes)}", kind=kind, pipe=MEMORY, dst=dst, src=tuple(src)[:3], reads=reads, port=port,
+            size=lane_bytes * self.warp if size is None else size, stream=stream, groups=ahead))  # fmt: skip
+
+    def _control(self, name: str, kind: int, *, groups: int = 0, target: int = -1, channel: int = 0, givers: int = 1) -> None:
+        self.out.append(Instruction(name=name, kind=kind, pipe=CONTROL, groups=groups, target=target, channel=channel,
+                                    givers=givers))  # fmt: skip
+
     def load_shared(self, dst: int, src: int, lane_bytes: int, wavefronts: float) -> None:
         """LDS: `lane_bytes` for each thread, in `wavefronts` turns of the banks."""
-        self.out.append(Instruction(name=f"LDS.{width(lane_bytes)}", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,),
-                                    reads=1, port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
+        self._memory("LDS", layout.SHARED, lane_bytes, dst=dst, src=(src,), port=wavefronts)
 
     def store_shared(self, src: Sequence[int], lane_bytes: int, wavefronts: float) -> None:
         """STS."""
-        self.out.append(Instruction(name=f"STS.{width(lane_bytes)}", kind=layout.SHARED, pipe=MEMORY, src=tuple(src)[:3], reads=2,
-                                    port=wavefronts, size=lane_bytes * self.warp))  # fmt: skip
+        self._memory("STS", layout.SHARED, lane_bytes, src=src, reads=2, port=wavefronts)
 
     def shuffle(self, dst: int, src: int) -> None:
         """SHFL: each thread gets the register of another one of its warp, through the crossbar of shared memory."""
@@ -141,28 +170,23 @@ class Assembler:
 
     def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some; for `ahead` trips later."""
-        self.out.append(Instruction(name=f"LDG.{width(lane_bytes)}", kind=layout.LOAD, pipe=MEMORY, dst=dst, src=(src,), reads=1,
-                                    port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream,
-                                    groups=ahead))  # fmt: skip
+        self._memory("LDG", layout.LOAD, lane_bytes, dst=dst, src=(src,), stream=stream, size=size, ahead=ahead)
 
     def store(self, src: Sequence[int], lane_bytes: int, stream: int = 0, size: float | None = None) -> None:
         """STG of `lane_bytes` for each thread, of `size` bytes in all where some threads are off."""
-        self.out.append(Instruction(name=f"STG.{width(lane_bytes)}", kind=layout.STORE, pipe=MEMORY, src=tuple(src)[:3], reads=2,
-                                    port=-1.0, size=lane_bytes * self.warp if size is None else size, stream=stream))  # fmt: skip
+        self._memory("STG", layout.STORE, lane_bytes, src=src, reads=2, stream=stream, size=size)
 
     def copy(self, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDGSTS: from memory to shared memory, past the registers, for a trip `ahead` of this one."""
-        self.out.append(Instruction(name=f"LDGSTS.{width(lane_bytes)}", kind=layout.COPY, pipe=MEMORY, reads=1, port=-1.0,
-                                    size=lane_bytes * self.warp if size is None else size, stream=stream,
-                                    groups=ahead))  # fmt: skip
+        self._memory("LDGSTS", layout.COPY, lane_bytes, stream=stream, size=size, ahead=ahead)
 
     def commit(self) -> None:
         """Ends a group of copies."""
-        self.out.append(Instruction(name="LDGDEPBAR", kind=layout.COMMIT, pipe=CONTROL))
+        self._control("LDGDEPBAR", layout.COMMIT)
 
     def await_copies(self, groups: int) -> None:
         """Waits until all but the last `groups` groups of copies are there."""
-        self.out.append(Instruction(name="DEPBAR", kind=layout.AWAIT, pipe=CONTROL, groups=groups))
+        self._control("DEPBAR", layout.AWAIT, groups=groups)
 
     def bulk(self, size: float, rows: float, stream: int = 0) -> None:
         """UTMALDG: one thread starts a copy of `size` bytes in `rows` rows to shared memory."""
@@ -174,24 +198,28 @@ class Assembler:
 
     def give(self, channel: int) -> None:
         """Gives a token once the copies and products that were started before are done."""
-        self.out.append(Instruction(name="SYNCS.ARRIVE", kind=layout.GIVE, pipe=CONTROL, channel=channel))
+        self._control("SYNCS.ARRIVE", layout.GIVE, channel=channel)
 
     def take(self, channel: int, givers: int = 1, ready: int = 0) -> None:
         """Waits for the next token of a channel, to which `givers` warps give; the first `ready` are there from the start."""
-        self.out.append(Instruction(name="SYNCS.TRYWAIT", kind=layout.TAKE, pipe=CONTROL, channel=channel, givers=givers,
-                                    groups=ready))  # fmt: skip
+        self._control("SYNCS.TRYWAIT", layout.TAKE, channel=channel, givers=givers, groups=ready)
 
     def barrier(self) -> None:
         """BAR.SYNC of the CTA."""
-        self.out.append(Instruction(name="BAR.SYNC", kind=layout.BARRIER, pipe=CONTROL))
+        self._control("BAR.SYNC", layout.BARRIER)
 
     def back(self, target: int) -> None:
         """The branch at the end of the loop that begins at `target`."""
-        self.out.append(Instruction(name="BRA", kind=layout.LOOP, pipe=CONTROL, target=target))
+        self._control("BRA", layout.LOOP, target=target)
+
+    def turn(self, place: int, target: int) -> None:
+        """The end of a loop whose address moves on."""
+        self.arithmetic("IADD3", place, (place,))
+        self.back(target)
 
     def end(self) -> None:
         """EXIT."""
-        self.out.append(Instruction(name="EXIT", kind=layout.EXIT, pipe=CONTROL))
+        self._control("EXIT", layout.EXIT)
 
     @property
     def here(self) -> int:

@@ -7,7 +7,7 @@ from math import ceil, log2
 
 from archsim.cost.row_visits import UNROLLED
 from archsim.cycle.machine import Machine
-from archsim.cycle.program import FP32, INT, SPECIAL, Assembler, Program, Source
+from archsim.cycle.program import FP32, SPECIAL, Assembler, Program, Source
 
 SET_UP = 6  # instructions that find the row and the thread's first place in it
 LOOPED = 16  # loads of a thread that stay in its registers; a longer row is read in loops
@@ -65,9 +65,7 @@ def rows_of_cta(rows: Rows) -> int:
 def row_sums(machine: Machine, rows: Rows, registers: int = 32) -> Program:
     """A kernel that reads its row, adds up in the warp and across the CTA, and reads it again to write; or keeps it meanwhile."""
     a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+    place = a.set_up(SET_UP)
     moments = [a.register() for _ in range(MOMENTS)]
     count = rows.loads if rows.kept else min(UNROLLED, rows.loads)
     trips = 1 if rows.kept else max(1, ceil(rows.loads / count))
@@ -85,7 +83,7 @@ def row_sums(machine: Machine, rows: Rows, registers: int = 32) -> Program:
             _add_up(a, rows, values, moments, looped)
         else:
             _write(a, rows, values, moments, place, looped)
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
+        a.arithmetic("IADD3", place, (place,))
         if trips > 1:
             a.back(top)
         if turn < looped - 1:
@@ -103,7 +101,7 @@ def _load(a: Assembler, rows: Rows, machine: Machine, values: list[int], place: 
     for i, value in enumerate(values):
         if i < each:  # the arrays have the same offsets
             for _ in range(PIECES if rows.piece < rows.row else 1):
-                a.arithmetic("IMAD", address, (place,), pipe=INT)
+                a.arithmetic("IMAD", address, (place,))
         a.load(value, address, rows.lane, stream=stream, size=size)
 
 
@@ -138,13 +136,8 @@ def _reduce(a: Assembler, rows: Rows, machine: Machine, moments: list[int]) -> N
     """Sums of a warp by shuffles; of several warps through shared memory, where the first one adds up what the others put."""
     other = a.register()
 
-    def in_warp(moment: int) -> None:
-        for _ in range(int(log2(machine.warp))):
-            a.shuffle(other, moment)
-            a.arithmetic("FADD", moment, (moment, other), pipe=FP32)
-
     for moment in moments:
-        in_warp(moment)
+        a.across("FADD", moment, other, machine.warp)
     if rows.threads <= rows.warp:
         return
     for moment in moments:
@@ -152,7 +145,7 @@ def _reduce(a: Assembler, rows: Rows, machine: Machine, moments: list[int]) -> N
     a.barrier()
     for moment in moments:
         a.load_shared(moment, moment, 4, 1.0)
-        in_warp(moment)
+        a.across("FADD", moment, other, machine.warp)
         a.store_shared((moment,), 4, 1.0)
     a.barrier()
     for moment in moments:

@@ -132,22 +132,22 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
 def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta: int, trips: int, greedy: bool,
             record: int) -> list[int]:  # fmt: skip
     m = [0] * layout.FIELDS
-    for name, value in (
-        (layout.SCHEDULERS, machine.schedulers), (layout.WARPS, warps), (layout.WARPS_OF_CTA, warps_of_cta), (layout.CTAS, ctas),
-        (layout.REGISTERS, on.registers), (layout.TRIPS, trips), (layout.GREEDY, int(greedy)),
-        (layout.WIDTH, 2 if machine.pairing == "memory" else 1), (layout.CTA_START, ticks(machine.cta_start)),
-        (layout.CTA_GAP, ticks(machine.cta_interval)), (layout.BARRIER_TIME, ticks(machine.barrier)),
-        (layout.QUEUE, machine.memory_queue), (layout.ISSUE_PART, ticks(machine.memory_interval)),
-        (layout.ISSUE_SM, ticks(machine.memory_interval / 2)), (layout.L1_TIME, ticks(machine.l1)),
-        (layout.L2_TIME, ticks(machine.l2)),
-        (layout.DRAM_TIME, ticks(machine.dram)), (layout.L2_TICKS, max(1, ticks(1 / machine.l2_rate))),
-        (layout.DRAM_TICKS, max(1, ticks(1 / machine.dram_rate))), (layout.BUFFERS, machine.buffers),
-        (layout.SHARED_TIME, ticks(machine.shared)), (layout.TRACE, record), (layout.GROUPS, GROUPS),
-        (layout.BULK_TIME, ticks(machine.copy)), (layout.BULK_GAP, layout.TICKS), (layout.LINE_BYTES, round(machine.l2_line)),
-        (layout.FETCH, ticks(machine.fetch)), (layout.WARP_GAP, ticks(machine.warp_interval)),
-        (layout.FETCHED, ticks(machine.cta_start) + len(on.program.instructions) * ticks(machine.fetch)),
-        (layout.RINGS, 1 + max((i.channel for i in on.program.instructions if i.kind in (layout.GIVE, layout.TAKE)), default=-1)),
-    ):  # fmt: skip
+    for name, value in {
+        layout.SCHEDULERS: machine.schedulers, layout.WARPS: warps, layout.WARPS_OF_CTA: warps_of_cta, layout.CTAS: ctas,
+        layout.REGISTERS: on.registers, layout.TRIPS: trips, layout.GREEDY: int(greedy),
+        layout.WIDTH: 2 if machine.pairing == "memory" else 1, layout.CTA_START: ticks(machine.cta_start),
+        layout.CTA_GAP: ticks(machine.cta_interval), layout.BARRIER_TIME: ticks(machine.barrier),
+        layout.QUEUE: machine.memory_queue, layout.ISSUE_PART: ticks(machine.memory_interval),
+        layout.ISSUE_SM: ticks(machine.memory_interval / 2), layout.L1_TIME: ticks(machine.l1),
+        layout.L2_TIME: ticks(machine.l2),
+        layout.DRAM_TIME: ticks(machine.dram), layout.L2_TICKS: max(1, ticks(1 / machine.l2_rate)),
+        layout.DRAM_TICKS: max(1, ticks(1 / machine.dram_rate)), layout.BUFFERS: machine.buffers,
+        layout.SHARED_TIME: ticks(machine.shared), layout.TRACE: record, layout.GROUPS: GROUPS,
+        layout.BULK_TIME: ticks(machine.copy), layout.BULK_GAP: layout.TICKS, layout.LINE_BYTES: round(machine.l2_line),
+        layout.FETCH: ticks(machine.fetch), layout.WARP_GAP: ticks(machine.warp_interval),
+        layout.FETCHED: ticks(machine.cta_start) + len(on.program.instructions) * ticks(machine.fetch),
+        layout.RINGS: 1 + max((i.channel for i in on.program.instructions if i.kind in (layout.GIVE, layout.TAKE)), default=-1),
+    }.items():  # fmt: skip
         m[name] = value
     return [*m, *starts(on.program, warps_of_cta)]
 

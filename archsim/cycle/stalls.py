@@ -62,19 +62,11 @@ def stalled(program: Program, result: SmRun, count: int = 3) -> tuple[StalledIns
     ])  # fmt: skip
 
 
-def loops(program: Program) -> list[tuple[int, int]]:
-    """The first and the last instruction of each loop, in order."""
-    return [(i.target, at) for at, i in enumerate(program.instructions) if i.kind == layout.LOOP]
-
-
 def place(program: Program, at: int) -> str:
     """Where in a program an instruction stands, in words."""
-    found, starts = loops(program), sorted(first for _, first in program.roles)
-    part = sum(first <= at for first in starts)
-    begin = starts[part - 1] if part else 0
-    end = starts[part] if part < len(starts) else len(program.instructions)
-    mine = [(first, last) for first, last in found if begin <= first < end]
-    role = f" of {_warps(program, begin)}" if len(starts) > 1 else ""
+    begin, end = next(part for part in program.parts if part[0] <= at < part[1])
+    mine = [(first, last) for first, last in program.loops if begin <= first < end]
+    role = f" of {_warps(program, begin)}" if len(program.parts) > 1 else ""
     for number, (first, last) in enumerate(mine, start=1):
         if first <= at <= last:
             which = f"loop {number}" if len(mine) > 1 else "the loop"
@@ -125,7 +117,7 @@ def _given(program: Program, at: int) -> str:
 
 def _backwards(program: Program, at: int) -> list[int]:
     """The instructions that may have run before one, the last first: its loop is gone round once."""
-    around = next(((first, last) for first, last in loops(program) if first <= at <= last), None)
+    around = next(((first, last) for first, last in program.loops if first <= at <= last), None)
     if around is None:
         return list(range(at - 1, -1, -1))
     first, last = around

@@ -16,7 +16,7 @@ from math import ceil, log2
 
 from archsim.cycle.machine import Machine, Matrix
 from archsim.cycle.product import LANE, SET_UP, TiledProduct, wavefronts
-from archsim.cycle.program import INT, TENSOR, Assembler, Program, Source
+from archsim.cycle.program import TENSOR, Assembler, Program, Source
 
 FULL, EMPTY, DONE = range(3)  # channels of a CTA: stages with data, stages without, results
 MOST_STAGES = 32  # of a ring; more hide no latency that these do not
@@ -61,7 +61,7 @@ def by_threads(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     a = Assembler(warp=machine.warp)
     copier = _copier(a, tile, givers=1)
     multiplier = a.here
-    _set_up(a)
+    a.set_up(SET_UP)
     top = a.here
     a.take(FULL)
     for _ in range(_steps(mma, tile)):
@@ -73,7 +73,7 @@ def by_threads(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     a.give(DONE)
     a.end()
     last = a.here
-    place = _set_up(a)
+    place = a.set_up(SET_UP)
     a.take(DONE)
     values = a.register(COLUMNS)
     rows = GROUP * machine.warp
@@ -96,7 +96,7 @@ def by_groups(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     else:
         wide = ceil(wide / groups)
     a = Assembler(warp=machine.warp)
-    place = _set_up(a)
+    place = a.set_up(SET_UP)
     top = a.here
     a.take(FULL)
     parts = [(m, n) for m in pieces(tall, mma.m) for n in pieces(wide, mma.n)]
@@ -127,7 +127,7 @@ def _registers(tile: TiledProduct, groups: int, machine: Machine) -> int:
 def _copier(a: Assembler, tile: TiledProduct, givers: int) -> int:
     """The warp whose one thread fills the ring; returns where it begins. `givers` warps empty a stage together."""
     begin = a.here
-    _set_up(a)
+    a.set_up(SET_UP)
     top = a.here
     a.take(EMPTY, givers, ready=_stages(tile))
     for stream, side in enumerate((tile.m, tile.n)):
@@ -147,7 +147,7 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     steps = _steps(mma, tile)
     clocks = mma.m * mma.n * mma.depth / tile.operand / (machine.tensor_rate / machine.schedulers)
     a = Assembler(warp=machine.warp)
-    place = _set_up(a)
+    place = a.set_up(SET_UP)
     results = [[a.register() for _ in range(ceil(wide / mma.n))] for _ in range(ceil(tall / mma.m))]
     # fragments of a step: loads of 16 bytes a thread, for rows of A and columns of B
     per_load = machine.warp * LANE / mma.depth
@@ -201,11 +201,10 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
             for j, result in enumerate(row):
                 sources = (result, now[0][int(i * mma.m / per_load)], now[1][int(j * mma.n / per_load)])
                 a.arithmetic("HMMA", result, sources, pipe=TENSOR, reads=0, clocks=clocks)
-    a.arithmetic("IADD3", place, (place,), pipe=INT)
-    a.back(top)
+    a.turn(place, top)
     for row in results:
         for result in row:
-            a.arithmetic("F2F", result, (result,), pipe=INT)
+            a.arithmetic("F2F", result, (result,))
     flat = [result for row in results for result in row]
     for i, part in enumerate(pieces(ceil(tile.m * tile.n * RESULT / tile.threads), LANE)):
         a.store((flat[i % len(flat)], place), part, stream=2)
@@ -233,17 +232,9 @@ def _steps(mma: Matrix, tile: TiledProduct) -> int:
     return max(1, ceil(tile.k * tile.operand / mma.depth))
 
 
-def _set_up(a: Assembler) -> int:
-    """What each warp does before its loop; returns the register of its address."""
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
-    return place
-
-
 def _convert(a: Assembler, first: int, values: int) -> None:
     for i in range(0, values, 2):
-        a.arithmetic("F2FP", first + i, (first + i,), pipe=INT)
+        a.arithmetic("F2FP", first + i, (first + i,))
 
 
 def _store(a: Assembler, source: tuple[int, int], lane_bytes: float) -> None:

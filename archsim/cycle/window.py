@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from archsim.cycle.machine import Machine
-from archsim.cycle.program import FP32, INT, SPECIAL, Assembler, Program, Source
+from archsim.cycle.program import FP32, SPECIAL, Assembler, Program, Source
 
 SET_UP = 20  # instructions that find image, channel, row and column of a result: three divisions of five, bounds of the window
 BOUNDS = 6  # of a value: row and column against either edge, and the two conditions joined
@@ -55,9 +55,7 @@ def windows(machine: Machine, window: Window) -> Program:
     A checked loop has one value under way, since a branch stands before each load; an unrolled one has all of them.
     """
     a = Assembler(warp=machine.warp)
-    place = a.register()
-    for _ in range(SET_UP):
-        a.arithmetic("IMAD", place, (place,), pipe=INT)
+    place = a.set_up(SET_UP)
     address, total, weight = a.register(), a.register(), a.register()
     size = window.lane * machine.warp * min(float(machine.warp), max(1.0, window.step))
     values = [a.register() for _ in range(1 if window.checked else window.values)]
@@ -72,20 +70,19 @@ def windows(machine: Machine, window: Window) -> Program:
     if window.checked:
         condition = a.register()
         for _ in range(BOUNDS - 2):
-            a.arithmetic("ISETP", condition, (place,), pipe=INT)
+            a.arithmetic("ISETP", condition, (place,))
         for _ in range(2):
-            a.arithmetic("PLOP3", condition, (condition,), pipe=INT)
-        a.arithmetic("SSY", condition, (condition,), pipe=INT)
-        a.arithmetic("BRA", condition, (condition,), pipe=INT)
+            a.arithmetic("PLOP3", condition, (condition,))
+        a.arithmetic("SSY", condition, (condition,))
+        a.arithmetic("BRA", condition, (condition,))
         for _ in range(ADDRESS):
-            a.arithmetic("IMAD", address, (address,), pipe=INT)
+            a.arithmetic("IMAD", address, (address,))
         a.load(values[0], address, window.lane, size=size)
         take_in(values[0])
-        a.arithmetic("IADD3", place, (place,), pipe=INT)
-        a.back(top)
+        a.turn(place, top)
     else:
         for value in values:
-            a.arithmetic("IADD3", address, (place,), pipe=INT)
+            a.arithmetic("IADD3", address, (place,))
             a.load(value, address, window.lane, size=size)
         for value in values:
             take_in(value)

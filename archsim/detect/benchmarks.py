@@ -16,11 +16,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from archsim.detect.loop_makers import available
-from archsim.detect.loops import CHAINS, LINE_B, Loop, Loops
-from archsim.detect.sampling import FEWEST, SAMPLES, SHARED_S, Disturbed, Ruler, Samples, best_rate, settled, together
+from archsim.detect.llvm_loops import LlvmLoops
+from archsim.detect.loops import CHAINS, LINE_B, ByteLoops, Loop, Loops
+from archsim.detect.sampling import FEWEST, SAMPLES, SHARED_S, Disturbed, Finding, Ruler, best_rate, settled, together
 from archsim.detect.stretch import PAGE_B, Lines, Stretch, size_text
 from archsim.detect.system import allowed_here, one_of_each_core
 
@@ -30,18 +30,11 @@ PARTS = (1 / 8, 1 / 4, 1 / 2, 3 / 4, 1)  # of the last cache, that are read over
 BARRIERS = 2000
 ATTEMPTS, BETWEEN = 4, 0.18  # times that a latency is measured, and by how many clocks it may miss a whole one
 FEW = 4096  # loads of a sample, while others take the lines out of a cache
+MAKERS: dict[str, Callable[[], Loops]] = {"llvm": LlvmLoops, "bytes": ByteLoops, "none": Loops}
 
 
 class Absent(Exception):
     """The loops at hand cannot measure that."""
-
-
-class Found(NamedTuple):
-    """A figure, by which share the lower quartile of its samples is worse, and what is to be said of it."""
-
-    value: float
-    spread: float = 0.0
-    note: str = ""
 
 
 class Bench:
@@ -58,8 +51,8 @@ class Bench:
 
     @functools.cached_property
     def loops(self) -> Loops:
-        """The makers of loops; OSError or ImportError where there are none."""
-        return available(self._name)
+        """The makers of loops; OSError, RuntimeError or ImportError, with the reason, where they cannot be had here."""
+        return MAKERS[self._name]()
 
     @functools.cached_property
     def ruler(self) -> Ruler:
@@ -73,59 +66,59 @@ class Bench:
         """Stretch for chains of loads and for reads of one core."""
         return Stretch(self.memory_B)
 
-    def clock(self, threads: int) -> Found:
+    def clock(self, threads: int) -> Finding:
         """Core clock while so many cores run scalar code [Hz]."""
-        chain = _present(self.loops.chain())
-        turns = self.ruler.turns(lambda n: chain.run(n), 64, SHARED_S)
-        rate = best_rate([lambda: chain.run(turns)] * threads, threads * turns * chain.per_turn, self._cpus, alone=False)
-        return Found(rate.best / threads, rate.spread)
+        return self._rate(_present(self.loops.chain()), threads)
 
-    def fma_latency(self, bits: int) -> Found:
+    def fma_latency(self, bits: int) -> Finding:
         """Latency of a multiply-add along its accumulator [clk]."""
         return whole(lambda: self._fma_clocks(bits, 1))
 
-    def fma_per_clock(self, bits: int) -> Found:
+    def fma_per_clock(self, bits: int) -> Finding:
         """Multiply-adds of that width that one core starts per clock [1/clk]."""
         found = self._fma_clocks(bits, CHAINS)
-        return Found(1 / found.value, found.spread)
+        return Finding(1 / found.value, found.spread)
 
-    def _fma_clocks(self, bits: int, chains: int) -> Found:
+    def _fma_clocks(self, bits: int, chains: int) -> Finding:
         loop = _present(self.loops.fma(bits, chains, self.fused))
-        turns = self.ruler.turns(lambda n: loop.run(n), 64)
+        turns = self.ruler.turns(loop.run, 64)
         loop.run(40 * turns)  # some cores lower their clock a while after the first wide instruction
-        return _found(self.ruler.clocks(lambda: loop.run(turns), turns * loop.per_turn))
+        return self.ruler.clocks(lambda: loop.run(turns), turns * loop.per_turn).finding()
 
-    def fma128(self, threads: int) -> Found:
+    def fma128(self, threads: int) -> Finding:
         """Multiply-adds of 128 bit that each of so many cores starts at once [1/s]."""
-        return self._fma_rate(128, threads)
+        return self._rate(self._independent(128), threads)
 
-    def fma256(self, threads: int) -> Found:
+    def fma256(self, threads: int) -> Finding:
         """The same of 256 bit."""
-        return self._fma_rate(256, threads)
+        return self._rate(self._independent(256), threads)
 
-    def fma512(self, threads: int) -> Found:
+    def fma512(self, threads: int) -> Finding:
         """The same of 512 bit."""
-        return self._fma_rate(512, threads)
+        return self._rate(self._independent(512), threads)
 
-    def _fma_rate(self, bits: int, threads: int) -> Found:
-        loop = _present(self.loops.fma(bits, CHAINS, self.fused))
-        turns = self.ruler.turns(lambda n: loop.run(n), 64, SHARED_S)
+    def _independent(self, bits: int) -> Loop:
+        return _present(self.loops.fma(bits, CHAINS, self.fused))
+
+    def _rate(self, loop: Loop, threads: int) -> Finding:
+        """What each of so many cores does of a loop that all of them run at once [1/s]."""
+        turns = self.ruler.turns(loop.run, 64, SHARED_S)
         rate = best_rate([lambda: loop.run(turns)] * threads, threads * turns * loop.per_turn, self._cpus, alone=False)
-        return Found(rate.best / threads, rate.spread)
+        return Finding(rate.best / threads, rate.spread)
 
-    def latency(self, size_B: int) -> Found:
+    def latency(self, size_B: int) -> Finding:
         """Load-to-use latency within so many bytes [clk]: every load has the address of the next one, in random order."""
         loop, place = self._cycle(size_B)
         loop.run(place.ctypes.data, size_B // LINE_B * 2)  # all of it in the caches that hold it
         turns = self.ruler.turns(lambda n: loop.run(place.ctypes.data, n), 1000)
         found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.1)
-        return Found(found.best, found.spread, f"a chain of loads over {size_text(size_B)}, {self.memory.pages}")
+        return found.finding(f"a chain of loads over {size_text(size_B)}, {self.memory.pages}")
 
-    def first_latency(self, size_B: int) -> Found:
+    def first_latency(self, size_B: int) -> Finding:
         """The same of the first cache, whose hits take whole clocks [clk]."""
         return whole(lambda: self.latency(size_B))
 
-    def shared_latency(self, size_B: int) -> Found:
+    def shared_latency(self, size_B: int) -> Finding:
         """Latency of a cache that others use too [clk]: of lines that were just driven out of the caches before it.
 
         Each sample visits some of the lines of `size_B`, right after these and twice as many bytes were read.
@@ -140,9 +133,9 @@ class Bench:
 
         found = self.ruler.clocks(lambda: loop.run(place.ctypes.data, FEW), FEW, 0.5, 2 * SAMPLES, prepare)
         how = f"a chain of loads over {size_text(size_B)} that {size_text(2 * size_B)} drove out of the cache before"
-        return Found(found.best, found.spread, f"{how}, {self.memory.pages}")
+        return found.finding(f"{how}, {self.memory.pages}")
 
-    def tlb_miss(self, pages: int) -> Found:
+    def tlb_miss(self, pages: int) -> Finding:
         """What a load takes longer where its page is in no TLB [clk]: a line of each of so many small pages.
 
         Beside it stands a chain through as many lines side by side, which lie in the same cache.
@@ -155,7 +148,7 @@ class Bench:
         loop.run(place.ctypes.data, 2 * pages)
         turns = self.ruler.turns(lambda n: loop.run(place.ctypes.data, n), 1000)
         far = self.ruler.clocks(lambda: loop.run(place.ctypes.data, turns), turns, 0.3)
-        return Found(far.best - near.value, far.spread, f"{far.best:.1f} clk for loads of {pages} pages in random order, "
+        return Finding(far.best - near.value, far.spread, f"{far.best:.1f} clk for loads of {pages} pages in random order, "
                      f"{near.value:.1f} clk for as many lines side by side")  # fmt: skip
 
     def _cycle(self, size_B: int) -> tuple[Loop, Any]:
@@ -165,13 +158,13 @@ class Bench:
         loop = _present(self.loops.chase(1))
         return loop, np.array(self.memory.chain(size_B)[:1], np.uint64)
 
-    def memory_latency(self, size_B: int) -> Found:
+    def memory_latency(self, size_B: int) -> Finding:
         """Load-to-use latency of main memory [s]."""
         del size_B
         found = self.ruler.seconds(*self._chase(1), apart=0.3)
-        return Found(found.best, found.spread, f"a chain of loads over {size_text(self.memory.size_B)}, {self.memory.pages}")
+        return found.finding(f"a chain of loads over {size_text(self.memory.size_B)}, {self.memory.pages}")
 
-    def in_flight(self, size_B: int) -> Found:
+    def in_flight(self, size_B: int) -> Finding:
         """Lines that one core has on their way from memory at once [1]: what more chains of loads gain (Little's law)."""
         del size_B
         rates: dict[int, float] = {}
@@ -190,7 +183,7 @@ class Bench:
             raise Disturbed("samples of most numbers of chains disagree")
         gained = {chains: rate / rates[1] for chains, rate in rates.items()}
         most = max(gained, key=lambda chains: gained[chains])
-        return Found(gained[most], spread, f"{most} chains of loads are {gained[most]:.1f} times as fast as one")
+        return Finding(gained[most], spread, f"{most} chains of loads are {gained[most]:.1f} times as fast as one")
 
     def _chase(self, chains: int) -> tuple[Callable[[], object], int]:
         """Chains through lines of the whole memory that no sample has visited yet, and the loads of a sample."""
@@ -207,15 +200,15 @@ class Bench:
 
         return work, chains * turns
 
-    def read(self, size_B: int) -> Found:
+    def read(self, size_B: int) -> Finding:
         """Read bandwidth of one core within so many bytes [B/clk]."""
         return self._read(size_B, 0.15)
 
-    def shared_read(self, size_B: int) -> Found:
+    def shared_read(self, size_B: int) -> Finding:
         """The same of a cache that others use too."""
         return self._read(size_B, 0.6)
 
-    def _read(self, size_B: int, apart: float) -> Found:
+    def _read(self, size_B: int, apart: float) -> Finding:
         loop = _present(self.loops.read(self.simd))
         turns = max(1, min(size_B, self.memory.size_B) // loop.per_turn)
         visited = turns * loop.per_turn
@@ -223,14 +216,14 @@ class Bench:
         loop.run(address, turns, 2)
         passes = self.ruler.turns(lambda n: loop.run(address, turns, n), 1)
         found = self.ruler.clocks(lambda: loop.run(address, turns, passes), passes * visited, apart)
-        return Found(1 / found.best, found.spread, f"reads of {self.simd} bit over {size_text(visited)}")
+        return Finding(1 / found.best, found.spread, f"reads of {self.simd} bit over {size_text(visited)}")
 
     def _touched(self, size_B: int) -> int:
         """The address of memory of which the first bytes have pages of their own."""
         self.memory.words[: size_B // 8 : 512] = self.memory.words[: size_B // 8 : 512]
         return self.memory.address
 
-    def reach(self, size_B: int) -> Found:
+    def reach(self, size_B: int) -> Finding:
         """Bytes up to which one core reads at the speed of a cache [B], which is said to hold `size_B`.
 
         That is, faster than the mean of logarithms of the speeds within an eighth of it and in all of the memory.
@@ -247,18 +240,17 @@ class Bench:
                 break
             held = size
         speeds[self.memory.size_B] = memory
-        return Found(held, 0.0, ", ".join(f"{speed:.0f} B/clk within {size_text(size)}" for size, speed in speeds.items()))
+        return Finding(held, 0.0, ", ".join(f"{speed:.0f} B/clk within {size_text(size)}" for size, speed in speeds.items()))
 
-    def memory_read(self, threads: int) -> Found:
+    def memory_read(self, threads: int) -> Finding:
         """Read bandwidth of main memory by so many cores [B/s]."""
         loop = _present(self.loops.read(self.simd))
         pieces = self._pieces(threads)
         turns = pieces[0].slice_B // loop.per_turn
         work = [lambda piece=piece: loop.run(piece.next_slice(), turns, 1) for piece in pieces]
-        rate = best_rate(work, threads * turns * loop.per_turn, self._cpus)
-        return Found(rate.best, rate.spread)
+        return best_rate(work, threads * turns * loop.per_turn, self._cpus).finding()
 
-    def copy(self, threads: int) -> Found:
+    def copy(self, threads: int) -> Finding:
         """Copy bandwidth of main memory by so many cores, bytes read plus written [B/s]."""
         import numpy as np
 
@@ -269,8 +261,7 @@ class Bench:
             begin = (piece.next_slice() - piece.address) // 8
             np.copyto(piece.words[begin : begin + half], piece.words[begin + half : begin + 2 * half])
 
-        rate = best_rate([functools.partial(work, piece) for piece in pieces], threads * 16 * half, self._cpus)
-        return Found(rate.best, rate.spread)
+        return best_rate([functools.partial(work, piece) for piece in pieces], threads * 16 * half, self._cpus).finding()
 
     def _pieces(self, threads: int) -> list[Stretch]:
         """Stretch of each thread, which touches it first, so that it lies with its socket."""
@@ -281,7 +272,7 @@ class Bench:
             self._shares = threads, pieces
         return self._shares[1]
 
-    def barrier(self, threads: int) -> Found:
+    def barrier(self, threads: int) -> Finding:
         """Time of a barrier of so many threads that spin [s]."""
         import ctypes
 
@@ -296,9 +287,9 @@ class Bench:
                 times.append(max(turn.spent for turn in turns) / BARRIERS)
         if len(times) < FEWEST:
             raise Disturbed("a thread did not arrive, because other work had its core")
-        return _found(settled(times, 1.0))
+        return settled(times, 1.0).finding()
 
-    def product(self, threads: int) -> Found:
+    def product(self, threads: int) -> Finding:
         """Rate of a single-precision matrix product of 1536 rows and columns [FLOP/s]; the library has been told its threads."""
         import numpy as np
 
@@ -310,10 +301,10 @@ class Bench:
             np.matmul(a, b, out=c)
             times.append((time.process_time() - begin) / threads)
         best = settled(times, 1.0)
-        return Found(2.0 * PRODUCT**3 / best.best, best.spread)
+        return Finding(2.0 * PRODUCT**3 / best.best, best.spread)
 
 
-def whole(measured: Callable[[], Found]) -> Found:
+def whole(measured: Callable[[], Finding]) -> Finding:
     """A latency that has whole clocks: measured again where it comes out between them, as beside a disturbed chain."""
     for _ in range(ATTEMPTS):
         found = measured()
@@ -338,10 +329,6 @@ def _present(loop: Loop | None) -> Loop:
     return loop
 
 
-def _found(samples: Samples) -> Found:
-    return Found(samples.best, samples.spread)
-
-
 # ---------------------------------------------------------------------------------------------- the process
 
 
@@ -360,8 +347,8 @@ def main(asked: str) -> None:
     for key, what, at in jobs:
         _say(begins=[key, what, at])
         try:
-            found: Found = getattr(bench, what)(at)
-            _say(key=key, at=at, value=found.value, spread=found.spread, note=found.note)
+            found: Finding = getattr(bench, what)(at)
+            _say(key=key, at=at, **found._asdict())
         except Absent:
             _say(absent=key)
         except (Disturbed, OSError, MemoryError, RuntimeError) as error:

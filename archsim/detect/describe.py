@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from archsim.base.units import parse
 from archsim.detect.architecture import CoreRow
-from archsim.detect.line import Line, sentence
 from archsim.detect.probe import Probe
-from archsim.detect.probed import Measured, measured, told
+from archsim.detect.probed import Line, Measured, hertz, measured, sentence, told
 from archsim.detect.system import Cache, Computer, Told
 from archsim.device.entry import ABSENT, Entry
 from archsim.device.spec import Spec
@@ -138,9 +137,9 @@ def _core(computer: Computer, kin: Relative) -> Iterator[Line]:
     kind = "measured" if not note else "derived"
     yield Line(key="core.count", value=cores, source=COUNTED, kind=kind, note=note)
     yield Line(key="core.threads", value=threads, source=COUNTED, kind=kind, note=note)
-    yield Line(key="core.sockets", value=min(computer.sockets, cores), source=COUNTED, kind="measured")
+    yield Line(key="core.sockets", value=min(computer.sockets, cores), source=COUNTED)
     bits = simd_bits(computer, kin.spec)
-    yield Line(key="core.simd", value=f"{bits} bit", source="/proc/cpuinfo, flags", kind="measured")
+    yield Line(key="core.simd", value=f"{bits} bit", source="/proc/cpuinfo, flags")
     yield _ports(bits, kin)
     registers = next((count for flag, count in REGISTERS.items() if flag in computer.flags), None)
     if registers is None:
@@ -151,7 +150,7 @@ def _core(computer: Computer, kin: Relative) -> Iterator[Line]:
         yield kin.line(key)
     for key, needed in NARROW.items():
         if key in kin.spec.entries and computer.flags and computer.flags.isdisjoint(needed):
-            yield Line(key=key, value=ABSENT, source="/proc/cpuinfo, flags", kind="measured")
+            yield Line(key=key, value=ABSENT, source="/proc/cpuinfo, flags")
 
 
 def _ports(bits: int, kin: Relative) -> Line:
@@ -171,7 +170,7 @@ def _clock(computer: Computer, kin: Relative, found: Measured) -> Iterator[Line]
     if base is None:
         yield kin.assumed("clock.base", _written(kin.spec.entries["clock.base"]))
     else:
-        yield Line(key="clock.base", value=_hertz(base.value), source=base.source, kind="measured")
+        yield Line(key="clock.base", value=hertz(base.value), source=base.source)
     low = base.value if base else kin.number("clock.base")
     boost = computer.boost.value if computer.boost else low * kin.number("clock.boost") / kin.number("clock.base")
     if "clock.boost" in found.lines:
@@ -179,10 +178,10 @@ def _clock(computer: Computer, kin: Relative, found: Measured) -> Iterator[Line]
         low = min(low, boost)
     for name in _clock_names(computer, kin):
         if name == "boost" and computer.boost is not None:
-            yield Line(key="clock.boost", value=_hertz(boost), source=computer.boost.source, kind="measured")
+            yield Line(key="clock.boost", value=hertz(boost), source=computer.boost.source)
         else:
             value = _between(low, boost, kin, name)
-            yield kin.assumed(f"clock.{name}", _hertz(value), "in proportion between base and boost clock; --probe measures it")
+            yield kin.assumed(f"clock.{name}", hertz(value), "in proportion between base and boost clock; --probe measures it")
 
 
 def _clock_names(computer: Computer, kin: Relative) -> list[str]:
@@ -196,10 +195,6 @@ def _between(low: float, high: float, kin: Relative, name: str) -> float:
     key = f"clock.{name}" if f"clock.{name}" in kin.spec.entries else "clock.simd"
     share = (kin.number(key) - base) / (boost - base) if boost > base else 1.0
     return low + (high - low) * min(1.0, max(-0.5, share))
-
-
-def _hertz(value: float) -> str:
-    return f"{value / 1e9:.3f} GHz"
 
 
 def _caches(computer: Computer, kin: Relative) -> Iterator[Line]:
@@ -218,7 +213,7 @@ def _cache(level: str, cache: Cache | None, kin: Relative, computer: Computer) -
     for name in ("size", "ways", "line", "latency", "bandwidth", "shared_by"):
         value = told.get(name)
         if value:
-            yield Line(key=f"{level}.{name}", value=value, source=CACHES, kind="measured", note=note * (name == "size"))
+            yield Line(key=f"{level}.{name}", value=value, source=CACHES, note=note * (name == "size"))
         else:
             yield kin.line(f"{level}.{name}")
 
@@ -233,27 +228,23 @@ def _memory(computer: Computer, kin: Relative) -> Iterator[Line]:
     if computer.memory is None:
         yield kin.assumed("memory.capacity", kin.spec.entries["memory.capacity"].written)
     else:
-        yield Line(key="memory.capacity", value=f"{computer.memory.value / 2**20:.0f} MiB", source=computer.memory.source,
-                   kind="measured")  # fmt: skip
+        yield Line(key="memory.capacity", value=f"{computer.memory.value / 2**20:.0f} MiB",
+                   source=computer.memory.source)  # fmt: skip
 
 
 def _power(computer: Computer, kin: Relative) -> Iterator[Line]:
     share = usable_cores(computer) / kin.number("core.count")
     scaled = f"its power times {share:.3g}, the share of its cores"
     if computer.power is not None:
-        yield Line(key="power.tdp", value=f"{computer.power.value:.0f} W", source=computer.power.source, kind="measured")
+        yield Line(key="power.tdp", value=f"{computer.power.value:.0f} W", source=computer.power.source)
     else:
-        yield kin.assumed("power.tdp", _watts(kin, "power.tdp", share), scaled)
+        yield kin.assumed("power.tdp", f"{kin.number('power.tdp') * share:.3g} W", scaled)
     tdp = computer.power.value if computer.power else kin.number("power.tdp") * share
     idle = tdp * kin.number("power.idle") / kin.number("power.tdp")
     yield kin.assumed("power.idle", f"{idle:.3g} W", "the same share of the thermal design power")
     yield Line(key="power.boundary", value="package", source="as hwspecs/README.md asks", kind="derived")
     if "power.operation" in kin.spec.entries:
         yield kin.line("power.operation")
-
-
-def _watts(kin: Relative, key: str, share: float) -> str:
-    return f"{kin.number(key) * share:.3g} W"
 
 
 def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:

@@ -8,11 +8,10 @@ from functools import cache
 from pathlib import Path
 
 from archsim.detect.architecture import core_of
-from archsim.detect.available import available_here
 from archsim.detect.describe import ID, describe, simd_bits, usable_cores
 from archsim.detect.probe import Probe, Subject, measure
 from archsim.detect.stretch import PAGE_B
-from archsim.detect.system import Computer, Told, allowed_here, read_computer
+from archsim.detect.system import Computer, Told, allowed_here, available_here, read_computer
 from archsim.device.catalog import find
 from archsim.device.file import loads
 from archsim.device.spec import Spec

@@ -11,7 +11,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from archsim.detect.loops import Loop
+from archsim.detect.loops import Loop, Loops
 
 CHAIN = 512  # dependent operations in a turn, one clock each on every processor; so many that the jump back adds nothing
 UNROLLED = 8
@@ -19,7 +19,7 @@ READS = 16  # loads in a turn
 SPINS = 10_000_000  # reads of the counter after which a thread gives a barrier up: some milliseconds
 
 
-class LlvmLoops:
+class LlvmLoops(Loops):
     """Functions compiled by LLVM; see `loops.Loops`."""
 
     how = "loops compiled by LLVM"

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from archsim.detect.loops import LINE_B
+from archsim.detect.sampling import Finding
 
 LIMIT_S = 90  # for all microbenchmarks of one process
 MEMORY_B = (1 << 28, 1 << 29)  # what chains of loads visit: twice the last cache, within these bounds
@@ -26,18 +27,6 @@ FAST = "archsim[fast]"
 
 Tell = Callable[[str], None]
 Job = tuple[str, str, int]  # what a figure is called, the method of `benchmarks.Bench` that finds it, threads or bytes or bits
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A figure that was measured, in the unit that its method of `benchmarks.Bench` states.
-
-    spread: by which share the samples next to the best ones are worse; note: how it was measured
-    """
-
-    value: float
-    spread: float = 0.0
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from archsim.detect.line import Line, sentence
 from archsim.detect.loops import LINE_B
-from archsim.detect.probe import FAST, Finding, Probe
+from archsim.detect.probe import FAST, Probe
+from archsim.detect.sampling import Finding
 from archsim.detect.system import Computer
 
 SOURCE = "archsim detect --probe"
@@ -32,6 +32,27 @@ RANGES = {  # what a figure can be: names, least and most in the unit of the sec
 }  # fmt: skip
 FARTHER = ("l1.latency", "l2.latency", "l3.latency")  # each is longer than the one before
 SLOWER = ("l1.read", "l2.read", "l3.read")  # none is faster than the one before, but for what samples miss
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A key of the spec that is written: its value as text with its unit or as a count, and where it comes from."""
+
+    key: str
+    value: str | float
+    source: str
+    kind: str = "measured"
+    note: str = ""
+
+
+def sentence(*parts: str) -> str:
+    """Notes, one after the other."""
+    return "; ".join(filter(None, parts))
+
+
+def hertz(value: float) -> str:
+    """A clock as a file has it."""
+    return f"{value / 1e9:.3f} GHz"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,16 +152,16 @@ def _clocks(probe: Probe, computer: Computer, bits: int) -> Iterator[Line]:
     most = max(scalar)
     fastest = max(scalar.values(), key=lambda reading: reading.value)
     if computer.base is None or computer.base.value > fastest.value:
-        yield _line("clock.base", _hertz(fastest.value), fastest, "no rated clock below it is told; taken as the measured one")
-    yield _line("clock.boost", _hertz(fastest.value), fastest, "a chain of dependent operations on one core")
+        yield _line("clock.base", hertz(fastest.value), fastest, "no rated clock below it is told; taken as the measured one")
+    yield _line("clock.boost", hertz(fastest.value), fastest, "a chain of dependent operations on one core")
     if most == probe.threads:
-        yield _line("clock.all_core", _hertz(scalar[most].value), scalar[most], f"the same on {_cores(most)}")
+        yield _line("clock.all_core", hertz(scalar[most].value), scalar[most], f"the same on {_cores(most)}")
     for key, width in (("clock.simd", min(256, bits)), ("clock.simd512", 512)):
         readings, starts = probe.readings.get(f"fma{width}", {}), per_clock(probe, width)
         if readings and starts and width <= bits and max(readings) == probe.threads:
             reading = readings[max(readings)]
             value = min(fastest.value, reading.value / starts)
-            yield _line(key, _hertz(value), reading, f"{width}-bit multiply-adds on {_cores(max(readings))}")
+            yield _line(key, hertz(value), reading, f"{width}-bit multiply-adds on {_cores(max(readings))}")
 
 
 def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
@@ -178,7 +199,7 @@ def _memory(probe: Probe) -> Iterator[Line]:
 
 def _line(key: str, value: str | float, reading: Finding, note: str = "", note_after: str = "") -> Line:
     disturbed = f"other samples up to {100 * reading.spread:.0f} % worse" if reading.spread > WORN else ""
-    return Line(key=key, value=value, source=SOURCE, kind="measured", note=sentence(note, reading.note, note_after, disturbed))
+    return Line(key=key, value=value, source=SOURCE, note=sentence(note, reading.note, note_after, disturbed))
 
 
 def _clocks_text(value: float) -> str:
@@ -190,10 +211,6 @@ def _clocks_text(value: float) -> str:
     whole = round(value)
     near = whole > 0 and value < 30 and abs(value / whole - 1) <= WHOLE
     return f"{whole if near else round(value, 1):g} clk"
-
-
-def _hertz(value: float) -> str:
-    return f"{value / 1e9:.3f} GHz"
 
 
 def _cores(count: int) -> str:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from archsim.detect.loops import Loop
 
@@ -32,12 +33,27 @@ class Disturbed(Exception):
     """Other work took the cores, or changed their clock, in so many samples that there is no value."""
 
 
+class Finding(NamedTuple):
+    """A figure that was measured, in the unit that its method of `benchmarks.Bench` states.
+
+    spread: by which share the lower quartile of its samples is worse; note: how it was measured
+    """
+
+    value: float
+    spread: float = 0.0
+    note: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Samples:
     """The best of several samples, and by which share the lower quartile is worse."""
 
     best: float
     spread: float
+
+    def finding(self, note: str = "") -> Finding:
+        """The best one, as a figure."""
+        return Finding(self.best, self.spread, note)
 
 
 def settled(values: Iterable[float], apart: float, part: float = 0.0) -> Samples:
@@ -68,7 +84,7 @@ class Ruler:
     def __init__(self, chain: Loop, timer: Timer = time.thread_time_ns) -> None:
         self._chain, self._timer = chain, timer
         self._call_ns = min(self.took(lambda: chain.run(1)) for _ in range(50))
-        self._turns = self.turns(lambda n: chain.run(n), 16, SAMPLE_S / 2)
+        self._turns = self.turns(chain.run, 16, SAMPLE_S / 2)
 
     def took(self, work: Callable[[], object]) -> int:
         """Time of a call [ns]."""

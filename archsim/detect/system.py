@@ -151,10 +151,11 @@ def cpu_list(text: str) -> set[int]:
 
 def _present(root: Path) -> set[int]:
     online = cpu_list(words_of(root / CPUS / "online"))
-    return online or {int(match[1]) for entry in _entries(root / CPUS) if (match := _CPU.match(entry))}
+    return online or {int(match[1]) for entry in entries(root / CPUS) if (match := _CPU.match(entry))}
 
 
-def _entries(folder: Path) -> list[str]:
+def entries(folder: Path) -> list[str]:
+    """The names in a folder, sorted; none where it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -198,7 +199,7 @@ def _hybrid(root: Path) -> list[str]:
 
 def _caches(root: Path, cpu: int, usable: list[int], cores: int) -> tuple[tuple[Cache, ...], list[str]]:
     folder = root / CPUS / f"cpu{cpu}" / "cache"
-    found = [_cache(folder / entry, usable, cores) for entry in _entries(folder) if entry.startswith("index")]
+    found = [_cache(folder / entry, usable, cores) for entry in entries(folder) if entry.startswith("index")]
     caches = sorted((cache for cache in found if cache is not None), key=lambda cache: cache.level)
     if not caches:
         return (), ["caches: /sys/devices/system/cpu lists none"]
@@ -247,13 +248,15 @@ def _memory(root: Path) -> Told | None:
     """Memory of the computer, or what the control group allows of it."""
     limits = [number for folder in groups(root, "memory") for name in ("memory.max", "memory.limit_in_bytes")
               if (number := number_in(folder / name)) and number < UNLIMITED]  # fmt: skip
-    match = re.search(r"^MemTotal:\s*(\d+) kB", words_of(root / "proc/meminfo"), re.MULTILINE)
-    if match is None:
-        return None
-    whole = int(match[1]) * 1024
-    if limits and min(limits) < whole:
+    whole = _meminfo(root, "MemTotal")
+    if whole and limits and min(limits) < whole.value:
         return Told(value=min(limits), source="memory limit of the control group")
-    return Told(value=whole, source="/proc/meminfo, MemTotal")
+    return whole
+
+
+def _meminfo(root: Path, name: str) -> Told | None:
+    match = re.search(rf"^{name}:\s*(\d+) kB", words_of(root / "proc/meminfo"), re.MULTILINE)
+    return Told(value=int(match[1]) * 1024, source=f"/proc/meminfo, {name}") if match else None
 
 
 def _base_clock(root: Path, words: Mapping[str, str]) -> Told | None:
@@ -291,3 +294,45 @@ def _vector_bits(root: Path, flags: Collection[str]) -> int | None:
         return 8 * length
     widths = {"avx512f": 512, "avx2": 256, "avx": 256, "asimd": 128, "neon": 128, "sse2": 128}
     return next((bits for name, bits in widths.items() if name in flags), None)
+
+
+# ---------------------------------------------------------------------------------------------- memory that is left
+
+# names of a control group's limit, use, and cached files, which the kernel gives up first: version 2 and version 1
+GROUPS = (
+    ("memory.max", "memory.current", ("inactive_file", "active_file")),
+    ("memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")),
+)
+
+
+def available_here(root: Path = Path("/")) -> Told | None:
+    """The memory that this process can still take before the kernel refuses it or kills the process [B].
+
+    The least of what the computer and the control groups around the process have left; None where nobody tells.
+    """
+    found = [_meminfo(root, "MemAvailable"), *_of_groups(root), _of_process()]
+    return min((told for told in found if told), key=lambda told: told.value, default=None)
+
+
+def _of_groups(root: Path) -> list[Told]:
+    found = []
+    for folder in groups(root, "memory"):
+        for limit, use, caches in GROUPS:
+            most, taken = number_in(folder / limit), number_in(folder / use)
+            if most is None or most >= UNLIMITED:
+                continue
+            stat = dict(re.findall(r"^(\w+) (\d+)$", words_of(folder / "memory.stat"), re.MULTILINE))
+            cached = sum(int(stat.get(name, 0)) for name in caches)
+            left = max(0, most - max(0, (taken or 0) - cached))
+            found.append(Told(value=left, source="what the memory limit of the control group leaves"))
+    return found
+
+
+def _of_process() -> Told | None:
+    """The limit of the address space (`ulimit -v`)."""
+    try:
+        import resource
+    except ImportError:  # no POSIX system
+        return None
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if most in (resource.RLIM_INFINITY, -1) else Told(value=most, source="ulimit -v")

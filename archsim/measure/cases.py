@@ -18,7 +18,7 @@ from archsim.evidence.resolve import Refused, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import Row, Table
 from archsim.measure.meters import EnergyMeter, meter_for
-from archsim.measure.run import bound
+from archsim.measure.run import bound, refusal
 from archsim.measure.timing import Reading, Session, measure
 from archsim.measure.torch_kernels import KernelBench, KernelReading
 from archsim.measure.torch_session import mode_of, runtime, session_class
@@ -138,5 +138,4 @@ def _timed(cells: Mapping[str, str], found: KernelReading) -> dict[str, str]:
 
 
 def _refused(row: Row, label: str, error: BaseException) -> MeasuredRow:
-    why = (str(error).splitlines() or ["not enough memory"])[0][:200]
-    return MeasuredRow(label=label, cells=row.cells, said=f"{label}: refused, {why}", refused=True)
+    return MeasuredRow(label=label, cells=row.cells, said=refusal(label, error), refused=True)

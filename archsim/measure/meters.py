@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from archsim.base.errors import Unsupported
-from archsim.detect.system import words_of
+from archsim.detect.system import entries, number_in, words_of
 
 POWERCAP = Path("/sys/class/powercap")
 MOST_W = 1000.0  # no package or its memory draws more: a counter cannot have wrapped twice in range / MOST_W
@@ -43,7 +43,7 @@ def zones(folder: Path = POWERCAP) -> tuple[list[Path], list[Path]]:
 
     Raises Unsupported where there is no package.
     """
-    listed = sorted(place for place in _listed(folder) if place.name.startswith("intel-rapl:"))
+    listed = [folder / name for name in entries(folder) if name.startswith("intel-rapl:")]
     packages = [place for place in listed if words_of(place / "name").startswith(PACKAGE)]
     if not packages:
         raise Unsupported(f"no energy: {folder} lists no package (a virtual machine or container rarely shows any)")
@@ -57,18 +57,11 @@ def counted(places: list[Path], now: Callable[[], float] = time.monotonic) -> Ca
     return lambda: sum(counter.read() for counter in counters)
 
 
-def _listed(folder: Path) -> list[Path]:
-    try:
-        return list(folder.iterdir())
-    except OSError:
-        return []
-
-
 def _microjoules(place: Path) -> int:
-    text = words_of(place)
-    if not text.isdecimal():
+    found = number_in(place)
+    if found is None:
         raise Unsupported(f"no energy: {place} cannot be read by this user (only root may, unless its mode is changed)")
-    return int(text)
+    return found
 
 
 MODULES = "memory modules, RAPL"  # what a row of their energy covers
@@ -131,8 +124,3 @@ def meter_for(host: str) -> EnergyMeter | str:
         return board_meter() if host == "gpu" else package_meter()
     except Unsupported as error:
         return str(error)
-
-
-def processor_time() -> float:
-    """Processor time of all threads of this process [s]."""
-    return time.process_time()

@@ -90,11 +90,11 @@ def _pool(kind: str) -> Callable[[Graph, BoundOp], None]:
 LEAST = -3.0e38  # what takes the place of a score that is not to be seen
 
 
-def _plain(kind: str) -> Callable[[Graph, BoundOp], None]:
-    """A node without attributes."""
+def _plain(kind: str, **usual: Any) -> Callable[[Graph, BoundOp], None]:
+    """A node with attributes: those of the op's kind by the same names, and of these what it usually has."""
 
     def add(g: Graph, op: BoundOp) -> None:
-        g.node(op, kind, op.inputs)
+        g.node(op, kind, op.inputs, **{name: getattr(op.kind, name, value) for name, value in usual.items()})
 
     return add
 
@@ -158,21 +158,9 @@ def _quantise(g: Graph, op: BoundOp) -> None:
     g.node(op, "DequantizeLinear", parts)
 
 
-def _leaky_relu(g: Graph, op: BoundOp) -> None:
-    g.node(op, "LeakyRelu", op.inputs, alpha=LEAK)
-
-
-def _hard_sigmoid(g: Graph, op: BoundOp) -> None:
-    g.node(op, "HardSigmoid", op.inputs, alpha=1 / 6, beta=0.5)
-
-
 def _upsample(g: Graph, op: BoundOp) -> None:
     mode = {"nearest": "nearest", "bilinear": "linear"}[str(getattr(op.kind, "mode", ""))]
     g.node(op, "Resize", [op.inputs[0], "", "", g.whole(op, "size", *op.shape)], mode=mode)
-
-
-def _gelu_tanh(g: Graph, op: BoundOp) -> None:
-    g.node(op, "Gelu", op.inputs, approximate="tanh")
 
 
 def _masked(g: Graph, op: BoundOp) -> None:
@@ -215,21 +203,9 @@ def _relu6(g: Graph, op: BoundOp) -> None:
     g.node(op, "Clip", [op.inputs[0], low, high])
 
 
-def _softmax(g: Graph, op: BoundOp) -> None:
-    g.node(op, "Softmax", op.inputs, axis=int(getattr(op.kind, "axis", -1)))
-
-
 def _argmax(g: Graph, op: BoundOp) -> None:
     index = g.node(op, "ArgMax", op.inputs, 1, axis=-1, keepdims=0)
     g.node(op, "Cast", [index], to=1)  # an index as the float that every output of a model is
-
-
-def _concat(g: Graph, op: BoundOp) -> None:
-    g.node(op, "Concat", op.inputs, axis=int(getattr(op.kind, "axis", 1)))
-
-
-def _lrn(g: Graph, op: BoundOp) -> None:
-    g.node(op, "LRN", op.inputs, size=int(getattr(op.kind, "size", 5)))
 
 
 def _pad(g: Graph, op: BoundOp) -> None:
@@ -324,14 +300,15 @@ BUILDERS: dict[str, Callable[[Graph, BoundOp], None]] = {
     "conv2d": _conv, "conv_transpose2d": _conv, "linear": _linear, "matmul": _matmul, "embedding": _embedding,
     "bias_add": _bias_add,
     "max_pool": _pool("MaxPool"), "avg_pool": _pool("AveragePool"), "global_avg_pool": _plain("GlobalAveragePool"),
-    "lrn": _lrn, "batch_norm": _batch_norm, "layer_norm": _layer_norm, "softmax": _softmax, "argmax": _argmax,
+    "lrn": _plain("LRN", size=5), "batch_norm": _batch_norm, "layer_norm": _layer_norm,
+    "softmax": _plain("Softmax", axis=-1), "argmax": _argmax,
     "relu": _plain("Relu"), "relu6": _relu6, "sigmoid": _plain("Sigmoid"), "tanh": _plain("Tanh"), "gelu": _plain("Gelu"),
-    "leaky_relu": _leaky_relu, "hard_sigmoid": _hard_sigmoid, "hard_swish": _plain("HardSwish"),
-    "gelu_tanh": _gelu_tanh, "mask": _masked, "floor": _floor,
+    "leaky_relu": _plain("LeakyRelu", alpha=LEAK), "hard_sigmoid": _plain("HardSigmoid", alpha=1 / 6, beta=0.5),
+    "hard_swish": _plain("HardSwish"), "gelu_tanh": _plain("Gelu", approximate="tanh"), "mask": _masked, "floor": _floor,
     "rms_norm": _rms_norm, "silu": _silu, "rotary": _rotary, "scale": _scale, "scale_by": _scale_by,
     "quantise": _quantise,
     "dropout": _plain("Identity"), "add": _several("Add"), "mul": _several("Mul"),
-    "concat": _concat, "pad": _pad, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
+    "concat": _plain("Concat", axis=1), "pad": _pad, "reshape": _reshape, "transpose": _transpose, "slice": _slice,
     "upsample": _upsample, "rnn": _recurrent("RNN"), "gru": _recurrent("GRU", linear_before_reset=1),
     "lstm": _recurrent("LSTM"), "lstm_cell": _lstm_cell, "attention": _attention,
 }  # fmt: skip

@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported
+from archsim.base.units import show_capacity
 from archsim.detect.catalog import find, names
+from archsim.detect.system import Told
+from archsim.estimation.memory import USABLE, footprint
 from archsim.estimation.sizes import bound as all_bound
 from archsim.estimation.sizes import sized
+from archsim.measure import onnx_session
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import Cell, op_rows, rows_of
 from archsim.measure.timing import Reading, Session, measure
@@ -21,6 +25,7 @@ from archsim.trace.training import OPTIMISER
 
 BACKENDS = ("onnxruntime", "torch")
 PROFILED = 5  # rounds with the profiler
+ELEMENT = 4  # B, of what is measured in fp32
 Open = Callable[[BoundTrace, int], Session]
 Tell = Callable[[str], None]
 
@@ -74,10 +79,8 @@ def opener(backend: str, device: str, stack: str = "", precision: str = "fp32", 
         raise Unsupported("--device cuda needs --backend torch: onnxruntime is run on the processor only")
     if stack or precision != "fp32" or task != "inference":
         raise Unsupported("--stack, --precision and --task need --backend torch: onnxruntime runs inference in fp32")
-    from archsim.measure.onnx_session import OnnxSession, runtime
-
-    runtime()
-    return OnnxSession
+    onnx_session.runtime()
+    return onnx_session.OnnxSession
 
 
 def device_of(hw: str | None, device: str) -> str:
@@ -98,7 +101,7 @@ def device_of(hw: str | None, device: str) -> str:
 
 def stack_of(backend: str, device: str, stack: str = "") -> str:
     """The stack that models a backend on a device."""
-    from archsim.measure import onnx_session, torch_session
+    from archsim.measure import torch_session
 
     return (stack or torch_session.default_stack(device)) if backend == "torch" else onnx_session.STACK
 
@@ -145,8 +148,12 @@ def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text:
                                 seq_len=plan.seq_len, sizes=plan.sizes)  # fmt: skip
                     yield _measured(plan, cell, session, label, tell)
                 except (Unsupported, MemoryError, RuntimeError) as error:  # runtimes raise the last
-                    why = (str(error).splitlines() or ["not enough memory"])[0][:200]
-                    yield Result(label=label, rows=[], said=f"{label}: refused, {why}", refused=True)
+                    yield Result(label=label, rows=[], said=refusal(label, error), refused=True)
+
+
+def refusal(label: str, error: BaseException) -> str:
+    """That something was not measured, and why, in a line; an error without a word is that of the memory."""
+    return f"{label}: refused, {(str(error).splitlines() or ['not enough memory'])[0][:200]}"
 
 
 def bound(net: str, batch: int, seq_len: int | None = None, sizes: Sizes = ()) -> BoundTrace:
@@ -206,3 +213,37 @@ def check_threads(threads: Sequence[int], allowed: int) -> None:
     """Refuse more threads than the process has processors: such a time says nothing about the computer."""
     if max(threads) > allowed:
         raise Unsupported(f"--threads {max(threads)}: this process may use {allowed} processors")
+
+
+# ---------------------------------------------------------------------------------------------- memory
+
+
+def needed_bytes(net: str, batch: int, stack: str, seq_len: int | None = None, sizes: Sizes = ()) -> float:
+    """Memory that a network takes while it is built and runs in fp32 [B]: parameters, activations, and what the stack takes.
+
+    onnxruntime holds the parameters twice: as they were handed over, and packed for its products.
+    """
+    chosen = stacks.find(stack)
+    found = footprint(bound(chosen.variants.get(net, net), batch, seq_len, sizes), ELEMENT, 0.0, chosen.reserved)
+    return found.total + (found.parameters if stack == onnx_session.STACK else 0.0)
+
+
+def check_memory(
+    networks: Sequence[str], batches: Sequence[int], stack: str, room: Told | None, seq_len: int | None = None,
+    sizes: Sizes = (),
+) -> None:  # fmt: skip
+    """Raise Unsupported for a network that takes more than the `room`, the memory that is left [B]; None where nobody tells."""
+    if room is None:
+        return
+    for net in networks:
+        for batch in batches:
+            needed = needed_bytes(net, batch, stack, seq_len, sizes)
+            if needed > room.value:
+                takes, left = show_capacity(needed, 3), show_capacity(room.value, 3)
+                raise Unsupported(f"{net}, batch {batch}: takes about {takes} of memory, and there are {left} ({room.source}); "
+                                  "leave it out, or take a smaller batch")  # fmt: skip
+
+
+def memory_of(hw: str) -> Told:
+    """The memory of a device that networks can use [B]."""
+    return Told(value=USABLE * float(find(hw).device.memory.capacity), source=f"the memory of {hw}")

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from archsim.base.errors import Unsupported
 from archsim.evidence.case import LEAST_SOUND
-from archsim.measure.meters import MODULES, EnergyMeter, load_average, processor_time
+from archsim.measure.meters import MODULES, EnergyMeter, load_average
 
 LEAST_SHARE = 0.9  # of wall time x threads, as processor time; a round with less is disturbed
 LEAST_ROUND_S = 0.02  # shorter rounds are dominated by the resolution of the clocks
@@ -119,9 +119,9 @@ def measure(
 
 def one_round(session: Session, times: int, share_of: Callable[[float, float, int], float]) -> Round:
     """One timed round of `times` runs."""
-    before, begin = processor_time(), time.perf_counter()
+    before, begin = time.process_time(), time.perf_counter()  # the former of all threads
     spent = session.timed(times)
-    used, wall = processor_time() - before, time.perf_counter() - begin
+    used, wall = time.process_time() - before, time.perf_counter() - begin
     return Round(time_s=spent / times, share=share_of(used, wall, session.threads), cpu_s=used / times / session.threads)
 
 

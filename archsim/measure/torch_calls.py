@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import add, mul
 from typing import Any
 
 from archsim.measure.nodes import LEAK, TINY, along, turns, window_pads
 from archsim.trace.kinds.convolution import sides
 from archsim.trace.kinds.recurrent import GATES
 from archsim.trace.trace import BoundOp
+
+Call = Callable[[Any, BoundOp, list[Any], list[Any]], Any]  # of torch, the op, its inputs, its learned values and constants
 
 
 def shapes_of(op: BoundOp) -> list[tuple[int, ...]]:
@@ -138,18 +142,13 @@ def _rotary(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     return (heads * cosines + torch.cat((-second, first), -1) * sines).reshape(n, t, width)
 
 
-def _lstm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
-    k: Any = op.kind
-    state = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
-    return torch.lstm(x[0], (state, state), w, True, k.layers, 0.0, False, k.bidirectional, False)[0]
-
-
-def _rnn(name: str) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
-    """A recurrent layer whose state is one tensor."""
+def _recurrent(name: str, states: int = 1) -> Call:
+    """A recurrent layer whose state is one tensor, or several."""
 
     def call(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
         k: Any = op.kind
-        state = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
+        zeros = x[0].new_zeros(k.layers * k.directions, op.shape[1], k.hidden)
+        state = zeros if states == 1 else (zeros,) * states
         return getattr(torch, name)(x[0], state, w, True, k.layers, 0.0, False, k.bidirectional, False)[0]
 
     return call
@@ -182,48 +181,31 @@ def _matmul(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     return torch.matmul(a, b)
 
 
-def _total(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
-    held = x[0]
-    for data in x[1:]:
-        held = held + data
-    return held
-
-
-def _product(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
-    held = x[0]
-    for data in x[1:]:
-        held = held * data
-    return held
-
-
 def _pad(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     k: Any = op.kind
     ends = [size for pair in reversed(list(zip(k.before, k.after, strict=True))) for size in pair]
     return torch.nn.functional.pad(x[0], ends)
 
 
-def _batch_norm(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
-    return torch.nn.functional.batch_norm(x[0], w[0], w[1], w[2], w[3])
-
-
 def batch_norm_of_batch(torch: Any, op: BoundOp, x: list[Any], w: list[Any]) -> Any:
     """Batch normalisation of a training run: by the statistics of the batch, which move the stored ones."""
-    return torch.nn.functional.batch_norm(x[0], w[0], w[1], w[2], w[3], training=True)
+    return torch.nn.functional.batch_norm(x[0], *w, training=True)
 
 
-def _of(name: str, *more: Any) -> Callable[[Any, BoundOp, list[Any], list[Any]], Any]:
+def _of(name: str, *more: Any) -> Call:
     """A function of torch.nn.functional on the one input."""
     return lambda torch, op, x, w: getattr(torch.nn.functional, name)(x[0], *more)
 
 
 UNSEEN = -1.0e4  # what takes the place of a score that is not to be seen; half precision holds it
-CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
+CALLS: dict[str, Call] = {
     "conv2d": _conv, "conv_transpose2d": _conv_transpose, "upsample": _upsample,
     "max_pool": _max_pool, "avg_pool": _avg_pool, "global_avg_pool": _of("adaptive_avg_pool2d", 1),
     "linear": lambda torch, op, x, w: torch.nn.functional.linear(x[0], *w), "matmul": _matmul,
     "embedding": lambda torch, op, x, w: torch.nn.functional.embedding(x[0], w[0]),
     "bias_add": lambda torch, op, x, w: x[0] + w[0],
-    "batch_norm": _batch_norm, "softmax": lambda torch, op, x, w: torch.softmax(x[0], getattr(op.kind, "axis", -1)),
+    "batch_norm": lambda torch, op, x, w: torch.nn.functional.batch_norm(x[0], *w),
+    "softmax": lambda torch, op, x, w: torch.softmax(x[0], getattr(op.kind, "axis", -1)),
     "argmax": lambda torch, op, x, w: torch.argmax(x[0], -1),
     "layer_norm": lambda torch, op, x, w: torch.nn.functional.layer_norm(x[0], op.shape[-1:], *w),
     "lrn": lambda torch, op, x, w: torch.nn.functional.local_response_norm(x[0], getattr(op.kind, "size", 5)),
@@ -234,11 +216,13 @@ CALLS: dict[str, Callable[[Any, BoundOp, list[Any], list[Any]], Any]] = {
     "floor": lambda torch, op, x, w: x[0].clamp(min=UNSEEN), "scale": lambda torch, op, x, w: x[0] * w[0],
     "quantise": _quantise, "scale_by": lambda torch, op, x, w: x[0] * getattr(op.kind, "factor", 1.0),
     "rms_norm": _rms_norm, "rotary": _rotary, "sigmoid": lambda torch, op, x, w: torch.sigmoid(x[0]),
-    "tanh": lambda torch, op, x, w: torch.tanh(x[0]), "dropout": lambda torch, op, x, w: x[0], "add": _total, "mul": _product,
+    "tanh": lambda torch, op, x, w: torch.tanh(x[0]), "dropout": lambda torch, op, x, w: x[0],
+    "add": lambda torch, op, x, w: reduce(add, x), "mul": lambda torch, op, x, w: reduce(mul, x),
     "concat": lambda torch, op, x, w: torch.cat(x, getattr(op.kind, "axis", 1)), "pad": _pad,
     "reshape": lambda torch, op, x, w: x[0].reshape(op.shape),
     "transpose": lambda torch, op, x, w: x[0].permute(getattr(op.kind, "order", ())).contiguous(),
     "slice": lambda torch, op, x, w: x[0].narrow(
         getattr(op.kind, "axis", 0), getattr(op.kind, "start", 0), op.shape[getattr(op.kind, "axis", 0)]),
-    "rnn": _rnn("rnn_tanh"), "gru": _rnn("gru"), "lstm": _lstm, "lstm_cell": _lstm_cell, "attention": _attention,
+    "rnn": _recurrent("rnn_tanh"), "gru": _recurrent("gru"), "lstm": _recurrent("lstm", states=2),
+    "lstm_cell": _lstm_cell, "attention": _attention,
 }  # fmt: skip

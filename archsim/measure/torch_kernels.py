@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any
 
 from archsim.measure.torch_calls import CALLS, constants_of, shapes_of
-from archsim.measure.torch_session import DTYPES, TorchMode, allow_tf32, recorded
+from archsim.measure.torch_session import DTYPES, TorchMode, allow_tf32, by_events, recorded
 from archsim.trace.trace import BoundOp
 
 CALLS_OF_GRAPH = 20
@@ -59,12 +59,7 @@ class KernelBench:
             replay()
             rounds: list[float] = []
             while len(rounds) < LEAST_ROUNDS or sum(rounds) < LEAST_TIMED_S:
-                first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                first.record()
-                replay()
-                last.record()
-                last.synchronize()
-                rounds.append(float(first.elapsed_time(last)) * 1e-3)
+                rounds.append(by_events(torch, replay))
             times = sorted(seconds / CALLS_OF_GRAPH for seconds in rounds[1:])
             with profiled(torch) as seen:
                 call()

@@ -6,6 +6,7 @@ import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
@@ -103,6 +104,16 @@ def allow_tf32(torch: Any, allowed: bool) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = allowed
 
 
+def by_events(torch: Any, run: Callable[[], object]) -> float:
+    """Time of a call on the GPU, between two CUDA events [s]."""
+    first, last = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    first.record()
+    run()
+    last.record()
+    last.synchronize()
+    return float(first.elapsed_time(last)) * 1e-3
+
+
 def recorded(torch: Any, run: Callable[[], Any], times: int = 1) -> Callable[[], Any]:
     """The replay of so many runs, one after the other, that are recorded as a CUDA graph."""
     aside = torch.cuda.Stream()
@@ -177,10 +188,7 @@ class TorchSession:
         return there
 
     def _weight(self, shape: tuple[int, ...], positive: bool = False) -> Any:
-        fan_in = 1
-        for size in shape[1:]:
-            fan_in *= size
-        values = self._torch.randn(shape, device=self._mode.device) * ((2.0 / fan_in) ** 0.5 if len(shape) > 1 else 0.01)
+        values = self._torch.randn(shape, device=self._mode.device) * ((2.0 / prod(shape[1:])) ** 0.5 if len(shape) > 1 else 0.01)
         return self._placed(values.abs() + 1.0 if positive else values)
 
     def _forward(self, mark: Callable[[BoundOp], None] = lambda op: None) -> dict[str, Any]:
@@ -217,19 +225,16 @@ class TorchSession:
 
     def timed(self, times: int) -> float:
         """Time of `times` runs [s]; by CUDA events on a GPU."""
-        with self._passes():
-            if self.host == "cpu":
-                begin = time.perf_counter()
-                for _ in range(times):
-                    self._run()
-                return time.perf_counter() - begin
-            first, last = self._event(), self._event()
-            first.record()
+        def runs() -> None:
             for _ in range(times):
                 self._run()
-            last.record()
-            last.synchronize()
-            return float(first.elapsed_time(last)) * 1e-3
+
+        with self._passes():
+            if self.host == "gpu":
+                return by_events(self._torch, runs)
+            begin = time.perf_counter()
+            runs()
+            return time.perf_counter() - begin
 
     def _event(self) -> Any:
         return self._torch.cuda.Event(enable_timing=True)

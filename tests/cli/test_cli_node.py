@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from archsim.detect.probe import Finding, Probe
+from archsim.detect.probe import Probe
+from archsim.detect.sampling import Finding
 from archsim.trace.trace import BoundTrace
 
 pytestmark = pytest.mark.skipif(not Path("/proc/cpuinfo").exists(), reason="only Linux describes itself")

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import archsim
-from archsim.cycle.core.copies import rows_copied, transposed, value_by_value
+from archsim.cycle.core.copies import elements, rows_copied, transposed, value_by_value
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.passes import elements
 from archsim.cycle.core.product import block, block_of, by_element, vector_product
 from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import Simulated

@@ -16,7 +16,6 @@ from archsim.base.writer import OutputFile, table_with
 from archsim.detect.system import Told
 from archsim.device.catalog import find
 from archsim.evidence.readers import read_files
-from archsim.measure.memory import check_memory, needed_bytes
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
 from archsim.measure.run import MeasurementPlan, check, check_networks, check_threads, opener, results, stack_of, whole_numbers
@@ -213,6 +212,8 @@ def test_what_is_wrong_is_said_before_anything_runs() -> None:
 
 
 def test_a_network_that_takes_more_memory_than_there_is_is_refused_before_it_is_built() -> None:
+    from archsim.measure.run import check_memory, needed_bytes
+
     room, stack = Told(value=8 * 2**30, source="a test"), stack_of("onnxruntime", "cpu")
     check_memory(("resnet_50",), (1,), stack, room)
     check_memory(("llama_2_7b",), (1,), stack, None)  # nobody tells what there is

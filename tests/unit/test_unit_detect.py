@@ -13,7 +13,8 @@ from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe, summary
 from archsim.detect.detect import subject_of
 from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
-from archsim.detect.probe import Finding, Probe
+from archsim.detect.probe import Probe
+from archsim.detect.sampling import Finding
 from archsim.detect.system import Computer, Told, cpu_list, read_computer
 from archsim.device import catalog
 from archsim.device.file import loads
@@ -351,7 +352,7 @@ def test_without_a_driver_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_memory_that_is_left_is_the_least_that_anyone_grants(tmp_path: Path) -> None:
-    from archsim.detect.available import available_here
+    from archsim.detect.system import available_here
 
     def say(name: str, text: str) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -12,12 +12,11 @@ from pathlib import Path
 import pytest
 
 from archsim.detect import llvm_loops
-from archsim.detect.benchmarks import IN_FLIGHT, Bench, Found, whole
+from archsim.detect.benchmarks import IN_FLIGHT, Bench, whole
 from archsim.detect.detect import detect
-from archsim.detect.loop_makers import CHAIN, CLOCK_LOOP, ByteLoops, fma_loop
-from archsim.detect.loops import CHAINS, LINE_B, Loop
+from archsim.detect.loops import CHAIN, CHAINS, CLOCK_LOOP, LINE_B, ByteLoops, Loop, fma_loop
 from archsim.detect.probe import Probe, Subject, _Session, jobs_of
-from archsim.detect.sampling import Disturbed, Ruler, Turn, best_rate, overlap, settled
+from archsim.detect.sampling import Disturbed, Finding, Ruler, Turn, best_rate, overlap, settled
 from archsim.detect.stretch import PAGE_B, Stretch
 from tests.each import each
 
@@ -207,9 +206,9 @@ def test_bytes_that_are_not_there_are_none(bits: int, chains: int, fused: bool) 
 
 def test_a_latency_between_two_clocks_is_measured_again() -> None:
     seen = iter([3.8, 4.05, 4.3, 3.7, 4.4, 3.6])
-    assert whole(lambda: Found(next(seen))).value == 4.05
+    assert whole(lambda: Finding(next(seen))).value == 4.05
     with pytest.raises(Disturbed, match=r"3\.60 clk is no whole number"):
-        whole(lambda: Found(next(seen)))
+        whole(lambda: Finding(next(seen)))
 
 
 def test_lines_in_flight_are_those_at_which_more_chains_gain_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -268,15 +268,15 @@ def table(rows: Sequence[MicroOperation], shared: Container[int] = ()) -> list[i
     found: list[int] = []
     for row in rows:
         line = [0] * layout.COLUMNS
-        for column, value in (
-            (layout.KIND, row.kind), (layout.SLOTS, row.slots), (layout.PORTS, row.ports), (layout.PASSES, row.passes),
-            (layout.DIVIDES, round(row.divides * layout.TICKS)), (layout.LATENCY, round(row.latency)),
-            (layout.QUEUE, layout.INT_QUEUE if row.queue in shared else row.queue),
-            (layout.REGISTER, row.register), (layout.STREAM, row.stream), (layout.OFFSET, row.offset),
-            (layout.BYTES, row.size), (layout.TAKEN, int(row.taken)), (layout.LOW, (row.ports & -row.ports).bit_length() - 1),
-            (layout.HIGH, row.ports.bit_length()),
-            (layout.MISSED, round(row.missed * layout.TICKS)),
-        ):  # fmt: skip
+        for column, value in {
+            layout.KIND: row.kind, layout.SLOTS: row.slots, layout.PORTS: row.ports, layout.PASSES: row.passes,
+            layout.DIVIDES: round(row.divides * layout.TICKS), layout.LATENCY: round(row.latency),
+            layout.QUEUE: layout.INT_QUEUE if row.queue in shared else row.queue,
+            layout.REGISTER: row.register, layout.STREAM: row.stream, layout.OFFSET: row.offset,
+            layout.BYTES: row.size, layout.TAKEN: int(row.taken), layout.LOW: (row.ports & -row.ports).bit_length() - 1,
+            layout.HIGH: row.ports.bit_length(),
+            layout.MISSED: round(row.missed * layout.TICKS),
+        }.items():  # fmt: skip
             line[column] = value
         for source in range(layout.SOURCES):
             at = layout.FROM1 + 3 * source

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil
 
 from archsim.base.errors import ArgumentError
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter, Value
+from archsim.cycle.core.writer import APART, LoopWriter, Value
 
 BROADCASTS = ("register", "embedded", "element")
 PRODUCTS = ("fma", "muladd", "dot", "pairs", "matrix", "tile")
 NARROW = PRODUCTS[2:]  # products of 8 or 16 bit that are summed in lanes of 32 bit
 TILE_ROWS, TILE_BYTES = 16, 64  # of a register of AMX
-APART = 1088  # bytes between the places of streams in their pages, so that they begin in different sets of a cache
 LANE = 32  # bit of a sum of narrow products
 SEGMENT = 128  # bit: an instruction that multiplies by one element takes it from 128 bit of a register
 
@@ -69,7 +68,7 @@ def gemm_block(
         w.keep(f"c{at}", value)
     w.step(("A", "B"))
     flop = 2.0 * rows * vectors * grid.results * taken * unroll
-    return replace(w.loop(flop=flop, isa=isa), trips=trips)
+    return w.loop(flop=flop, isa=isa, trips=trips)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,10 +14,9 @@ from archsim.cost.cpu import CpuTerms
 from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share, siblings
 from archsim.cycle.core import library, scalar
-from archsim.cycle.core.copies import SCALARS, rows_copied, transposed, value_by_value
+from archsim.cycle.core.copies import MOST, SCALARS, UNROLLED, elements, rows_copied, transposed, value_by_value
 from archsim.cycle.core.machine import core_machine, shared
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.passes import MOST, UNROLLED, elements
 from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_element, narrow_block, vector_product
 from archsim.cycle.core.variant import LANE_BITS, CpuVariant, Known, Simulated
 
@@ -152,23 +151,21 @@ def _product(v: CpuVariant, on: Simulated) -> float:
         # Channels lie in the lanes, pixels in the rows of a block; as many channels of the input pass at a time as leave the
         # filters in the first level.
         m, n, depth = n, m, k
-        levels = (2, 1, 2)
     elif min(m, n) == 1 and not v.of("copied") + v.of("copied_simd"):  # else the blocks read panels, as those of any product
         return count * _matrix_vector(v, on, max(m, n), k, element)
     else:
         depth = v.at(panel_depth(v.terms.device, v.size))
-        levels = (2, 1, 2)  # libraries ask for C in time
     if v.form:
-        return _narrow(v, on, m, n, min(depth, k), levels)
+        return _narrow(v, on, m, n, min(depth, k))
     total = 0.0
     for panel, panels in _cut(k, min(depth, k)):
         for r, down in _cut(m, rows):
             for c, across in _cut(n, vectors * lanes):
-                total += blocks_clocks(v, on, count * panels * down * across, int(r), ceil(c / lanes), panel, levels)
+                total += blocks_clocks(v, on, count * panels * down * across, int(r), ceil(c / lanes), panel)
     return total
 
 
-def _narrow(v: CpuVariant, on: Simulated, m: float, n: float, depth: float, levels: tuple[int, int, int]) -> float:
+def _narrow(v: CpuVariant, on: Simulated, m: float, n: float, depth: float) -> float:
     """All register blocks of a product of narrow operands, summed over cores [clk]."""
     shape, simd = v.terms.device.dot_shape(v.form), v.at(v.terms.device.core.simd)
     assert shape is not None
@@ -184,7 +181,7 @@ def _narrow(v: CpuVariant, on: Simulated, m: float, n: float, depth: float, leve
                 number = v.of("count") * panels * down * beside
 
                 def words(steps: int, r: float = r, c: float = c) -> tuple[object, ...]:
-                    return kind, ceil(r), ceil(c), steps, v.width, element, levels, elements
+                    return kind, ceil(r), ceil(c), steps, v.width, element, elements
 
                 total += _deep(on, number, ceil(panel / taken), narrow_block, words)
     return total
@@ -200,12 +197,11 @@ def _cut(whole: float, piece: float) -> list[tuple[float, float]]:
     return [(length, number) for length, number in ((piece, full), (rest, 1.0)) if length and number]
 
 
-def blocks_clocks(v: CpuVariant, on: Simulated, number: float, rows: int, vectors: int, depth: float,
-                  levels: tuple[int, int, int]) -> float:  # fmt: skip
+def blocks_clocks(v: CpuVariant, on: Simulated, number: float, rows: int, vectors: int, depth: float) -> float:
     """Clocks of some register blocks: those of short ones, and what each further step of k takes."""
 
     def words(steps: int) -> tuple[object, ...]:
-        return rows, vectors, steps, v.width, v.element, levels, on.fused(v), by_element(on.machine, v.width)
+        return rows, vectors, steps, v.width, v.element, on.fused(v), by_element(on.machine, v.width)
 
     return _deep(on, number, depth, block, words)
 

@@ -8,7 +8,7 @@ go the same way for each value; their comparisons are there.
 from __future__ import annotations
 
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter, Value
+from archsim.cycle.core.writer import APART, LoopWriter, Value
 
 DOUBLE = 64  # bit
 CALLS = 6  # taken branches of a call: into the linkage table, to a wrapper, from there the same way to the function, and back
@@ -29,7 +29,7 @@ def called(name: str, level: int, footprint: int) -> CoreLoop:
     """
     w = LoopWriter(f"{name} of the C library", DOUBLE, DOUBLE)
     w.stream("x", 4, footprint, level)
-    w.stream("y", 4, footprint, level, start=1088)
+    w.stream("y", 4, footprint, level, start=APART)
     given = w.op("convert", w.load("x", 0, width=32))
     result = power(w, given) if name == "pow" else exponential_call(w, given)
     w.store("y", 0, w.op("convert", result), width=32)
@@ -67,10 +67,10 @@ def _enter(w: LoopWriter, x: Value, checks: int) -> None:
     w.stream(TABLE, 0, 1 << 13, 1)
     w.stream(FRAME, 0, 64, 1)
     for _ in range(CALLS - 2):
-        w.op("branch", vector=False)
+        w.op("branch")
     w.store(FRAME, 48, x)
     for _ in range(MODE - 1):
-        w.op("int", vector=False)
+        w.op("int")
     for at in range(SAVED):
         w.store(FRAME, 8 * at, None, width=64, vector=False)
     w.store(FRAME, 56, None, width=32, vector=False)
@@ -78,17 +78,17 @@ def _enter(w: LoopWriter, x: Value, checks: int) -> None:
     w.branch(mode, taken=False)
     bits = w.op("transfer", x)
     for _ in range(checks):
-        w.branch(w.op("int", bits, vector=False), taken=False)
+        w.branch(w.op("int", bits), taken=False)
 
 
 def _leave(w: LoopWriter, result: Value) -> None:
     for at in range(SAVED):
         w.load(FRAME, 8 * at, width=64, vector=False)
-    w.op("branch", vector=False)
+    w.op("branch")
     # The wrapper looks whether the result is finite and not zero.
     _tested(w, w.op("logic", result))
     _tested(w, result)
-    w.op("branch", vector=False)
+    w.op("branch")
 
 
 def _tested(w: LoopWriter, value: Value) -> None:
@@ -120,10 +120,10 @@ def _exponential(w: LoopWriter, x: Value, low: int | None) -> int:
         tail = w.op("add", low, tail)
     rest = w.op("add", w.op("add", reduced, base), tail)
     eps = w.op("add", rest, w.op("mul", w.op("mul", rest, rest), _polynomial(w, rest, 1)))
-    exponent = w.op("int", w.op("int", w.op("transfer", shifted), vector=False), vector=False)
+    exponent = w.op("int", w.op("int", w.op("transfer", shifted)))
     bits = w.op("transfer", fixed)
-    coarse = w.op("int", w.op("int", w.op("int", bits, vector=False), vector=False), vector=False)
-    fine = w.op("int", w.op("int", bits, vector=False), vector=False)
+    coarse = w.op("int", w.op("int", w.op("int", bits)))
+    fine = w.op("int", w.op("int", bits))
     c = [_looked_up(w, coarse, at) for at in (0, 1)]
     f = [_looked_up(w, fine, at) for at in (2, 3)]
     high = w.op("mul", c[0], f[0])
@@ -138,13 +138,13 @@ def _exponential(w: LoopWriter, x: Value, low: int | None) -> int:
 def _logarithm(w: LoopWriter, x: Value) -> tuple[int, int]:
     """log of x in two parts: the exponent, a table for the nearest of 512 fractions, a polynomial for what is left."""
     bits = w.op("transfer", x)
-    masked = w.op("int", bits, vector=False)
+    masked = w.op("int", bits)
     w.branch(masked, taken=False)
-    fraction = w.op("transfer", w.op("int", masked, vector=False))
-    exponent = w.op("transfer", w.op("int", w.op("int", bits, vector=False), vector=False))
+    fraction = w.op("transfer", w.op("int", masked))
+    exponent = w.op("transfer", w.op("int", w.op("int", bits)))
     shifted = w.op("add", fraction)
     nearest = w.op("add", shifted)
-    index = w.op("int", w.op("int", w.op("transfer", shifted), vector=False), vector=False)
+    index = w.op("int", w.op("int", w.op("transfer", shifted)))
     w.branch(exponent, taken=False)
     u = [_looked_up(w, index, at) for at in range(4)]
     eps = w.op("add", fraction, nearest)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from archsim.base.errors import ArgumentError
 from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
-from archsim.cycle.core.writer import LoopWriter, Value
+from archsim.cycle.core.writer import APART, LoopWriter, Value
 
-APART = 1088  # bytes between the places of streams in their pages, so that they begin in different sets of a cache
 TRIPS = 1024
 # Streams that each function reads, the operation on a value of each (none: it is only moved), and FLOP for a value. A result of a
 # function that writes nothing is kept: the largest value, as a loop that only reads has it.
@@ -40,7 +37,7 @@ def streamed(name: str, width: int, element: int = 32, unroll: int = 4, level: i
     w = LoopWriter(name, width, element)
     size = width // 8
     writes = name != "read"
-    pointers = [_stream(w, at, size * unroll, level) for at in range(reads + writes)]
+    pointers = [stream_at(w, at, size * unroll, level) for at in range(reads + writes)]
     for at in range(unroll):
         last: Value = w.load("x", at * size, folded=reads == 1 and kind not in ("", "fma")) if reads else None
         if reads == 2:
@@ -49,7 +46,7 @@ def streamed(name: str, width: int, element: int = 32, unroll: int = 4, level: i
         if writes:
             w.store(pointers[-1], at * size, last)
     w.step(pointers)
-    return replace(w.loop(flop=flop * unroll * width / element), trips=TRIPS)
+    return w.loop(flop=flop * unroll * width / element, trips=TRIPS)
 
 
 def _applied(w: LoopWriter, kind: str, value: Value, at: int, fused: bool, writes: bool) -> Value:
@@ -73,14 +70,13 @@ def dot_product(width: int, element: int = 32, accumulators: int = 4, level: int
     """
     w = LoopWriter("dot", width, element)
     size = width // 8
-    pointers = [_stream(w, at, size * accumulators, level) for at in range(2)]
+    pointers = [stream_at(w, at, size * accumulators, level) for at in range(2)]
     for at in range(accumulators):
         x = w.load("x", at * size)
         w.load("y", at * size, folded=True)
-        made = w.op("fma", x, None, f"d{at}", chained=True) if fused else w.op("add", w.op("mul", x), f"d{at}")
-        w.keep(f"d{at}", made)
+        w.keep(f"d{at}", w.multiply_add(x, None, f"d{at}", fused, chained=True))
     w.step(pointers)
-    return replace(w.loop(flop=2.0 * accumulators * width / element), trips=TRIPS)
+    return w.loop(flop=2.0 * accumulators * width / element, trips=TRIPS)
 
 
 def exponential(width: int, element: int = 32, unroll: int = 1, degree: int = 6, level: int | None = 1,
@@ -96,21 +92,20 @@ def exponential(width: int, element: int = 32, unroll: int = 1, degree: int = 6,
     """
     w = LoopWriter("exp", width, element)
     size = width // 8
-    pointers = [_stream(w, at, size * unroll, level) for at in range(2)]
+    pointers = [stream_at(w, at, size * unroll, level) for at in range(2)]
     for at in range(unroll):
         w.store("y", at * size, exponential_of(w, w.load("x", at * size), degree, fused))
     w.step(pointers)
-    flop = (REDUCED + 2.0 * degree) * unroll * width / element
-    return replace(w.loop(flop=flop), trips=TRIPS)
+    return w.loop(flop=(REDUCED + 2.0 * degree) * unroll * width / element, trips=TRIPS)
 
 
 def exponential_of(w: LoopWriter, x: Value, degree: int, fused: bool) -> int:
     """exp of a vector that is in a register."""
     n = w.op("round", w.op("mul", x))
-    r = w.op("fma", n, None, x, chained=True) if fused else w.op("add", w.op("mul", n), x)
+    r = w.multiply_add(n, None, x, fused, chained=True)
     p: Value = w.op("mov", None)
     for _ in range(degree):
-        p = w.op("fma", p, r, None) if fused else w.op("add", w.op("mul", p, r), None)
+        p = w.multiply_add(p, r, None, fused)
     return w.op("scale", p, n) if w.width >= WIDE else w.op("vint", p, w.op("shift", w.op("convert", n)))
 
 
@@ -129,7 +124,7 @@ def max_pool(width: int, element: int = 32, level: int | None = 1) -> CoreLoop:
     found = w.op("max", even, odd)
     w.store("y", 0, w.op("cross", found) if width > LOG_STEP else found)
     w.step(("x", "row", "y"))
-    return replace(w.loop(flop=3.0 * width / element), trips=TRIPS)
+    return w.loop(flop=3.0 * width / element, trips=TRIPS)
 
 
 def row_sum(width: int, element: int = 32, level: int | None = 1) -> CoreLoop:
@@ -146,7 +141,7 @@ def row_sum(width: int, element: int = 32, level: int | None = 1) -> CoreLoop:
         found = w.op("add", found, other, width=left)
     w.store("y", 0, found, width=element)
     w.step(("x", "y"))
-    return replace(w.loop(flop=float(lanes + 1)), trips=TRIPS)
+    return w.loop(flop=float(lanes + 1), trips=TRIPS)
 
 
 def chase(level: int | None = 1, loads: int = 2, footprint: int = 16384) -> CoreLoop:
@@ -160,5 +155,6 @@ def chase(level: int | None = 1, loads: int = 2, footprint: int = 16384) -> Core
     return CoreLoop(name="chase", operations=tuple(found), streams=(stream,), trips=TRIPS)
 
 
-def _stream(w: LoopWriter, at: int, stride: int, level: int | None) -> str:
+def stream_at(w: LoopWriter, at: int, stride: int, level: int | None) -> str:
+    """The stream of that place among those of a loop, x, y and z."""
     return w.stream("xyz"[at], stride, stride * TRIPS, level, start=APART * at)

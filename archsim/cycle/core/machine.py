@@ -126,30 +126,30 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     words = dict.fromkeys(word for table in (port, device.port512) if table is not None
                           for _, text in _given(table) for word in str(text).split())  # fmt: skip
     names = tuple(words)
-    latency = {"fma": _number(device.core.fma_latency), "load": _number(device.l1.latency), **_numbers(device.latency)}
+    latency = {"fma": float(device.core.fma_latency), "load": float(device.l1.latency), **_numbers(device.latency)}
     if device.tile is not None:
-        latency["tile"] = _number(device.tile.latency)
-        hold["tile"] = _number(device.tile.int8 or device.tile.bf16 or 1.0)
+        latency["tile"] = float(device.tile.latency)
+        hold["tile"] = float(device.tile.int8 or device.tile.bf16 or 1.0)
     memory = device.memory
-    share = _number(memory.bandwidth) * _number(memory.achievable) / _number(device.core.sockets) / clock / workers
-    far = [(_number(device.l2.bandwidth), _number(device.l2.latency))]
-    sizes = [_number(device.l1.size), _number(device.l2.size)]
+    share = float(memory.bandwidth) * float(memory.achievable) / float(device.core.sockets) / clock / workers
+    far = [(float(device.l2.bandwidth), float(device.l2.latency))]
+    sizes = [float(device.l1.size), float(device.l2.size)]
     if device.l3 is not None:
-        far.append((_number(device.l3.bandwidth), _number(device.l3.latency)))
-        sizes.append(_number(device.l3.size))
-    far.append((share, _number(memory.latency) * clock))
+        far.append((float(device.l3.bandwidth), float(device.l3.latency)))
+        sizes.append(float(device.l3.size))
+    far.append((share, float(memory.latency) * clock))
     last = device.l2
     return CoreMachine(
         name=device.identity.id, pipeline=pipeline, ports=names, masks=_masks(port, names),
         wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=hold,
         cracked=_numbers(device.cracked),
-        load=_number(device.l1.latency), line=int(_number(device.l1.line)), read=_number(device.l1.bandwidth),
-        write=_number(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
-        registers=int(_number(device.core.registers)), width=int(_number(device.core.simd)),
-        buffers=int(_number(device.core.miss_buffers)),
-        far_buffers=int(_number(last.miss_buffers or device.core.miss_buffers)), ahead=int(_number(device.l1.prefetched or 0)),
-        far_ahead=int(_number(last.prefetched or 0)),
-        tlb=(_number(last.tlb_entries or 0), _number(last.tlb_page or 4096.0), _number(last.tlb_miss or 0.0)),
+        load=float(device.l1.latency), line=int(device.l1.line), read=float(device.l1.bandwidth),
+        write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
+        registers=int(device.core.registers), width=int(device.core.simd),
+        buffers=int(device.core.miss_buffers),
+        far_buffers=int(last.miss_buffers or device.core.miss_buffers), ahead=int(device.l1.prefetched or 0),
+        far_ahead=int(last.prefetched or 0),
+        tlb=(float(last.tlb_entries or 0), float(last.tlb_page or 4096.0), float(last.tlb_miss or 0.0)),
     )  # fmt: skip
 
 
@@ -163,8 +163,4 @@ def _masks(table: Port, names: tuple[str, ...]) -> dict[str, int]:
 
 
 def _numbers(table: Latency | Hold | Cracked | None) -> dict[str, float]:
-    return {} if table is None else {kind: _number(value) for kind, value in _given(table)}
-
-
-def _number(value: Number | str) -> float:
-    return float(value)
+    return {} if table is None else {kind: float(value) for kind, value in _given(table)}

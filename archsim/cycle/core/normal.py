@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from archsim.cycle.core.loops import TRIPS, exponential_of
+from archsim.cycle.core.loops import TRIPS, exponential_of, stream_at
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.writer import LoopWriter, Value
 
 DEGREE = 6  # of the polynomials, for all digits of fp32
-APART = 1088  # bytes between the places of streams in their pages
 CHANNELS = 2  # of a window of channels: the one that enters it, and the one that leaves it
 
 
@@ -59,13 +56,13 @@ def local_normalisation(width: int, element: int = 32, level: int | None = 1, fu
         each = w.load("x", at * width // 8)
         running = w.op("add", w.op("mul", each, each), running)
     w.keep("sum", running if isinstance(running, int) else 0)
-    scale = w.op("fma", running) if fused else w.op("add", w.op("mul", running))
+    scale = w.multiply_add(running, None, None, fused)
     exponent = w.op("convert", w.op("shift", scale))
     fraction = w.op("logic", scale)
     p: Value = w.op("mov", None)
     for _ in range(DEGREE):
-        p = w.op("fma", p, fraction, None) if fused else w.op("add", w.op("mul", p, fraction))
-    log = w.op("fma", exponent, None, p) if fused else w.op("add", w.op("mul", exponent), p)
+        p = w.multiply_add(p, fraction, None, fused)
+    log = w.multiply_add(exponent, None, p, fused)
     power = exponential_of(w, w.op("mul", log), DEGREE, fused)
     w.store("y", 0, w.op("mul", power, w.load("x", 0)))
     return _ended(w, 4.0 * DEGREE + 14.0)
@@ -76,18 +73,18 @@ def moments(width: int, element: int = 32, level: int | None = 1, fused: bool = 
     w = _writer("moments", width, element, level)
     x = w.load("x", 0)
     w.keep("sum", w.op("add", x, "sum"))
-    w.keep("squares", w.op("fma", x, x, "squares", chained=True) if fused else w.op("add", w.op("mul", x, x), "squares"))
+    w.keep("squares", w.multiply_add(x, x, "squares", fused, chained=True))
     return _ended(w, 3.0)
 
 
 def _writer(name: str, width: int, element: int, level: int | None) -> LoopWriter:
     w = LoopWriter(name, width, element)
-    for at, stream in enumerate("xyz"):
-        w.stream(stream, width // 8, width // 8 * TRIPS, level, start=APART * at)
+    for at in range(3):
+        stream_at(w, at, width // 8, level)
     return w
 
 
 def _ended(w: LoopWriter, flop: float) -> CoreLoop:
     """The loop, with its FLOP for a value."""
     w.step(("x",))
-    return replace(w.loop(flop=flop * w.width / w.element), trips=TRIPS)
+    return w.loop(flop=flop * w.width / w.element, trips=TRIPS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+TRIPS = 1000  # of a loop whose data do not say how many it has
 SHUFFLES_ACROSS = frozenset({"perm2f128", "permpd", "permd", "extractf128", "insertf128", "permute"})
 
 
@@ -80,7 +81,7 @@ class CoreLoop:
     name: str
     operations: tuple[Operation, ...]
     streams: tuple[MemoryStream, ...] = ()
-    trips: int = 1000
+    trips: int = TRIPS
     isa: str = ""
     form: str = ""
     flop: float = 0.0

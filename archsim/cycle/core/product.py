@@ -10,7 +10,7 @@ from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS
 from archsim.cycle.core.gemm_block import LANE, SEGMENT, TILE_BYTES, block_grid, fill, multiplied
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter, Value
+from archsim.cycle.core.writer import APART, LoopWriter, Value
 
 SPARE, VECTORS = int(OPERAND_REGISTERS), int(COLUMN_REGISTERS)  # registers beside the results, and in a row of them
 OLDER = 16  # registers of x86 before AVX-512
@@ -37,20 +37,16 @@ def by_element(machine: CoreMachine, width: int) -> bool:
     return width == BY_ELEMENT == machine.width and machine.registers > OLDER
 
 
-def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, levels: tuple[int, int, int] = (2, 1, 2),
-          fused: bool = True, elements: bool = False) -> CoreLoop:  # fmt: skip
+def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, fused: bool = True,
+          elements: bool = False) -> CoreLoop:  # fmt: skip
     """A register block of `rows` x `vectors` registers over `steps` of k, and its results into C; an iteration is one block.
 
-    levels: where the panels of A and B and C lie, 1 for the L1 to 4 for memory
     fused: it multiplies and adds at once; elements: it loads a register of A and multiplies by one of its elements, instead of
     a value of A that is broadcast from memory
     """
-    a_level, b_level, c_level = levels
-    w = LoopWriter(f"block of {rows} x {vectors} registers, {steps} steps", width, element)
     size, lanes = width // 8, width // element
-    w.stream("A", rows * steps * element // 8, 1 << 16, a_level)
-    w.stream("B", 0, vectors * size * steps, b_level)
-    w.stream("C", vectors * size, 1 << 20, c_level)
+    w = _writer(f"block of {rows} x {vectors} registers, {steps} steps", width, element, rows * steps * element // 8,
+                vectors * size, steps)  # fmt: skip
     results: list[list[int | None]] = [[None] * vectors for _ in range(rows)]
     for step in range(steps):
         b = [w.load("B", (step * vectors + v) * size) for v in range(vectors)]
@@ -64,10 +60,8 @@ def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, le
                 before = results[row][v]
                 if before is None:
                     results[row][v] = w.op("mul", a, b[v])
-                elif fused:
-                    results[row][v] = w.op("fma", a, b[v], before, chained=True)
                 else:
-                    results[row][v] = w.op("add", w.op("mul", a, b[v]), before)
+                    results[row][v] = w.multiply_add(a, b[v], before, fused, chained=True)
         if (step + 1) % UNROLLED == 0 and step + 1 < steps:
             w.step(("A_in", "B_in"))
     for row in range(rows):
@@ -79,19 +73,25 @@ def block(rows: int, vectors: int, steps: int, width: int, element: int = 32, le
     return w.loop(flop=2.0 * rows * vectors * lanes * steps)
 
 
+def _writer(name: str, width: int, lane: int, panel: int, row: int, steps: int) -> LoopWriter:
+    """A block of which `panel` bytes of A pass, and a `row` of registers of B in each step: B in the L1, A and C in the L2."""
+    w = LoopWriter(name, width, lane)
+    w.stream("A", panel, 1 << 16, 2)
+    w.stream("B", 0, row * steps)
+    w.stream("C", row, 1 << 20, 2)  # libraries ask for C in time
+    return w
+
+
 def narrow_block(product: str, rows: int, columns: int, steps: int, width: int, element: int,
-                 levels: tuple[int, int, int] = (2, 1, 2), elements: bool = False) -> CoreLoop:  # fmt: skip
+                 elements: bool = False) -> CoreLoop:  # fmt: skip
     """A register block of narrow operands over `steps` instructions of k, and its sums into C; an iteration is one block.
 
-    product: as of `gemm_block`: dot, pairs, matrix or tile; element: of an operand [bit]; levels, elements: as of `block`
+    product: as of `gemm_block`: dot, pairs, matrix or tile; element: of an operand [bit]; elements: as of `block`
     """
-    a_level, b_level, c_level = levels
     grid = block_grid(rows, columns, width, element, product)
-    w = LoopWriter(f"{product} block of {rows} x {columns}, {steps} steps", width, LANE)
     size, vectors, segment = grid.bytes, grid.vectors, SEGMENT // LANE
-    w.stream("A", grid.lines * steps * grid.line_bytes, 1 << 16, a_level)
-    w.stream("B", 0, vectors * size * steps, b_level)
-    w.stream("C", vectors * size, 1 << 20, c_level)
+    w = _writer(f"{product} block of {rows} x {columns}, {steps} steps", width, LANE, grid.lines * steps * grid.line_bytes,
+                vectors * size, steps)  # fmt: skip
     results: list[Value] = [None] * (grid.lines * vectors)
     for step in range(steps):
         b = [fill(w, "B", (step * vectors + v) * size, grid) for v in range(vectors)]
@@ -119,20 +119,17 @@ def narrow_block(product: str, rows: int, columns: int, steps: int, width: int, 
     return w.loop(flop=2.0 * grid.lines * vectors * grid.results * grid.taken * steps)
 
 
-def vector_product(width: int, element: int, level: int, fused: bool = True, rows: int = ROWS) -> CoreLoop:
+def vector_product(width: int, element: int, level: int, fused: bool = True) -> CoreLoop:
     """A matrix, some rows at a time, times a vector that stays in the first level; an iteration takes a register of each row."""
     w = LoopWriter("matrix times vector", width, element)
     size = width // 8
     w.stream("x", size, 1 << 14, 1)
     x = w.load("x", 0)
-    for row in range(rows):
-        w.stream(f"a{row}", size, 1 << 26, level, start=row * 1088)
+    for row in range(ROWS):
+        w.stream(f"a{row}", size, 1 << 26, level, start=row * APART)
         w.load(f"a{row}", 0, folded=True)
-        if element == NARROWEST:
-            w.keep(f"sum{row}", w.op("dot", x, f"sum{row}", chained=True))
-        elif fused:
-            w.keep(f"sum{row}", w.op("fma", x, f"sum{row}", chained=True))
-        else:
-            w.keep(f"sum{row}", w.op("add", w.op("mul", x), f"sum{row}"))
+        total = f"sum{row}"
+        narrow = element == NARROWEST
+        w.keep(total, w.op("dot", x, total, chained=True) if narrow else w.multiply_add(x, None, total, fused, chained=True))
     w.step(("x", "a0"))
-    return w.loop(flop=2.0 * rows * width / element)
+    return w.loop(flop=2.0 * ROWS * width / element)

@@ -93,7 +93,7 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
         [-1] * (layout.STREAM_STATE * held), layout.LINES * held, layout.LINES * held, layout.COUNTS,
         layout.TRACE_COLUMNS * max(1, trace),
     )]  # fmt: skip
-    _simulate(fast)(*given[:4], whole, keep, *given[4:], trace)
+    (compiled() if fast else vars(timeline))["simulate"](*given[:4], whole, keep, *given[4:], trace)
     ends, taken, counts, recorded = given[4], given[13], given[-2], given[-1]
     cycles = (int(ends[whole - 1]) - int(ends[warm])) / (whole - 1 - warm) if whole > warm + 1 else float(ends[-1])
     names = ["front end", *layout.POOL_NAMES]
@@ -142,13 +142,13 @@ def pools(machine: CoreMachine) -> list[int]:
     p = machine.pipeline
     one = p.scheduler
     size = [MOST] * layout.POOLS
-    for pool, entries in (
-        (layout.INT_QUEUE, one or p.scheduler_int), (layout.VECTOR_QUEUE, one or p.scheduler_vector),
-        (layout.MEMORY_QUEUE, p.scheduler_memory or one), (layout.LOAD_QUEUE, p.load_queue), (layout.STORE_QUEUE, p.store_queue),
-        (layout.REORDER, p.window),
-        (layout.INT_REGISTERS, None if p.int_registers is None else p.int_registers - NAMED),
-        (layout.VECTOR_REGISTERS, None if p.vector_registers is None else p.vector_registers - machine.registers),
-    ):  # fmt: skip
+    for pool, entries in {
+        layout.INT_QUEUE: one or p.scheduler_int, layout.VECTOR_QUEUE: one or p.scheduler_vector,
+        layout.MEMORY_QUEUE: p.scheduler_memory or one, layout.LOAD_QUEUE: p.load_queue, layout.STORE_QUEUE: p.store_queue,
+        layout.REORDER: p.window,
+        layout.INT_REGISTERS: None if p.int_registers is None else p.int_registers - NAMED,
+        layout.VECTOR_REGISTERS: None if p.vector_registers is None else p.vector_registers - machine.registers,
+    }.items():  # fmt: skip
         if entries is not None:
             size[pool] = max(1, int(entries))
     return size
@@ -166,21 +166,21 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
     m = [0] * layout.MACHINE_FIELDS
     two, last = machine.near[0], machine.near[-1]
     three = machine.near[1] if len(machine.near) > 2 else last
-    for name, value in (
-        (layout.FETCH, MOST if replayed else int(delivered(p, slots))),
-        (layout.BRANCHES, MOST if replayed else max(1, int(p.branches or 1))), (layout.RENAME, int(p.rename)),
-        (layout.RETIRE, int(p.retire or p.rename)), (layout.DELAY, round(float(p.issue_delay or 1))),
-        (layout.IN_ORDER, int(p.order == "in")), (layout.AT_RENAME, int(p.binding == "rename")),
-        (layout.PORT_COUNT, len(machine.ports)), (layout.LINE, machine.line), (layout.PAGE_LINES, page_lines(machine)),
-        (layout.BUFFERS, machine.buffers), (layout.BUFFERS2, machine.far_buffers), (layout.AHEAD, machine.ahead),
-        (layout.AHEAD2, machine.far_ahead), (layout.LATENCY2, round(two[1])), (layout.LATENCY3, round(three[1])),
-        (layout.LATENCY4, round(last[1])), (layout.READ_TIME, round(layout.TICKS / machine.read)),
-        (layout.WRITE_TIME, round(layout.TICKS / machine.write)), (layout.TIME2, round(machine.line * layout.TICKS / two[0])),
-        (layout.TIME3, round(machine.line * layout.TICKS / three[0])),
-        (layout.TIME4, round(machine.line * layout.TICKS / last[0])),
-        (layout.SPLIT, round(float(p.split or 1))), (layout.TLB_LINES, max(1, int(machine.tlb[1] // machine.line))),
-        (layout.MISPREDICT, round(float(p.mispredict or 0))),
-    ):  # fmt: skip
+    for name, value in {
+        layout.FETCH: MOST if replayed else int(delivered(p, slots)),
+        layout.BRANCHES: MOST if replayed else max(1, int(p.branches or 1)), layout.RENAME: int(p.rename),
+        layout.RETIRE: int(p.retire or p.rename), layout.DELAY: round(float(p.issue_delay or 1)),
+        layout.IN_ORDER: int(p.order == "in"), layout.AT_RENAME: int(p.binding == "rename"),
+        layout.PORT_COUNT: len(machine.ports), layout.LINE: machine.line, layout.PAGE_LINES: page_lines(machine),
+        layout.BUFFERS: machine.buffers, layout.BUFFERS2: machine.far_buffers, layout.AHEAD: machine.ahead,
+        layout.AHEAD2: machine.far_ahead, layout.LATENCY2: round(two[1]), layout.LATENCY3: round(three[1]),
+        layout.LATENCY4: round(last[1]), layout.READ_TIME: round(layout.TICKS / machine.read),
+        layout.WRITE_TIME: round(layout.TICKS / machine.write), layout.TIME2: round(machine.line * layout.TICKS / two[0]),
+        layout.TIME3: round(machine.line * layout.TICKS / three[0]),
+        layout.TIME4: round(machine.line * layout.TICKS / last[0]),
+        layout.SPLIT: round(float(p.split or 1)), layout.TLB_LINES: max(1, int(machine.tlb[1] // machine.line)),
+        layout.MISPREDICT: round(float(p.mispredict or 0)),
+    }.items():  # fmt: skip
         m[name] = value
     return m
 
@@ -190,12 +190,3 @@ def _numbers(given: list[int] | int, fast: bool) -> Any:
     if isinstance(given, int):
         return np.zeros(given, dtype=np.int64) if fast else [0] * given
     return np.asarray(given, dtype=np.int64) if fast else given
-
-
-def _simulate(fast: bool) -> Callable[..., None]:
-    if not fast:
-        from archsim.cycle.core import timeline
-
-        return timeline.simulate
-
-    return compiled()["simulate"]

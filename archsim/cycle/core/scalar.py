@@ -8,10 +8,9 @@ from __future__ import annotations
 from math import ceil
 
 from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import LoopWriter
+from archsim.cycle.core.writer import APART, LoopWriter
 
 VALUE = 32  # bit
-APART = 1088  # bytes between the places of streams in their pages
 WRITTEN_OUT = 64  # values of a window that are written out; longer ones are a loop of their own
 SIDE_BY_SIDE = 16  # operations of an iteration that wait for nothing
 EITHER = 0.5  # share of values of either sign
@@ -33,7 +32,7 @@ def further() -> CoreLoop:
     """Operations of a step beyond its own: what adds them to it is the slots that they take, since they wait for nothing new."""
     w = LoopWriter("further operations of a scalar loop", VALUE)
     for _ in range(SIDE_BY_SIDE):
-        w.op("int", vector=False)
+        w.op("int")
     return w.loop()
 
 
@@ -43,13 +42,13 @@ def unfold(footprint: int, level: int, trips: int = 0) -> CoreLoop:
     Its index is computed and tested for each value; the test goes the same way but at the edges. trips: columns of the result
     """
     w = _writer("im2col", footprint, level)
-    w.keep("at_y", w.op("int", "at_y", vector=False))
+    w.keep("at_y", w.op("int", "at_y"))
     w.op("zero")
     w.branch("column", taken=False)
-    index = w.op("address", "column", vector=False)
-    index = w.op("int", index, vector=False)
+    index = w.op("address", "column")
+    index = w.op("int", index)
     w.store("y", 0, w.load("x", 0, address=index, indexed=True))
-    w.keep("column", w.op("int", "column", vector=False))
+    w.keep("column", w.op("int", "column"))
     w.step((), trips)
     return w.loop()
 
@@ -72,8 +71,8 @@ def largest(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
     w.stream("best", 0, 64, 1, start=64)
     for at in range(values):
         width = w.load("member", 0, vector=False)
-        row = w.op("multiply", width, vector=False)
-        index = w.op("int", w.op("int", row, vector=False), vector=False)
+        row = w.op("multiply", width)
+        index = w.op("int", w.op("int", row))
         value = w.load("x", 4 * at, address=index, indexed=True)
         w.load("best", 0, folded=True)
         compared = w.op("max", value, None)
@@ -111,9 +110,9 @@ def mean(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
         last = not whole or at + 1 == area
         w.step(("x",) if last else (), trips)
         if whole and trips and (at + 1) % trips == 0:  # the next row of the window
-            row = w.op("multiply", w.load("sum", 8, vector=False), vector=False)
-            w.op("address", w.op("address", row, vector=False), vector=False)
-            w.branch(w.op("int", vector=False))
+            row = w.op("multiply", w.load("sum", 8, vector=False))
+            w.op("address", w.op("address", row))
+            w.branch(w.op("int"))
     if whole:
         w.store("y", 0, w.op("divide", total, w.op("convert", None)))
     elif isinstance(total, int):
@@ -124,7 +123,7 @@ def mean(area: int, footprint: int, level: int, trips: int = 0) -> CoreLoop:
 def divided() -> CoreLoop:
     """An integer division for each value: it keeps the divider as long as one of fp64 does."""
     w = LoopWriter("integer division", 64, 64)
-    w.op("int", w.op("divide", w.op("int", "count", vector=False), vector=False), vector=False)
+    w.op("int", w.op("divide", w.op("int", "count"), vector=False))
     w.step(())
     return w.loop()
 
@@ -135,7 +134,7 @@ def gathered(footprint: int, level: int) -> CoreLoop:
     w.stream("index", 8, footprint, 1)
     w.stream("x", PAGES, footprint, level)
     found = w.load("index", 0, vector=False, width=64)
-    place = w.op("multiply", w.op("int", found, vector=False), vector=False)
+    place = w.op("multiply", w.op("int", found))
     w.keep("sum", w.op("add", w.load("x", 0, address=place, indexed=True), "sum"))
     w.step(("index",))
     return w.loop(flop=1.0)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
+from archsim.cycle.core.operation import TRIPS, Access, CoreLoop, MemoryStream, Operation
 
+APART = 1088  # bytes between the places of streams in their pages, so that they begin in different sets of a cache
+SCALAR = frozenset({"int", "address", "multiply", "branch"})  # kinds of operations on integer registers
 Value = int | str | None  # an operation of this iteration, the name of a value of the one before, or what the loop does not make
 
 
@@ -31,13 +33,18 @@ class LoopWriter:
         self._streams[name] = MemoryStream(name=name, stride=stride, footprint=footprint, level=level, start=start)
         return name
 
-    def op(self, kind: str, *operands: Value, chained: bool = False, vector: bool = True, width: int = 0) -> int:
-        """Arithmetic of a kind."""
+    def op(self, kind: str, *operands: Value, chained: bool = False, vector: bool | None = None, width: int = 0) -> int:
+        """Arithmetic of a kind, on vector registers but for the kinds of integers."""
+        vector = kind not in SCALAR if vector is None else vector
         size = width or (self.width if vector else 64)
         element = self.element if vector else 64
         one = Operation(kind=kind, width=size, element=element, chained=chained, vector=vector, text=kind,
                         writes=kind != "branch")  # fmt: skip
         return self._add(one, operands, ())
+
+    def multiply_add(self, a: Value, b: Value, c: Value, fused: bool, chained: bool = False) -> int:
+        """a b + c, in one operation where it is fused."""
+        return self.op("fma", a, b, c, chained=chained) if fused else self.op("add", self.op("mul", a, b), c)
 
     def load(self, stream: str, offset: int, *, kind: str = "load", folded: bool = False, width: int = 0, vector: bool = True,
              address: Value = "", indexed: bool = False) -> int:  # fmt: skip
@@ -64,26 +71,24 @@ class LoopWriter:
 
     def branch(self, operand: Value, *, taken: bool = True, missed: float = 0.0, trips: int = 0) -> None:
         """A comparison of integers and a branch on it, one operation where the core fuses them."""
-        compared = self.op("int", operand, vector=False)
-        at = self.op("branch", compared, vector=False)
+        at = self.op("branch", self.op("int", operand))
         self._ops[at] = replace(self._ops[at], fused=True, taken=taken, missed=missed, trips=trips)
 
     def step(self, pointers: Sequence[str], trips: int = 0) -> None:
         """Advance pointers, count, and branch back; `trips` of an inner loop, which falls through once in as many iterations."""
         for name in pointers:
-            self.keep(f"at_{name}", self.op("int", f"at_{name}", vector=False))
-        counter = self.op("int", "count", vector=False)
-        self.keep("count", counter)
-        branch = self.op("branch", counter, vector=False)
-        self._ops[branch] = replace(self._ops[branch], fused=True, trips=trips)
+            self.keep(f"at_{name}", self.op("int", f"at_{name}"))
+        self.branch("count", trips=trips)
+        self.keep("count", len(self._ops) - 2)
 
-    def loop(self, flop: float = 0.0, isa: str = "") -> CoreLoop:
+    def loop(self, flop: float = 0.0, isa: str = "", trips: int = TRIPS) -> CoreLoop:
         """The loop that was written; what nobody kept stands in a register."""
         operations = tuple(
             replace(one, sources=self._made(self._sources[at]), address=self._made(self._addresses[at]))
             for at, one in enumerate(self._ops)
         )
-        return CoreLoop(name=self.name, operations=operations, streams=tuple(self._streams.values()), flop=flop, isa=isa)
+        return CoreLoop(name=self.name, operations=operations, streams=tuple(self._streams.values()), flop=flop, isa=isa,
+                        trips=trips)  # fmt: skip
 
     def _add(self, one: Operation, operands: tuple[Value, ...], address: tuple[Value, ...]) -> int:
         self._ops.append(one)
