@@ -87,59 +87,6 @@ def test_recorded_arrivals(cli: Any, tmp_path: Path) -> None:
     assert found["wait_s"]["value"] == 0.0
 
 
-BAD_TRACES = {
-    "out of order": ("arrival_s\n1\n2\n1.5\n", 65, "line 4: 1.5 lies before 2"),
-    "no time": ("arrival_s\n1\nsoon\n", 65, "line 3: 'soon' is not a time"),
-    "negative": ("arrival_s\n-1\n2\n", 65, "line 2"),
-    "not finite": ("arrival_s\n1\nnan\n", 65, "line 3"),
-    "other column": ("time\n1\n2\n", 65, "no column 'arrival_s'"),
-    "all at once": ("arrival_s\n2\n2\n", 65, "--scenario Offline"),
-    "one only": ("arrival_s\n1\n", 65, "two or more"),
-    "empty": ("", 65, "is empty"),
-    "missing": (None, 66, "no such file"),
-}
-
-
-@pytest.mark.parametrize(("text", "code", "words"), BAD_TRACES.values(), ids=list(BAD_TRACES))
-def test_a_bad_file_of_arrivals(cli: Any, tmp_path: Path, text: str | None, code: int, words: str) -> None:
-    place = tmp_path / "arrivals.csv"
-    if text is not None:
-        place.write_text(text, "utf-8")
-    result = cli(*SERVE, "--trace", str(place))
-    assert (result.code, result.out) == (code, "")
-    assert words in result.err
-
-
-USAGE = {
-    "no arrivals": ((), "give --rate, --trace or"),
-    "negative rate": (("--rate", "-5/s"), "rate -5"),
-    "no rate": (("--rate", "0/s"), "above 0"),
-    "rate of nan": (("--rate", "nan"), "'nan' is not a number"),
-    "rate without unit": (("--rate", "200"), "lacks its unit"),
-    "rate in watts": (("--rate", "200W"), "'200W' is not in /s"),
-    "unknown batching": (("--rate", "1/s", "--batching", "maxx=3"), "nearest: max"),
-    "batch of nothing": (("--rate", "1/s", "--batching", "max=0"), "max=0"),
-    "half a batch": (("--rate", "1/s", "--batching", "max=1.5"), "not a whole number"),
-    "wait without unit": (("--rate", "1/s", "--batching", "wait=5"), "lacks its unit"),
-    "batch beyond the memory": (("--rate", "1/s", "--batching", "max=100000"), "does not fit the memory"),
-    "no devices": (("--rate", "1/s", "--devices", "0"), "devices 0 is not between 1 and"),
-    "no requests": (("--rate", "1/s", "--requests", "0"), "requests 0"),
-    "p99 without unit": (("--p99", "50"), "lacks its unit"),
-    "scenario": (("--rate", "1/s", "--scenario", "Serve"), "Serve"),
-    "rate of a stream": (("--rate", "1/s", "--scenario", "Offline"), "leave out --rate"),
-    "unknown network": (("--rate", "1/s", "--net", "resnet_51"), "nearest"),
-    "batches of one query": (("--scenario", "MultiStream", "--batching", "max=8"), "--batching changes nothing: MultiStream"),
-    "seed without a draw": (("--scenario", "Offline", "--seed", "2"), "--seed changes nothing: Offline"),
-}
-
-
-@pytest.mark.parametrize(("words", "text"), USAGE.values(), ids=list(USAGE))
-def test_bad_usage(cli: Any, words: tuple[str, ...], text: str) -> None:
-    result = cli(*SERVE, *words)
-    assert (result.code, result.out) == (2, "")
-    assert text in result.err
-
-
 def test_recorded_arrivals_leave_nothing_to_draw(cli: Any, tmp_path: Path) -> None:
     place = tmp_path / "arrivals.csv"
     place.write_text("arrival_s\n0\n1\n", "utf-8")
