@@ -31,22 +31,30 @@ def clock_and_limit(
     at a lower clock, as do those that heat the chip beyond what its cooler carries away (`thermal_limit`). Without a `clock` they
     take at most the device's usual one: the all-core clock of a CPU, the sustained clock of a GPU; under a `power_limit` [W] the
     highest that the device has. A `clock` that is asked for is the highest that they take, as on a card with locked clocks; one
-    that was `measured` while the kernels ran stands, whatever they draw by the power model. Numbers are floats or [D, 1].
+    that was `measured` while the kernels ran stands, whatever they draw by the power model, and so does the sustained clock of a
+    GPU as it is sold, where somebody measured that; of a changed one nobody has measured any. Numbers are floats or [D, 1].
 
     With "clock" in `without` kernels run at the rated boost clock; with "sustained" at what the power model finds.
 
     >>> from archsim.device.catalog import find
-    >>> clock_and_limit(find("tegra_x1"))
-    (690000000.0, 10.0)
+    >>> clock_and_limit(find("tegra_x1")), clock_and_limit(find("tegra_x1").with_settings({"sm.count": "4"}))
+    ((690000000.0, None), (690000000.0, 10.0))
     """
     device = spec.device
     if clock is None:
         if "clock" in without:
             return device.clock.boost, None
         clock = device.usual_clock if power_limit is None and "sustained" not in without else highest_clock(device)
+        if power_limit is None and "sustained" not in without and stands(spec):
+            return clock, within_heat(device, None)
     elif measured:
         return clock, power_limit
     return clock, within_heat(device, device.power.tdp if power_limit is None else power_limit)
+
+
+def stands(spec: Spec) -> bool:
+    """Whether the sustained clock of a GPU was measured, on this very device."""
+    return isinstance(spec.device, Gpu) and spec.base is None and not spec.entries["clock.sustained"].unpublished
 
 
 def highest_clock(device: Device) -> float | Array:
@@ -78,6 +86,8 @@ def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Ar
 
 def clock_note(spec: Spec, device: Gpu | Cpu) -> str:
     """What is said of a clock that nobody asked for."""
+    if stands(spec):
+        return f"clock {float(device.usual_clock) / 1e6:.0f} MHz: the measured sustained clock of the spec; --clock sets another"
     of = "all cores in SIMD code" if isinstance(device, Cpu) else "the sustained clock of the spec"
     if isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished:
         of += ", which nobody has measured"

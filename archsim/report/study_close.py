@@ -7,6 +7,7 @@ from typing import Any
 
 from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
+from archsim.estimation.request import beside
 from archsim.estimation.result import OpEstimate
 from archsim.report.compare_curves import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
@@ -61,7 +62,7 @@ def before_after(part: PartForm) -> Section:
     words = tuple([f"{k} = {v}" for k, v in {**part.change, **part.to}.items()])
     rows: list[list[Any]] = []
     for b, a in zip(before, after, strict=True):
-        found = change(estimate_of(b, references=False), estimate_of(a, references=False), words)
+        found = change(estimate_of(beside(b, a), references=False), estimate_of(a, references=False), words)
         made.body += ["", f"{b.network} on {b.spec.identity.id}, what if {', '.join(words)}:"]
         made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in moves_text(found).splitlines())]
         rows += [[b.network, b.spec.identity.id, op.name, op.kind, *_op(op.before), *_op(op.after), op.ratio] for op in found.ops]

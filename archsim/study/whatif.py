@@ -11,7 +11,7 @@ from archsim.base.errors import ArgumentError
 from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.request import make_request
+from archsim.estimation.request import beside, make_request
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.study.changed import UNITS_OF
 from archsim.study.silicon import DieEstimate, die_estimate
@@ -143,7 +143,7 @@ def whatif(net: str, hw: str, arguments: Mapping[str, Any], moved: Mapping[str, 
     before = make_request(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
     after = make_request(net, **{"hw": hw, **arguments, **moved})
     dies = (die_estimate(before.spec), die_estimate(after.spec)) if area else None
-    return change(estimate_of(before, references=False), estimate_of(after, references=False), lines, dies)
+    return change(estimate_of(beside(before, after), references=False), estimate_of(after, references=False), lines, dies)
 
 
 def changed_words(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> tuple[str, ...]:

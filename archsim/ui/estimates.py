@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from archsim.base.errors import ArchsimError
+from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.estimation.result import Estimate
 from archsim.generation.estimate import GenerationEstimate
@@ -69,7 +70,12 @@ def _generate(asked: Asked) -> GenerationEstimate:
 
 def change_of(state: PageState) -> Change:
     """Before and after. Raises ArchsimError."""
-    return change(estimated(state, changed=False), estimated(state), state.words)
+    from archsim.estimation.request import beside
+
+    sold = requested(state, changed=False)
+    compared = beside(sold, requested(state))
+    before = estimated(state, changed=False) if compared is sold else estimate_of(compared)
+    return change(before, estimated(state), state.words)
 
 
 def tuned_values(state: PageState) -> Mapping[str, float | None]:

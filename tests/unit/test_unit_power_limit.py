@@ -12,9 +12,10 @@ import pytest
 import archsim
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.calibration.constants import default
+from archsim.device.catalog import find
 from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import make_request
+from archsim.estimation.request import beside, make_request
 from archsim.evidence.readers import read_files
 from archsim.explain.layer import explain
 from archsim.study.grid import evaluate
@@ -22,12 +23,13 @@ from archsim.study.grid import evaluate
 
 @pytest.mark.parametrize("hw", ["titan_x_maxwell", "rtx_3090", "i7_6700k"])
 def test_a_device_keeps_to_its_own_limit_whoever_tells_its_clock(hw: str) -> None:
-    """A sustained clock that somebody measured is the highest that kernels take; the TDP lowers it as on any other board."""
-    request = make_request("alexnet", hw)
-    assert (request.limit, request.clock) == (request.spec.device.power.tdp, request.spec.device.usual_clock)
-    guessed = request.spec.kind == "gpu" and request.spec.entries["clock.sustained"].unpublished
-    assert any("nobody has measured" in note for note in request.notes) == guessed
-    assert make_request("alexnet", hw, clock=1.4e9).limit == request.limit  # a card with locked clocks keeps to it too
+    """A sustained clock that somebody measured stands on the GPU as it is sold; the TDP lowers every other one."""
+    request, tdp = make_request("alexnet", hw), find(hw).device.power.tdp
+    measured = request.spec.kind == "gpu" and not request.spec.entries["clock.sustained"].unpublished
+    assert (request.limit, request.clock) == (None if measured else tdp, request.spec.device.usual_clock)
+    assert make_request("alexnet", hw, clock=1.4e9).limit == tdp  # a card with locked clocks keeps to it too
+    changed = make_request("alexnet", hw, scales={"memory.bandwidth": 1.1})
+    assert (changed.limit, beside(request, changed).limit, beside(request, request).limit) == (tdp, tdp, request.limit)
 
 
 def test_a_limit_takes_the_clock_from_the_highest_of_the_card() -> None:
