@@ -139,7 +139,7 @@ def _kept(context: Context) -> float:
 
 def _over_cache(queries: int, keys: int) -> bool:
     """Whether a few new queries meet the keys of earlier ones (decoding)."""
-    return queries == 1 or (queries <= THIN and queries < keys)
+    return queries <= THIN and queries < keys
 
 
 def _step(context: Context, menu: str, features: int) -> int:
