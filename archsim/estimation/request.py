@@ -12,7 +12,6 @@ from archsim.base.naming import plain, resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
-from archsim.cost.power import within_heat
 from archsim.detect import catalog as devices
 from archsim.detect.catalog import threads_of
 from archsim.device import follow
@@ -300,17 +299,6 @@ def host_of(spec: Spec, name: str | None = None) -> Spec:
     if not isinstance(host.device, Cpu):
         raise ArgumentError(f"host_cpu {host.identity.id}: is no CPU")
     return host
-
-
-def beside(request: Request, changed: Request) -> Request:
-    """The request of a device as it is sold beside one of a changed device, so that they differ by the change alone.
-
-    Where a measured clock stands and the changed device keeps to its power limit, both do.
-    """
-    if request.limit is not None or changed.limit is None or changed.spec.base is None:
-        return request
-    said = "power limit: that of the board, as for the changed device, though the clock was measured"
-    return replace(request, limit=within_heat(request.device, request.device.power.tdp), notes=(*request.notes, said))
 
 
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:

@@ -7,7 +7,6 @@ from typing import Any
 
 from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.request import beside
 from archsim.estimation.result import OpEstimate
 from archsim.report.compare_curves import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
@@ -20,7 +19,7 @@ from archsim.study.changed import changed_arguments
 from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.sensitivity import NOTHING, sensitivity
-from archsim.study.whatif import TOTALS, Change, change
+from archsim.study.whatif import TOTALS, Change, beside, change
 
 
 def elasticities(part: PartForm) -> Section:

@@ -54,7 +54,7 @@ def base_value(request: Request, knob: str) -> float:
     elif knob == "memory_clock":
         value = memory_clock_of(request.spec, request.memory)
     elif knob == "power_limit":
-        value = request.limit
+        value = request.device.power.tdp if request.limit is None else request.limit
     else:
         value = request.spec.entries[knob].number if knob in request.spec.entries else None
     return float("nan") if value is None else float(np.ravel(value)[0])

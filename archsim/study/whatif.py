@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
 from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
+from archsim.cost.power import within_heat
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.request import beside, make_request
+from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.study.changed import UNITS_OF
 from archsim.study.silicon import DieEstimate, die_estimate
@@ -105,6 +106,17 @@ class Change(Answer):
             if op.moved and op.before is not None and op.after is not None:
                 found.setdefault((side(op.before.bound), side(op.after.bound)), []).append(op)
         return {key: tuple(ops) for key, ops in sorted(found.items(), key=lambda item: -_time(item[1]))}
+
+
+def beside(request: Request, changed: Request) -> Request:
+    """The request of a device as it is sold beside one of a changed device, so that they differ by the change alone.
+
+    Where a measured clock stands and the changed device keeps to its power limit, both do.
+    """
+    if request.limit is not None or changed.limit is None or changed.spec.base is None:
+        return request
+    said = "power limit: that of the board, as for the changed device, though the clock was measured"
+    return replace(request, limit=within_heat(request.device, request.device.power.tdp), notes=(*request.notes, said))
 
 
 def _time(ops: list[OpChange]) -> float:

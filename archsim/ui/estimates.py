@@ -70,7 +70,7 @@ def _generate(asked: Asked) -> GenerationEstimate:
 
 def change_of(state: PageState) -> Change:
     """Before and after. Raises ArchsimError."""
-    from archsim.estimation.request import beside
+    from archsim.study.whatif import beside
 
     sold = requested(state, changed=False)
     compared = beside(sold, requested(state))
