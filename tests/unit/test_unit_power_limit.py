@@ -15,10 +15,11 @@ from archsim.calibration.constants import default
 from archsim.device.catalog import find
 from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.request import beside, make_request
+from archsim.estimation.request import make_request
 from archsim.evidence.readers import read_files
 from archsim.explain.layer import explain
 from archsim.study.grid import evaluate
+from archsim.study.whatif import beside
 
 
 @pytest.mark.parametrize("hw", ["titan_x_maxwell", "rtx_3090", "i7_6700k"])
