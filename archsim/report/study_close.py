@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from archsim.base.arguments import changes_of
 from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import beside
@@ -16,7 +17,6 @@ from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
 from archsim.study.batches import BatchCurve, batch_curve, batches_of
-from archsim.study.changed import changed_arguments
 from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.sensitivity import NOTHING, sensitivity
@@ -56,7 +56,7 @@ def before_after(part: PartForm) -> Section:
     assert isinstance(part, WhatIfForm)
     target = part.to.get("hw")
     other = part.model_copy(update={"hw": [str(target)]}) if target else part
-    changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in changed_arguments(part.to).items() if k != "hw"}}
+    changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in changes_of(part.to).items() if k != "hw"}}
     before, after = requests(part), requests(other, **changed)
     made = section(part, [*before, *after])
     words = tuple([f"{k} = {v}" for k, v in {**part.change, **part.to}.items()])

@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from archsim.base.arguments import changes_of
 from archsim.base.errors import InputError, nearest
 from archsim.base.files import named_file
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
-from archsim.study.changed import changed_arguments
 from archsim.trace.formats import is_path
 
 SCHEMA = 1
@@ -73,7 +73,7 @@ class WhatIfForm(PartForm):
     @field_validator("to")
     @classmethod
     def _values(cls, to: dict[str, str | int]) -> dict[str, str | int]:
-        changed_arguments(to)
+        changes_of(to)
         return to
 
 

@@ -7,9 +7,10 @@ import shlex
 from base64 import b64encode
 from collections.abc import Mapping
 
+from archsim.base.values import parts
 from archsim.report.markup import text
 from archsim.study.whatif import Change
-from archsim.ui.estimates import ABOUT, USUAL
+from archsim.ui.estimates import USUAL
 from archsim.ui.form import knobs
 from archsim.ui.state import MODELS, PageState, plain
 
@@ -67,18 +68,22 @@ def sweep_command(state: PageState) -> str:
 
 
 def _asked(state: PageState) -> list[str]:
-    choices = {**(USUAL if state.view is MODELS else {}), **state.choices}
-    pairs = [("net", state.title(state.net)), ("hw", state.title(state.hw)),
-             *((name, value) for name, value in choices.items() if name not in (*ABOUT, "bind"))]  # fmt: skip
-    pairs += [("bind", pair.strip()) for pair in state.choices.get("bind", "").split(",") if pair.strip()]
-    return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
+    words = ["--net", state.title(state.net), "--hw", state.title(state.hw)]
+    for name, value in {**(USUAL if state.view is MODELS else {}), **state.arguments}.items():
+        row = state.view.arguments[name]
+        if row.kind == "flag":
+            words += [row.option] if row.read(value) else []
+            continue
+        for one in parts(value) if row.kind == "sizes" else [value]:
+            words += [row.option, one]
+    return words
 
 
 def _changed(state: PageState) -> list[str]:
     """Arguments that are changed as options of their own, values of the device by `--set`."""
     words = []
     for key, value in state.settings.items():
-        words += [f"--{key.replace('_', '-')}", value] if key in state.view.tuned else ["--set", f"{key}={value}"]
+        words += [state.view.arguments[key].option, value] if key in state.view.tuned else ["--set", f"{key}={value}"]
     return words
 
 

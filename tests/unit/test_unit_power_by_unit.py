@@ -23,7 +23,7 @@ def test_clocks_and_limit_are_those_of_the_spec_unless_given() -> None:
     found = power_by_unit("titan_xp", BUSY)
     assert (found.clock_hz, found.memory_clock_hz, found.power_limit_w, found.power_boundary) == (1.68e9, 5.7e9, 250.0, "board")
     assert found.counted_clock_hz == found.clock_hz
-    other = power_by_unit("titan_xp", BUSY, clock=1e9, memory_clock_hz=4e9, power_limit=200.0)
+    other = power_by_unit("titan_xp", BUSY, clock=1e9, memory_clock=4e9, power_limit=200.0)
     assert (other.clock_hz, other.memory_clock_hz, other.power_limit_w) == (1e9, pytest.approx(4e9), 200.0)
     assert other.voltage < found.voltage
 
@@ -38,7 +38,7 @@ def test_shares_counted_elsewhere_are_moved_to_the_clocks() -> None:
 
 
 def test_without_a_counted_memory_clock_it_is_that_of_the_answer() -> None:
-    found = power_by_unit("titan_xp", {"dram": 0.5}, clock=1e9, memory_clock_hz=2.85e9, counted_at=(1e9, None))
+    found = power_by_unit("titan_xp", {"dram": 0.5}, clock=1e9, memory_clock=2.85e9, counted_at=(1e9, None))
     assert found.counted_memory_clock_hz == found.memory_clock_hz
     assert found.shares["dram"] == 0.5
 
@@ -64,7 +64,7 @@ def test_above_the_limit_the_clock_that_keeps_it_is_told() -> None:
 
 
 def test_where_no_clock_keeps_the_limit_that_is_told() -> None:
-    found = power_by_unit("titan_xp", {"dram": 1.0}, memory_clock_hz=50e9, power_limit=100.0)
+    found = power_by_unit("titan_xp", {"dram": 1.0}, memory_clock=50e9, power_limit=100.0)
     assert found.above_limit
     assert found.clock_within_limit_hz is None
     assert any("at no clock" in line for line in found.warnings)
@@ -155,10 +155,10 @@ def test_a_memory_clock_beside_an_unknown_data_rate_is_refused(tmp_path: Path) -
     mine.write_text("\n".join(lines).replace('id = "gtx_1080"', 'id = "mine"') + "\n", "utf-8")
     assert power_by_unit(str(mine), BUSY).memory_clock_hz is None
     with pytest.raises(Unsupported, match=r"--set memory.data_rate=8Gbit/s"):
-        power_by_unit(str(mine), BUSY, memory_clock_hz=5e9)
+        power_by_unit(str(mine), BUSY, memory_clock=5e9)
     with pytest.raises(Unsupported, match="data rate"):
         power_by_unit(str(mine), BUSY, counted_at=(1e9, 5e9))
-    stated = power_by_unit(str(mine), BUSY, memory_clock_hz=5e9, settings={"memory.data_rate": "10Gbit/s"})
+    stated = power_by_unit(str(mine), BUSY, memory_clock=5e9, settings={"memory.data_rate": "10Gbit/s"})
     assert (stated.memory_clock_hz, stated.warnings) == (5e9, ())
 
 
