@@ -117,7 +117,7 @@ KINDS: dict[str, tuple[Callable[[Argument, object], Any], str]] = {
     "name": (lambda row, value: name(value), "str | PathLike"),
     "file": (lambda row, value: name(value), "str | PathLike"),
     "constants": (lambda row, value: name(value), "str | PathLike | Calibration"),
-    "list": (lambda row, value: value if isinstance(value, str) and value else ",".join(names(value)), "str | Iterable[str]"),
+    "list": (lambda row, value: ",".join(names(value)), "str | Iterable[str]"),
     "amount": (lambda row, value: amount(value), "float | str"),
     "whole": (lambda row, value: whole(value), "int | str"),
     "quantity": (lambda row, value: quantity(value, row.unit), "float | str"),

@@ -60,7 +60,7 @@ def _columns() -> Sequence[str]:
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def command(
-    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: dict[str, int], threads: str | None, backend: str,
+    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: dict[str, int] | None, threads: str | None, backend: str,
     device: str, stack: str | None, precision: str, task: str, hw: str | None, rounds: int, seconds: float, per_op: bool,
     by_processor: bool, strict: bool, split: str, out: OutputFile | None,
 ) -> None:  # fmt: skip

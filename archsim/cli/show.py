@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @answer_forms(json="Print one JSON object (not of silicon).")
 @option(ARGUMENTS["bind"], help="Size of a symbol of a network's file (net only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
-def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int], as_toml: bool) -> None:
+def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] | None, as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
 
     \b
@@ -73,7 +73,7 @@ def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int],
     if what == "net":
         from archsim.cli.show_network import network_of, network_record, network_text
 
-        shown = network_of(name, bind)
+        shown = network_of(name, bind or {})
         form.say(network_text, network_record, shown)
         shown.raise_refused()
         return

@@ -145,11 +145,9 @@ def option(row: Argument, **other: Any) -> Decorator:
     if row.kind == "flag":
         words |= {"type": None, "is_flag": True, "show_default": False}
         spelt = spelt if row.default is not None else [f"{row.option}/--no-{row.called}"]
-    elif row.kind in ("pairs", "table", "values", "factors", "sizes"):
-        words |= {"type": Keyed() if row.word else None, "multiple": True, "default": (), "show_default": False}
-        words["callback"] = lambda ctx, param, value: read(row.option, row.read, value)
-    elif row.kind == "list":
-        words |= {"cls": ListOption, "type": None}
+    elif row.kind in ("list", "pairs", "table", "values", "factors", "sizes"):
+        words |= {"type": Keyed() if row.word else None, "multiple": True, "default": ()}
+        words["callback"] = lambda ctx, param, value: read(row.option, row.read, value) if value else row.default
     elif "{names}" in row.doc:
         words |= {"cls": LateHelpOption, "late_help": lambda: row.doc.format(names=in_words(row.names))}
     return click.option(*spelt, row.name, **{**words, **other})

@@ -56,7 +56,8 @@ def before_after(part: PartForm) -> Section:
     assert isinstance(part, WhatIfForm)
     target = part.to.get("hw")
     other = part.model_copy(update={"hw": [str(target)]}) if target else part
-    changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in changes_of(part.to).items() if k != "hw"}}
+    moved = {name: value for name, value in changes_of(part.to).items() if name != "hw"}
+    changed = {"settings": {**part.arguments.get("settings", {}), **part.change}, **moved}
     before, after = requests(part), requests(other, **changed)
     made = section(part, [*before, *after])
     words = tuple([f"{k} = {v}" for k, v in {**part.change, **part.to}.items()])
@@ -87,7 +88,7 @@ def over_batches(part: PartForm) -> Section:
     """Time per sample against batch for each device and precision: a chart, the best batch of each, and the curvature."""
     assert isinstance(part, BatchesForm)
     sizes = batches_of(part.batches)
-    made, rows = section(part.model_copy(update={"precision": ", ".join(part.precisions)}), [], ["batch"]), list[list[Any]]()
+    made, rows = section(part, [], ["batch"], ", ".join(part.precisions)), list[list[Any]]()
     for net in part.net:
         curves = [(precision, _curve(part, made, net, hw, precision, sizes)) for hw in part.hw for precision in part.precisions]
         series = [
@@ -96,7 +97,7 @@ def over_batches(part: PartForm) -> Section:
         ]
         picture = f"{part.name}_{net}.svg"
         across, up = PlotAxis(title="batch (rings do not fit the memory)", log=True), PlotAxis(title="time per sample", unit="s")
-        made.files[picture] = lines_svg(f"{net}, {part.task}", series, across, up)
+        made.files[picture] = lines_svg(f"{net}, {part.arguments['task']}", series, across, up)
         start = curves[0][1].points[0]
         head = ("", "stack", f"batch {sizes[0]}", "faster", "best batch", "samples/s there", "faster", "power")
         made.body += ["", f"![{net} over batches]({picture})"]
