@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from archsim.base.arguments import Argument, called
 from archsim.base.errors import ArgumentError
-from archsim.base.values import names, pairs
+from archsim.base.values import names, table
 
 Name = str | os.PathLike[str]
 Names = Name | Iterable[Name]
@@ -102,8 +102,8 @@ def texts(name: str, value: object) -> list[str]:
 
 def key_texts(name: str, given: object, example: str) -> list[str]:
     """What belongs to keys, as KEY=VALUES: a table with values or lists of them, or such texts."""
-    listed = read(name, pairs, given, example) if given else []
-    return [f"{key}={','.join(map(str, value)) if _many(value) else value}" for key, value in listed]
+    listed = read(name, table, given, example) if given else {}
+    return [f"{key}={','.join(map(str, value)) if _many(value) else value}" for key, value in listed.items()]
 
 
 def _many(value: object) -> bool:

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from archsim.base.writer import PAGE, OutputFile, json_with
-from archsim.cli.completed import Known
 from archsim.cli.options import choices, refuse_others, some_options
 from archsim.cli.output import output_file, write
 from archsim.cli.terminal import say
+from archsim.cli.types import Known
 from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
 
 OF_CHECK = frozenset({"check", "plain"})

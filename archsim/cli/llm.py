@@ -8,10 +8,9 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
 from archsim.cli.options import choices
 from archsim.cli.output import write
-from archsim.cli.types import option, options
+from archsim.cli.types import Known, option, options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 

@@ -79,7 +79,9 @@ class LazyGroup(click.Group):
         words = ctx.args
         try:
             return super().invoke(ctx)
-        except (click.NoSuchOption, click.MissingParameter) as error:
+        except click.UsageError as error:
+            if error.ctx is None or error.ctx.parent is not ctx:
+                raise
             from archsim.cli.vocabulary import explained
 
             raise explained(error, words) from None

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from archsim.base.arguments import chosen
-from archsim.cli.completed import Keyed
 from archsim.cli.progress import duration
-from archsim.cli.types import Decorator
+from archsim.cli.types import Decorator, Keyed
 
 if TYPE_CHECKING:
     from archsim.estimation.request import Request

@@ -12,10 +12,9 @@ import click
 
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.writer import TOML, OutputFile, table_with
-from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.terminal import missed, note
-from archsim.cli.types import ListOption, Quantity, option
+from archsim.cli.types import Known, ListOption, Quantity, option
 
 if TYPE_CHECKING:
     from archsim.measure.run import MeasurementPlan, Open, Result
@@ -60,7 +59,8 @@ def _columns() -> Sequence[str]:
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def command(
-    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: dict[str, int] | None, threads: str | None, backend: str,
+    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: dict[str, int] | None, threads: str | None,
+    backend: str,
     device: str, stack: str | None, precision: str, task: str, hw: str | None, rounds: int, seconds: float, per_op: bool,
     by_processor: bool, strict: bool, split: str, out: OutputFile | None,
 ) -> None:  # fmt: skip

@@ -8,10 +8,9 @@ import click
 
 from archsim.base.arguments import IN_PROFILES
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
 from archsim.cli.options import choices, some_options
 from archsim.cli.output import write
-from archsim.cli.types import Quantity
+from archsim.cli.types import Known, Quantity
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 

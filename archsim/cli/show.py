@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.arguments import ARGUMENTS
-from archsim.cli.completed import Shown
 from archsim.cli.terminal import say
-from archsim.cli.types import option
+from archsim.cli.types import Shown, option
 from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from dataclasses import asdict
 import click
 
 from archsim.base.values import parts, quantity, whole
-from archsim.cli.completed import Known
-from archsim.cli.types import ListOption, read
+from archsim.cli.types import Known, ListOption, read
 from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 

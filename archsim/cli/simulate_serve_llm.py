@@ -9,9 +9,8 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.values import quantity
-from archsim.cli.completed import Known
 from archsim.cli.options import choices, pairs
-from archsim.cli.types import Quantity, options, read
+from archsim.cli.types import Known, Quantity, options, read
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
 
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have

@@ -8,11 +8,10 @@ import click
 
 from archsim.base.values import parts, whole
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, some_options
 from archsim.cli.output import timeline_option, write, write_timeline
-from archsim.cli.types import ListOption, Quantity, read
+from archsim.cli.types import Known, ListOption, Quantity, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them

@@ -8,11 +8,11 @@ import click
 
 from archsim.base.arguments import chosen
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Keyed
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, energy_budget_option, setting_options
 from archsim.cli.output import write
 from archsim.cli.terminal import missed
+from archsim.cli.types import Keyed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 TUNED = chosen(lambda row: row.tuned)

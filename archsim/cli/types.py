@@ -1,19 +1,19 @@
-"""Types of option values, and the options of `ARGUMENTS`."""
+"""Types of option values, what a shell completes of them, and the options of `ARGUMENTS`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.shell_completion import CompletionItem
 
-from archsim.base.arguments import Argument
+from archsim.base.arguments import ARGUMENTS, Argument
 from archsim.base.units import COUNT, show
 from archsim.base.values import quantity, share
-from archsim.cli.completed import Keyed, Known, items
-from archsim.study.names import in_words
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # what adds options to a command
 T = TypeVar("T")
@@ -82,6 +82,90 @@ class Share(Quantity):
         return f"{100 * value:g}%"
 
 
+# ----------------------------------------------------------------------------------------------- completion
+
+
+class Known(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument
+    """A text whose usual values a shell completes: those of a catalog; `many` of them with commas between."""
+
+    name = "text"
+
+    def __init__(self, what: str, *, many: bool = False) -> None:
+        self.what, self.many = what, many
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The text as it is; what it means is found out where it is used."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, or the files of the shell where a path begins."""
+        from archsim.study.names import are_files, names_of
+
+        done, _, last = incomplete.rpartition(",") if self.many else ("", "", incomplete)
+        if are_files(self.what) and ("/" in last or last.startswith(".")) and not done:
+            return [_item(last, "file")]
+        prefix = f"{done}," if done else ""
+        given = set(done.split(",")) if done else set()
+        return items((name for name in names_of(self.what) if name not in given), last, prefix)
+
+
+class Shown(Known):
+    """The name of a thing whose kind is the argument before it: `show hw NAME`."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names of that kind."""
+        what = {"hw": "device", "node": "node", "net": "network", "stack": "stack"}.get(str(ctx.params.get("what")))
+        return [] if what is None else Known(what).shell_complete(ctx, param, incomplete)
+
+
+class Keyed(click.ParamType):  # type: ignore[type-arg]
+    """A text KEY=VALUE whose keys are `more` words, and those of a device."""
+
+    name = "text"
+
+    def __init__(self, *more: str, device: bool = True) -> None:
+        self.more, self.device = more, device
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The text as it is."""
+        return str(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Keys up to the `=`, then the words that an argument of that name takes."""
+        key, separator, value = incomplete.partition("=")
+        if separator:
+            from archsim.study.names import names_of
+
+            row = ARGUMENTS.get(key) if key in self.more else None
+            return items(row.choices or names_of(row.names), value, f"{key}=") if row and (row.names or row.choices) else []
+        own: dict[str, None] = {}
+        if self.device:
+            from archsim.device.spec import keys
+
+            own = {name: None for kind in ("gpu", "cpu", "tpu") for name, _, _ in keys(kind)}
+        return items((f"{name}=" for name in (*self.more, *own)), incomplete)
+
+
+def items(names: Iterable[str], begun: str, prefix: str = "") -> list[CompletionItem]:
+    """The names that begin so, with what stands before them; case and separators of what is begun do not matter."""
+    listed = [*names]
+    exact = [name for name in listed if name.startswith(begun)]
+    alike = begun.lower().replace("-", "_").replace(" ", "_")
+    return [_item(f"{prefix}{name}") for name in exact or [name for name in listed if name.startswith(alike)]]
+
+
+def _item(text: str, kind: str = "plain") -> CompletionItem:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(text, type=kind)
+
+
+# -------------------------------------------------------------------------------------------------- options
+
+
 class ListOption(click.Option):
     """An option whose words are separated by commas, or named again: `--hw a,b` or `--hw a --hw b`."""
 
@@ -131,7 +215,7 @@ class ArgumentType(Known):
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The words that begin so."""
         if self.row.kind in ("file", "constants"):
-            return [CompletionItem(incomplete, type="file")]
+            return [_item(incomplete, "file")]
         return super().shell_complete(ctx, param, incomplete) if self.what else items(self.row.choices, incomplete)
 
 
@@ -149,8 +233,17 @@ def option(row: Argument, **other: Any) -> Decorator:
         words |= {"type": Keyed() if row.word else None, "multiple": True, "default": ()}
         words["callback"] = lambda ctx, param, value: read(row.option, row.read, value) if value else row.default
     elif "{names}" in row.doc:
-        words |= {"cls": LateHelpOption, "late_help": lambda: row.doc.format(names=in_words(row.names))}
-    return click.option(*spelt, row.name, **{**words, **other})
+        words |= {"cls": LateHelpOption, "late_help": lambda: _named(row)}
+    words |= other
+    if words.get("required"):
+        del words["default"]  # None, too, is a value for click
+    return click.option(*spelt, row.name, **words)
+
+
+def _named(row: Argument) -> str:
+    from archsim.study.names import in_words
+
+    return row.doc.format(names=in_words(row.names))
 
 
 def options(rows: Iterable[Argument]) -> Decorator:

@@ -14,10 +14,9 @@ import click
 
 from archsim.base.arguments import ARGUMENTS, rows_of
 from archsim.base.writer import PAGE
-from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output
 from archsim.cli.terminal import say
-from archsim.cli.types import Decorator, ListOption, option, options, together
+from archsim.cli.types import Decorator, Known, ListOption, option, options, together
 
 NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
 NETS = click.option("--net", cls=ListOption, type=Known("network", many=True), required=True,
@@ -86,21 +85,22 @@ def explained(error: click.UsageError, words: Sequence[str]) -> click.UsageError
     that another command has, or names without their options.
     """
     context = error.ctx
-    params = context.command.params if context else []
+    assert context is not None
+    params = context.command.params
     if isinstance(error, click.NoSuchOption):
         here = ELSEWHERE.get(error.option_name)
         if here is not None and any(here in param.opts for param in params):
             return click.UsageError(f"no option {error.option_name!r}; here it is called {here}", context)
         if error.option_name in ANOTHER:
             return click.UsageError(f"no option {error.option_name!r} here; `{ANOTHER[error.option_name]}` has it", context)
-    if isinstance(error, click.MissingParameter) and context is not None:
+    if type(error) in (click.UsageError, click.MissingParameter):
         bare = _bare(context, words)
         named = {word.partition("=")[0] for word in words}
         missing = [param.opts[0] for param in params
                    if isinstance(param, click.Option) and param.required and named.isdisjoint(param.opts)]  # fmt: skip
         meant = [f"{option} {word}" for option, word in zip(missing, bare, strict=False)]
         if meant:
-            return click.UsageError(f"{', '.join(bare)}: a word without an option; write {' '.join(meant)}", context)
+            return click.UsageError(f"{' '.join(bare)}: without an option; write {' '.join(meant)}", context)
     return error
 
 

@@ -8,10 +8,9 @@ import click
 
 from archsim.base.arguments import changes_of, chosen
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
-from archsim.cli.types import read
+from archsim.cli.types import Keyed, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 CHANGED = chosen(lambda row: row.changed)

@@ -65,6 +65,12 @@ def parsed(command, *words):
     return found.make_context(command, [*words]).params
 
 
+def test_a_network_and_a_device_must_be_named():
+    for words in ((), ("--net", "alexnet"), ("--hw", "gtx_1080")):
+        with pytest.raises(click.MissingParameter):
+            parsed("estimate", *words)
+
+
 def test_a_kind_has_its_values_here():
     assert set(BY_KIND) == set(KINDS)
 

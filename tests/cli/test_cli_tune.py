@@ -8,7 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-
 TUNE = ("tune", "--net", "alexnet", "--hw", "tesla_v100_sxm2", "--batch", "8", "--vary", "clock=600MHz:1530MHz:30MHz")
 
 

@@ -101,7 +101,7 @@ def test_an_idle_power_that_somebody_sets_is_no_assumption() -> None:
 
 @each(("hw", "shares", "asked", "line"), [
     ("titan_xp", BUSY, {"clock": 2.5e9}, "above the chip's highest, 1.911 GHz"),
-    ("titan_xp", BUSY, {"memory_clock_hz": 6.5e9}, "memory clock: 1.14 times the usual"),
+    ("titan_xp", BUSY, {"memory_clock": 6.5e9}, "memory clock: 1.14 times the usual"),
     ("titan_xp", {"fp32": 0.8, "sm": 0.5}, {}, "share of fp32, 0.8, is above that of sm, 0.5"),
     ("titan_xp", BUSY, {"settings": {"l2.ways": "4"}}, "l2.ways changes no watt"),
     ("titan_xp", BUSY, {"scales": {"l2.bandwidth": 2.0}}, "l2.bandwidth changes no watt"),
@@ -111,7 +111,7 @@ def test_what_is_odd_is_warned_of(hw: str, shares: dict[str, object], asked: dic
 
 
 @each(("shares", "asked"), [
-    (BUSY, {}), (BUSY, {"memory_clock_hz": 5.705e9}), ({"fp32": 0.8, "sm": 0.79}, {}), ({"dram": 0.8, "sm": 0.1}, {}),
+    (BUSY, {}), (BUSY, {"memory_clock": 5.705e9}), ({"fp32": 0.8, "sm": 0.79}, {}), ({"dram": 0.8, "sm": 0.1}, {}),
     (BUSY, {"settings": {"sm.count": "20"}}), (BUSY, {"settings": {"power.tdp": "200W"}}),
     (BUSY, {"scales": {"power.idle": 0.5}}),
 ])  # fmt: skip
@@ -122,7 +122,7 @@ def test_what_is_usual_is_not_warned_of(shares: dict[str, object], asked: dict[s
 @each(("hw", "shares", "asked", "error", "said"), [
     ("tpu_v1", BUSY, {}, Unsupported, "tpu_v1 is a TPU: power by unit is modelled for GPUs and CPUs"),
     ("i7_6700k", {"sm": 1.0}, {}, UnknownName, "the units of a CPU are core, simd, llc, dram"),
-    ("i7_6700k", {"simd": 1.0}, {"memory_clock_hz": 1e9}, Unsupported, "memory clock: i7_6700k is a CPU"),
+    ("i7_6700k", {"simd": 1.0}, {"memory_clock": 1e9}, Unsupported, "memory clock: i7_6700k is a CPU"),
     ("i7_6700k", {"simd": 1.0}, {"counted_at": (1e9, None)}, Unsupported, "counted-at: i7_6700k is a CPU"),
     ("i7_6700k", {"simd": 1.0}, {"clock": 1e12}, ArgumentError, "clock"),
     ("i7_6700k", {"simd": 1.0}, {"power_limit": -1.0}, ArgumentError, "power limit"),
@@ -132,7 +132,7 @@ def test_what_is_usual_is_not_warned_of(shares: dict[str, object], asked: dict[s
     ("titan_xp", {"fp32": float("nan")}, {}, ArgumentError, "share of fp32: nan"),
     ("titan_xp", BUSY, {"clock": 0.0}, ArgumentError, "clock 0 Hz is not between"),
     ("titan_xp", BUSY, {"clock": float("nan")}, ArgumentError, "clock nan Hz is not between"),
-    ("titan_xp", BUSY, {"memory_clock_hz": 0.0}, ArgumentError, "memory clock 0 Hz"),
+    ("titan_xp", BUSY, {"memory_clock": 0.0}, ArgumentError, "memory clock 0 Hz"),
     ("titan_xp", BUSY, {"counted_at": (1e15, None)}, ArgumentError, "clock 1e.15 Hz"),
     ("titan_xp", BUSY, {"counted_at": (1e9, 1.0)}, ArgumentError, "memory clock 1 Hz"),
     ("titan_xp", BUSY, {"power_limit": 10.0}, ArgumentError, "power limit 10 W is not between the idle power"),
