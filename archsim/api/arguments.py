@@ -1,155 +1,79 @@
-"""The words of the command line as arguments of Python functions: numbers with or without units, names, lists, and our errors."""
+"""The arguments of `archsim.base.arguments` as words of Python functions: numbers with or without units, names, lists, tables."""
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypedDict
+from functools import wraps
+from typing import Any, TypeVar, cast
 
-from archsim.base.errors import ArgumentError, nearest
-from archsim.base.units import COUNT, parse
-
-if TYPE_CHECKING:
-    from archsim.calibration.constants import Calibration
+from archsim.base.arguments import Argument, called
+from archsim.base.errors import ArgumentError
+from archsim.base.values import names, table
 
 Name = str | os.PathLike[str]
 Names = Name | Iterable[Name]
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 
-class DeviceWords(TypedDict, total=False):
-    """What is changed of a device and of the constants."""
+def takes(*rows: Argument) -> Callable[[F], F]:
+    """A function whose words are these arguments: they are read before it runs, and stand in its signature."""
 
-    set: Mapping[str, str] | Names
-    scale: Mapping[str, float | str] | Names
-    calibration: Name | Calibration
+    def add(function: F) -> F:
+        signature = inspect.signature(function)
+        own = {name: one for name, one in signature.parameters.items() if one.kind is not one.VAR_KEYWORD}
+        known = [*rows, *(Argument(name=name, kind="name") for name in own if name not in {row.called for row in rows})]
+        read_too = [row for row in rows if row.called in own]
 
+        @wraps(function)
+        def asked(*given: Any, **words: Any) -> Any:
+            bound = signature.bind(*given, **{name: value for name, value in words.items() if name in own})
+            others = {name: value for name, value in words.items() if name not in own}
+            for row in read_too:
+                value = bound.arguments.get(row.called)
+                if value is not None or own[row.called].default is inspect.Parameter.empty:
+                    bound.arguments[row.called] = value_of(row, value)
+            return function(*bound.args, **bound.kwargs, **arguments_of(function.__name__, others, known))
 
-class CommonWords(DeviceWords, total=False):
-    """How something runs: the options that most commands share, under their names."""
+        more = [inspect.Parameter(row.called, inspect.Parameter.KEYWORD_ONLY, default=row.default, annotation=row.annotation)
+                for row in rows if row.called not in own]  # fmt: skip
+        asked.__signature__ = signature.replace(parameters=[*own.values(), *more])  # type: ignore[attr-defined]
+        return cast(F, asked)
 
-    seq_len: int | str
-    bind: Mapping[str, int] | Names
-    strict: bool
-    precision: str
-    task: str
-    optimiser: str
-    threads: int | str
-    devices: int | str
-    clock: float | str
-    memory_clock: float | str
-    power_limit: float | str
-    power_mode: str
-    fidelity: str
-    traffic: str
-    streams: int | str
-    host_cpu: Name
-    graph: bool
-    cold: bool
-    fusion: str
+    return add
 
 
-class WallWords(TypedDict, total=False):
-    """Where power is measured: at the device, or at the plug of its computer."""
-
-    boundary: str
-    system: Name
-
-
-class RunWords(CommonWords, total=False):
-    """The same with what a comparison takes several of."""
-
-    batch: int | str
-    stack: Name
-    inputs: str
-
-
-class EstimateWords(RunWords, WallWords, total=False):
-    """The words of one estimate."""
-
-
-class ProfileWords(DeviceWords, total=False):
-    """How the run of a profile is predicted: all but what the profile says itself."""
-
-    batch: int | str
-    strict: bool
-    precision: str
-    stack: Name
-    threads: int | str
-    clock: float | str
-    memory_clock: float | str
-    power_limit: float | str
-    power_mode: str
-    fidelity: str
-    traffic: str
-    host_cpu: Name
-
-
-class BuyingWords(CommonWords, WallWords, total=False):
-    """The same with what a buyer says: prices, use, and the size of the work."""
-
-    price: Mapping[str, str] | Names
-    prices: Name
-    exchange: Mapping[str, str] | Names
-    lifetime: str
-    duty: float | str
-    electricity: str
-    pue: float | str
-    samples: float | str
-    epochs: float | str
-
-
-OF_RUNS = {**CommonWords.__annotations__, **WallWords.__annotations__}
-BUYING = tuple(name for name in BuyingWords.__annotations__ if name not in OF_RUNS)
-
-# other names of arguments, as Python users may know them -> the option
-OTHERWISE = {"settings": "set", "scales": "scale", "batch_size": "batch", "dtype": "precision", "model": "net", "network": "net",
-             "hardware": "hw", "device": "hw", "framework": "stack", "mode": "task", "optimizer": "optimiser"}  # fmt: skip
-
-
-def run_arguments(function: str, words: Mapping[str, Any], known: type = RunWords) -> dict[str, Any]:
-    """The arguments of `make_request` from words of a user, among those `known`. Raises ArgumentError that names the argument."""
-    check_names(function, words, known.__annotations__)
-    own = {name: value for name, value in words.items() if value is not None and name not in DeviceWords.__annotations__}
-    of_device = {name: value for name, value in words.items() if name in DeviceWords.__annotations__}
-    return {name: READ[name](name, value) for name, value in own.items()} | device_arguments(function, of_device)
-
-
-def device_arguments(function: str, words: Mapping[str, Any]) -> dict[str, Any]:
-    """`settings`, `scales` and `calibration` from `set`, `scale` and `calibration`, as far as they are given."""
-    check_names(function, words, DeviceWords.__annotations__)
-    given = {name: value for name, value in words.items() if value is not None}
+def arguments_of(function: str, words: Mapping[str, Any], rows: Sequence[Argument]) -> dict[str, Any]:
+    """The arguments of a model from words of a user; None gives nothing. Raises ArgumentError that names the word."""
     found: dict[str, Any] = {}
-    if "set" in given:
-        found["settings"] = {key: written("set", key, value) for key, value in table("set", given["set"]).items()}
-    if "scale" in given:
-        found["scales"] = {key: factor(key, value) for key, value in table("scale", given["scale"]).items()}
-    if "calibration" in given:
-        found["calibration"] = calibration_of(given["calibration"])
+    for word, value in words.items():
+        try:
+            row = called(word, rows)
+        except ValueError as error:
+            raise ArgumentError(f"{function}() has {error}") from None
+        if value is not None:
+            found[row.name] = value_of(row, value)
     return found
 
 
-def check_names(function: str, words: Iterable[str], known: Iterable[str]) -> None:
-    """Raise ArgumentError for an argument that a function does not have."""
-    listed = [*known]
-    for name in words:
-        if name not in listed:
-            here = OTHERWISE.get(name)
-            near = [here] if here else nearest(name, listed) or listed
-            raise ArgumentError(f"{function}() has no argument {name!r}; nearest: {', '.join(near)}")
+def value_of(row: Argument, value: object) -> Any:
+    """The value of an argument, which may be an object of this package. Raises ArgumentError that names it."""
+    if row.kind == "constants":
+        return constants_of(value)
+    return read(row.called, row.read, held(value) if row.name == "net" else value)
 
 
-def text(name: str, value: object) -> str:
-    """A text, or the path of a file; a network may be a trace."""
-    if name == "net" and not isinstance(value, str | os.PathLike):
-        value = _held(value)
-    if isinstance(value, str | os.PathLike):
-        found = os.fspath(value)
-        if isinstance(found, str) and found.strip():
-            return found
-    raise ArgumentError(f"{name}: {value!r} is not a name")
+def read(name: str, reader: Callable[..., T], *given: object) -> T:
+    """What a reader makes of a value; its error names the argument."""
+    try:
+        return reader(*given)
+    except ValueError as error:
+        raise ArgumentError(f"{name}: {error}") from None
 
 
-def _held(value: object) -> object:
+def held(value: object) -> object:
     """The name of a trace; any other value as it is."""
     from archsim.trace.trace import Trace
 
@@ -160,147 +84,27 @@ def _held(value: object) -> object:
     return hold(value)
 
 
-def written(name: str, key: str, value: object) -> str:
-    """A value of a spec as a file would write it; a number stands for a count."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ArgumentError(f"{name}: {key}: {value!r} is not a value like '51.2GB/s' or 40")
-    return str(value)
+def constants_of(value: object) -> Any:
+    """Constants, or those that a file holds."""
+    from archsim.base.values import name
+    from archsim.calibration.constants import Calibration, load
+
+    return value if isinstance(value, Calibration) else load(read("calibration", name, value))
 
 
 def texts(name: str, value: object) -> list[str]:
-    """Several names: a list of them, or one text with commas."""
-    if isinstance(value, str):
-        found = [word.strip() for word in value.split(",") if word.strip()]
-    elif isinstance(value, os.PathLike) or (name == "net" and type(value).__name__ == "Trace"):
-        found = [text(name, value)]
-    elif isinstance(value, Iterable) and not isinstance(value, Mapping | bytes):
-        found = [text(name, word) for word in value]
-    else:
-        raise ArgumentError(f"{name}: {value!r} is neither a name nor a list of names")
-    if not found:
-        raise ArgumentError(f"{name}: {value!r} names nothing")
-    return list(dict.fromkeys(found))
+    """Several names: a list of them, or one text with commas; networks may be traces."""
+    if name == "net":
+        several = isinstance(value, Iterable) and not isinstance(value, str | os.PathLike | Mapping)
+        value = [held(one) for one in value] if several else held(value)  # type: ignore[attr-defined]
+    return read(name, names, value)
 
 
-def whole(name: str, value: object) -> int:
-    """A whole number."""
-    try:
-        number = float(value) if isinstance(value, str) else value
-        if not isinstance(number, bool) and float(number) == int(number):  # type: ignore[arg-type, call-overload]
-            return int(number)  # type: ignore[call-overload, no-any-return]
-    except (TypeError, ValueError, OverflowError):
-        pass
-    raise ArgumentError(f"{name}: {value!r} is not a whole number")
+def key_texts(name: str, given: object, example: str) -> list[str]:
+    """What belongs to keys, as KEY=VALUES: a table with values or lists of them, or such texts."""
+    listed = read(name, table, given, example) if given else {}
+    return [f"{key}={','.join(map(str, value)) if _many(value) else value}" for key, value in listed.items()]
 
 
-def quantity(unit: str) -> Callable[[str, object], float]:
-    """What reads a number in a base unit, or a text with one."""
-
-    def read(name: str, value: object) -> float:
-        try:
-            if isinstance(value, str):
-                return parse(value, unit)
-            if not isinstance(value, bool):
-                return parse(repr(float(value)), COUNT)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-        except ValueError as error:
-            raise ArgumentError(f"{name}: {error}") from None
-        raise ArgumentError(f"{name}: {value!r} is not a number in {unit}, nor a text with a unit")
-
-    return read
-
-
-def pair_of(name: str, value: object) -> tuple[Any, Any]:
-    """One value, or two of a list or of a text with a comma; None in place of a second one that is not there."""
-    parts = value.split(",") if isinstance(value, str) else [*value] if isinstance(value, Sequence) else [value]
-    if not 1 <= len(parts) <= 2:
-        raise ArgumentError(f"{name}: {value!r} is neither a core clock nor a core clock and a memory clock")
-    return parts[0], parts[1] if len(parts) == 2 else None
-
-
-def yes_or_no(name: str, value: object) -> bool:
-    """True or False."""
-    if isinstance(value, bool):
-        return value
-    raise ArgumentError(f"{name}: {value!r} is neither True nor False")
-
-
-def factor(key: str, value: object) -> float:
-    """A factor above 0: 1.5, `1.5x` or `150%`."""
-    written = str(value).strip() if not isinstance(value, bool) else ""
-    try:
-        number = parse(written[:-1] if written[-1:] in ("x", "%") else written, COUNT) * (0.01 if written[-1:] == "%" else 1.0)
-    except ValueError:
-        number = 0.0
-    if not 0 < number < float("inf"):
-        raise ArgumentError(f"scale: {key}: {value!r} is not a factor above 0")
-    return number
-
-
-def table(name: str, value: object) -> dict[str, Any]:
-    """Keys with values: a table, or texts KEY=VALUE."""
-    if isinstance(value, Mapping):
-        return {text(name, key): each for key, each in value.items()}
-    found: dict[str, Any] = {}
-    for pair in [value] if isinstance(value, str) else texts(name, value):
-        key, separator, written = (part.strip() for part in pair.partition("="))
-        if not separator or not key or not written:
-            raise ArgumentError(f"{name}: {pair!r} is not KEY=VALUE, like memory.bandwidth=51.2GB/s")
-        if key in found:
-            raise ArgumentError(f"{name}: {key} is given twice")
-        found[key] = written
-    return found
-
-
-def vary_texts(vary: Mapping[str, Any] | Names) -> list[str]:
-    """What varies, as KEY=VALUES."""
-    return [f"{key}={_listed(value)}" for key, value in key_values("vary", vary)]
-
-
-def key_values(name: str, given: Mapping[str, Any] | Names) -> list[tuple[str, Any]]:
-    """Keys with what belongs to them; commas separate values, so that several keys are a list or a table."""
-    return list(table(name, given).items()) if given else []
-
-
-def _listed(value: object) -> str:
-    return ",".join(map(str, value)) if isinstance(value, Iterable) and not isinstance(value, str) else str(value)
-
-
-def buying_arguments(said: Mapping[str, Any], devices: Sequence[str], task: str) -> tuple[Any, Any, Any]:
-    """Prices by id of the device, the use, and the size of the work, from the words of a buyer."""
-    from archsim.study.buying import device_prices, usage_of, workload_of
-
-    given = {name: value for name, value in said.items() if value is not None}
-    rates = {code: text("exchange", value) for code, value in table("exchange", given.get("exchange", {})).items()}
-    prices = [(name, text("price", value)) for name, value in table("price", given.get("price", {})).items()]
-    file = text("prices", given["prices"]) if "prices" in given else None
-    for name in ("lifetime", "electricity"):
-        text(name, given.get(name, "none"))
-    for name in ("duty", "pue", "samples", "epochs"):
-        if isinstance(given.get(name), bool) or not isinstance(given.get(name, 1), str | int | float):
-            raise ArgumentError(f"{name}: {given[name]!r} is not a number")
-    usage = usage_of(**{name: given.get(name) for name in ("lifetime", "duty", "electricity", "pue")}, exchange=rates)
-    return device_prices(prices, file, devices, rates), usage, workload_of(given.get("samples"), given.get("epochs"), task)
-
-
-def calibration_of(value: object) -> Any:
-    """Constants, or the file that holds them."""
-    from archsim.calibration.constants import Calibration, load
-
-    return value if isinstance(value, Calibration) else load(text("calibration", value))
-
-
-def sizes(name: str, value: object) -> dict[str, int]:
-    """Sizes of symbols: a table, or texts NAME=SIZE."""
-    return {symbol: whole(f"{name}: {symbol}", size) for symbol, size in table(name, value).items()}
-
-
-READ: dict[str, Callable[[str, object], Any]] = {
-    "batch": whole, "seq_len": whole, "bind": sizes, "strict": yes_or_no,
-    "threads": whole, "devices": whole, "streams": whole, "precision": text, "task": text, "optimiser": text,
-    "stack": text, "power_mode": text, "fidelity": text, "traffic": text, "host_cpu": text, "inputs": text,
-    "fusion": text,
-    "boundary": text, "system": text,
-    "graph": yes_or_no, "cold": yes_or_no, "clock": quantity("Hz"), "memory_clock": quantity("Hz"), "power_limit": quantity("W"),
-}  # fmt: skip
+def _many(value: object) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, str)

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from archsim.api.arguments import (
-    BUYING,
-    BuyingWords,
-    DeviceWords,
-    EstimateWords,
-    Name,
-    Names,
-    ProfileWords,
-    RunWords,
-    check_names,
-    device_arguments,
-    quantity,
-    run_arguments,
-    text,
-    texts,
-    yes_or_no,
-)
+from archsim.api.arguments import Name, Names, key_texts, read, takes, texts
+from archsim.base.arguments import IN_PROFILES, OF_POWER, SERVED, SEVERAL, changes_of, rows_called, rows_of
 from archsim.base.errors import ArgumentError
+from archsim.base.values import clocks, name, quantity, share, table, whole, yes_or_no
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
@@ -38,26 +24,22 @@ if TYPE_CHECKING:
     from archsim.validation.evaluation import Validation
 
 
-def estimate(
-    net: Name, hw: Name, *, observers: Sequence[Observer] = (), energy_budget: float | str | None = None,
-    **words: Unpack[EstimateWords],
-) -> Estimate:  # fmt: skip
-    """Time, power, energy and memory of one network on one device, as `archsim estimate`.
+PLACE = rows_called("net", "hw")
+RUN = rows_of("run")
 
-    Words are those of its options: batch, seq_len, bind, strict, precision, task, stack, threads, clock, memory_clock,
-    power_limit, power_mode, fidelity, traffic, streams, host_cpu, inputs, graph, cold, fusion, boundary, system, set, scale,
-    calibration. Numbers are in SI units, or texts with a unit ("690MHz").
 
-    `observers` are told when what runs, at a fidelity with events. Under an `energy_budget` ("0.2J") the core clock is the
-    highest at which a sample takes no more energy.
+@takes(*PLACE, *RUN, *rows_of("budget", "wall"))
+def estimate(net: Name, hw: Name, *, observers: Sequence[Observer] = (), **words: Any) -> Estimate:
+    """Time, power, energy and memory of one network on one device, as `archsim estimate`, whose options its words are.
+
+    Numbers are in SI units, or texts with a unit ("690MHz"). `observers` are told when what runs, at a fidelity with events.
+    Under an `energy_budget` ("0.2J") the core clock is the highest at which a sample takes no more energy.
 
     Raises ArchsimError: ArgumentError (a ValueError) for a value, UnknownName, Unsupported, InputError for a file.
     """
     from archsim.estimation.estimate import estimate as of
 
-    most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)
-    return of(text("net", net), text("hw", hw), observers=observers, energy_budget=most,
-              **run_arguments("estimate", words, EstimateWords))  # fmt: skip
+    return of(str(net), str(hw), observers=observers, **words)
 
 
 def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[int, ...]]], Sequence[int]] | None = None) -> None:
@@ -77,10 +59,10 @@ def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[in
         held.cache_clear()
 
 
+@takes(*rows_called("hw", *OF_POWER), *rows_of("wall"))
 def power(
-    hw: Name, shares: Mapping[str, float | str] | Names, *, sm: float | str | None = None, clock: float | str | None = None,
-    memory_clock: float | str | None = None, counted_at: float | str | Sequence[float | str | None] | None = None,
-    power_limit: float | str | None = None, boundary: str | None = None, system: Name | None = None, **words: Unpack[DeviceWords],
+    hw: Name, shares: Mapping[str, float | str] | Names, *, sm: float | str | None = None,
+    counted_at: float | str | Sequence[float | str | None] | None = None, **words: Any,
 ) -> PowerEstimate:  # fmt: skip
     """Power of a GPU or CPU whose units are busy for these shares of the time, as `archsim power`.
 
@@ -90,36 +72,25 @@ def power(
     clock, memory_clock: where it runs; the memory clock as drivers show it, half the data rate of a pin
     counted_at: core clock, or core and memory clock, at which the shares were counted, where these are others
     power_limit: in place of the TDP
-    boundary, system: as those of `estimate`
-    set, scale, calibration: as those of `estimate`
+    boundary, system, set, scale, calibration: as those of `estimate`
 
     Raises ArgumentError for a value, UnknownName, Unsupported for a TPU and for what only GPUs have, InputError for a file.
     """
-    from archsim.api.arguments import pair_of, table
     from archsim.estimation.power import power_by_unit
 
-    check_names("power", words, (*DeviceWords.__annotations__, "sm", "clock", "memory_clock", "counted_at", "power_limit",
-                                 "boundary", "system"))
-    hertz, given = quantity("Hz"), {} if isinstance(shares, Mapping) and not shares else table("shares", shares)
+    given = {} if isinstance(shares, Mapping) and not shares else read("shares", table, shares, "fp32=0.8")
     if sm is not None:
         if "sm" in given:
             raise ArgumentError("sm: given among the shares too; name it once")
         given["sm"] = sm
-    core, memory = (None, None) if counted_at is None else pair_of("counted_at", counted_at)
-    return power_by_unit(
-        text("hw", hw), given, clock=None if clock is None else hertz("clock", clock),
-        memory_clock_hz=None if memory_clock is None else hertz("memory_clock", memory_clock),
-        counted_at=None if core is None else (hertz("counted_at", core), None if memory is None else hertz("counted_at", memory)),
-        power_limit=None if power_limit is None else quantity("W")("power_limit", power_limit),
-        boundary=None if boundary is None else text("boundary", boundary),
-        system=None if system is None else text("system", system),
-        **device_arguments("power", words),
-    )  # fmt: skip
+    at = None if counted_at is None else read("counted_at", clocks, counted_at)
+    return power_by_unit(str(hw), given, counted_at=at, **words)
 
 
+@takes(*PLACE, *RUN, *rows_of("budget"))
 def tune(
     net: Name, hw: Name, *, minimise: str = "energy", where: str | None = None, vary: Mapping[str, Any] | Names = (),
-    energy_budget: float | str | None = None, **words: Unpack[RunWords],
+    **words: Any,
 ) -> Tuning:  # fmt: skip
     """The best setting of a device for a network, as `archsim tune`: core clock, memory clock, power limit, batch.
 
@@ -129,21 +100,15 @@ def tune(
 
     Without a setting that meets the conditions, `best` is None and `nearest` misses them least.
     """
-    from archsim.api.arguments import vary_texts
     from archsim.study.tune import tune as of
 
-    most = None if energy_budget is None else quantity("J")("energy_budget", energy_budget)
-    return of(text("net", net), text("hw", hw), run_arguments("tune", words), minimise=text("minimise", minimise),
-              where=None if where is None else text("where", where), vary=vary_texts(vary), energy_budget=most)  # fmt: skip
+    most, varied = words.pop("energy_budget", None), key_texts("vary", vary, "batch=1:64:x2")
+    return of(str(net), str(hw), words, minimise=read("minimise", name, minimise),
+              where=None if where is None else read("where", name, where), vary=varied, energy_budget=most)  # fmt: skip
 
 
-def llm(
-    net: Name, hw: Name, *, input: int | str, output: int | str, batch: int | str = 1, tp: int | str = 1, pp: int | str = 1,
-    ep: int | str = 1, engine: str | None = None, precision: str | None = None, weights: str | None = None, kv: str | None = None,
-    node: Name | None = None, graph: bool | None = None, speculative: str | None = None, draft: Name | None = None,
-    clock: float | str | None = None, power_limit: float | str | None = None, host_cpu: Name | None = None,
-    **words: Unpack[DeviceWords],
-) -> GenerationEstimate:  # fmt: skip
+@takes(*PLACE, *SERVED.values())
+def llm(net: Name, hw: Name, *, input: int | str, output: int | str, **words: Any) -> GenerationEstimate:
     """A language model that an engine serves, as `archsim llm`: a batch of requests that arrive at once.
 
     net: a shipped model or the path of a config.json; input, output: tokens of each request; batch: requests
@@ -154,44 +119,27 @@ def llm(
 
     Raises ArgumentError for a value, UnknownName, Unsupported for a TPU and for what only GPUs have, InputError for a file.
     """
-    from archsim.api.arguments import whole
     from archsim.generation.estimate import llm as of
 
-    check_names("llm", words, tuple(DeviceWords.__annotations__))
-    counts = {"input": input, "output": output, "batch": batch, "tp": tp, "pp": pp, "ep": ep}
-    said = {"engine": engine, "precision": precision, "weights": weights, "kv": kv, "speculative": speculative}
-    named = {"node": node, "draft": draft, "host_cpu": host_cpu}
-    return of(
-        text("net", net), text("hw", hw), **{name: whole(name, value) for name, value in counts.items()},
-        **{name: None if value is None else text(name, value) for name, value in {**said, **named}.items()},
-        graph=None if graph is None else yes_or_no("graph", graph),
-        clock=None if clock is None else quantity("Hz")("clock", clock),
-        power_limit=None if power_limit is None else quantity("W")("power_limit", power_limit),
-        **device_arguments("llm", words),
-    )  # fmt: skip
+    return of(str(net), str(hw), input=int(input), output=int(output), **words)
 
 
-def whatif(
-    net: Name, hw: Name, *, to: Mapping[str, Any] | Names = (), area: bool = False, **words: Unpack[RunWords]
-) -> Change:  # fmt: skip
+@takes(*PLACE, *RUN)
+def whatif(net: Name, hw: Name, *, to: Mapping[str, Any] | Names = (), area: bool = False, **words: Any) -> Change:
     """Before and after a change, as `archsim whatif`: `set` and `scale` change the device, `to` anything else.
 
     to: {"hw": "tesla_v100_sxm2", "precision": "fp16"}, or texts WHAT=VALUE
     area: also estimate area and cost of the dies
     """
-    from archsim.api.arguments import READ, table
-    from archsim.study.changed import CHANGES
     from archsim.study.whatif import whatif as of
 
-    arguments, other = run_arguments("whatif", words), table("to", to) if to else {}
-    check_names("to", other, CHANGES)
-    moved = {key: READ.get(key, text)(key, value) for key, value in other.items()}
-    return of(text("net", net), text("hw", hw), arguments, moved, yes_or_no("area", area))
+    return of(str(net), str(hw), words, read("to", changes_of, to) if to else {}, read("area", yes_or_no, area))
 
 
+@takes(*PLACE, *rows_of("run", without=IN_PROFILES), *rows_called("batch"))
 def profile(
-    file: Name, hw: Name, *, net: Name | None = None, ran_at: float | str | None = None, **words: Unpack[ProfileWords]
-) -> ProfileComparison:  # fmt: skip
+    file: Name, hw: Name, *, net: Name | None = None, ran_at: float | str | None = None, **words: Any
+) -> ProfileComparison:
     """What a profiler recorded beside the prediction of the same run, and what the gap is made of, as `archsim profile`.
 
     file: a Chrome trace of PyTorch's profiler, a profile of onnxruntime, or kernels of Nsight Systems as csv
@@ -202,14 +150,14 @@ def profile(
     """
     from archsim.study.profiled import compare_profile
 
-    clock = None if ran_at is None else quantity("Hz")("ran_at", ran_at)
-    return compare_profile(text("file", file), text("hw", hw), net=None if net is None else text("net", net), ran_at=clock,
-                           **run_arguments("profile", words, ProfileWords))  # fmt: skip
+    clock = None if ran_at is None else read("ran_at", quantity, ran_at, "Hz")
+    return compare_profile(read("file", name, file), str(hw), net=None if net is None else str(net), ran_at=clock, **words)
 
 
+@takes(*rows_of("run", "wall", "buyer", without=SEVERAL))
 def compare(
     net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] | None = None, by: str = "speed",
-    correlation: float | str | None = None, copies: bool | None = None, **words: Unpack[BuyingWords],
+    correlation: float | str | None = None, copies: bool | None = None, **words: Any,
 ) -> Comparison | CurveComparison | tuple[Comparison, ...] | tuple[CurveComparison, ...]:  # fmt: skip
     """Devices ranked on one network or several, as `archsim compare`; a tuple of answers for several networks.
 
@@ -218,50 +166,44 @@ def compare(
     by: speed, watt, dollar or cost
     price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
-    from archsim.api.arguments import buying_arguments
-    from archsim.base.units import parse_share
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
+    from archsim.study.buying import bought
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.comparison import ComparedDevices
     from archsim.study.ranking import CRITERIA
 
-    said = {name: value for name, value in words.items() if name in BUYING}
-    arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING}, EstimateWords)
-    names = [criterion.name for criterion in CRITERIA]
-    if by not in names:
-        raise ArgumentError(f"by: {by!r} is not one of {', '.join(names)}")
+    said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
+    known = [criterion.name for criterion in CRITERIA]
+    if by not in known:
+        raise ArgumentError(f"by: {by!r} is not one of {', '.join(known)}")
     if correlation is not None:
-        try:
-            correlation = parse_share(correlation) if isinstance(correlation, str) else quantity("1")("correlation", correlation)
-        except ValueError as error:
-            raise ArgumentError(f"correlation: {error}") from None
+        correlation = read("correlation", share, correlation)
         if not 0.0 <= correlation <= MOST_CORRELATED:
             raise ArgumentError(f"correlation {correlation:g} is not between 0 and {MOST_CORRELATED:g}")
     batches = batches_of(_batch_text(batch)) if batch is not None else []
     devices = selected(texts("hw", hw))
-    bought = buying_arguments(said, devices, arguments.get("task", "inference"))
-    field = ComparedDevices(devices, texts("stack", stack) if stack else (), arguments, *bought, by)
+    uses = bought(said, devices, words.get("task", "inference"))
+    field = ComparedDevices(devices, texts("stack", stack) if stack else (), words, *uses, by)
     nets = texts("net", net)
     if len(batches) < 2:
-        found = tuple([field.at(name, batches[0] if batches else None, bool(copies), correlation, _quiet) for name in nets])
+        found = tuple([field.at(one, batches[0] if batches else None, bool(copies), correlation, _quiet) for one in nets])
         return found[0] if len(found) == 1 else found
     moved = field.mixed if copies is None else copies
-    curves = tuple([field.over(name, batches, moved, correlation, _quiet) for name in nets])
+    curves = tuple([field.over(one, batches, moved, correlation, _quiet) for one in nets])
     return curves[0] if len(curves) == 1 else curves
 
 
 def _batch_text(batch: int | str | Iterable[int]) -> str:
     """Batches as an option has them."""
-    from archsim.api.arguments import whole
-
     listed = [batch] if isinstance(batch, int) else batch
-    return listed if isinstance(listed, str) else ",".join(str(whole("batch", one)) for one in listed)
+    return listed if isinstance(listed, str) else ",".join(str(read("batch", whole, one)) for one in listed)
 
 
+@takes(*RUN)
 def sweep(
     net: Names, hw: Names, *, vary: Mapping[str, Any] | Names = (), link: Mapping[str, str] | Names = (),
-    sample: int | str | None = None, seed: int | str = 0, **words: Unpack[RunWords],
+    sample: int | str | None = None, seed: int | str = 0, **words: Any,
 ) -> Sweep:  # fmt: skip
     """Every combination of the values of some knobs, or a sample of them, as `archsim sweep`.
 
@@ -271,7 +213,7 @@ def sweep(
     """
     from archsim.api.sweep import swept
 
-    return swept(net, hw, vary, link, sample, seed, run_arguments("sweep", words))
+    return swept(net, hw, vary, link, sample, seed, words)
 
 
 def validate(
@@ -283,24 +225,24 @@ def validate(
     """Predictions beside published measurements, or beside those of your files, as `archsim validate`."""
     from dataclasses import replace
 
-    from archsim.api.arguments import calibration_of, whole
+    from archsim.api.arguments import constants_of
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.evaluation import validate as scored
     from archsim.validation.selection import Filters, device_files, selected_rows, settings_of
 
-    def listed(name: str, value: Names) -> list[str]:
-        return texts(name, value) if value else []
+    def listed(word: str, value: Names) -> list[str]:
+        return texts(word, value) if value else []
 
     files, devices = listed("measurements", measurements), listed("hw", hw)
-    most = None if limit is None else whole("limit", limit)
+    most = None if limit is None else read("limit", whole, limit)
     if most is not None and most < 1:
         raise ArgumentError(f"limit: {limit!r} is less than 1")
     filters = Filters(hw=devices, net=listed("net", net), stack=listed("stack", stack), source=listed("source", source),
                       split=listed("split", split), metric=listed("metric", metric), disturbed=disturbed)  # fmt: skip
     cases, skips = read_files(files, device_files(devices, files))
     settings = settings_of(
-        cases, by=listed("by", by), fidelity=text("fidelity", fidelity), baseline=listed("baseline", baseline),
-        without=listed("without", without), calibration=None if calibration is None else calibration_of(calibration),
+        cases, by=listed("by", by), fidelity=read("fidelity", name, fidelity), baseline=listed("baseline", baseline),
+        without=listed("without", without), calibration=None if calibration is None else constants_of(calibration),
     )  # fmt: skip
     cases, skips = selected_rows(cases, skips, filters)
     return replace(scored(cases[:most], skips, settings), data=data_hash(files))

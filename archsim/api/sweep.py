@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.api.arguments import Names, key_values, texts, vary_texts, whole
+from archsim.api.arguments import Names, key_texts, read, texts
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.values import whole
 from archsim.detect.selection import selected
 from archsim.estimation.request import Request
 from archsim.study.space import Space, space_of
@@ -58,9 +59,9 @@ def swept(
 ) -> Sweep:  # fmt: skip
     """The sweep that the words describe, computed in this process."""
     space = space_of(
-        texts("net", net), selected(texts("hw", hw)), vary_texts(vary),
-        [f"{key}={value}" for key, value in key_values("link", link)],
-        sample=0 if sample is None else _positive("sample", sample), seed=whole("seed", seed), arguments=arguments,
+        texts("net", net), selected(texts("hw", hw)), key_texts("vary", vary, "sm.count=8:64:8"),
+        key_texts("link", link, "l2.bandwidth=sm.count"),
+        sample=0 if sample is None else _positive("sample", sample), seed=read("seed", whole, seed), arguments=arguments,
     )  # fmt: skip
     requests = space.checked()
     if space.count > MANY:
@@ -72,7 +73,7 @@ def swept(
 
 
 def _positive(name: str, value: object) -> int:
-    number = whole(name, value)
+    number = read(name, whole, value)
     if number < 1:
         raise ArgumentError(f"{name}: {value!r} is less than 1")
     return number

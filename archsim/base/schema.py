@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -23,12 +24,15 @@ class Form(BaseModel):
 F = TypeVar("F", bound=Form)
 
 
-def problems_of(form: type[F], words: dict[str, Any], prefix: str) -> tuple[F | None, list[str]]:
-    """The checked form, or None and one sentence for each problem, each beginning with `prefix` and the key."""
+def problems_of(form: type[F], words: dict[str, Any], prefix: str, also: Iterable[str] = ()) -> tuple[F | None, list[str]]:
+    """The checked form, or None and one sentence for each problem, each beginning with `prefix` and the key.
+
+    also: keys that are read elsewhere
+    """
     try:
         return form.model_validate(words), []
     except ValidationError as error:
-        return None, [_sentence(form, item, prefix) for item in _first_per_key(error)]
+        return None, [_sentence(form, item, prefix, also) for item in _first_per_key(error)]
 
 
 def _first_per_key(error: ValidationError) -> list[Any]:
@@ -42,10 +46,10 @@ def _first_per_key(error: ValidationError) -> list[Any]:
     return list(firsts.values())
 
 
-def _sentence(form: type[Form], item: Any, prefix: str) -> str:
+def _sentence(form: type[Form], item: Any, prefix: str, also: Iterable[str]) -> str:
     key = str(item["loc"][0])
     if item["type"] == "extra_forbidden":
-        known = [field.alias or name for name, field in form.model_fields.items()]
+        known = [*(field.alias or name for name, field in form.model_fields.items()), *also]
         return f"{prefix}{key}: unknown key; nearest: {', '.join(nearest(key, known) or known)}"
     if item["type"] == "missing":
         return f"{prefix}{key}: is missing"

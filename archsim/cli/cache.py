@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from archsim.base.writer import PAGE, OutputFile, json_with
-from archsim.cli.completed import Known
 from archsim.cli.options import choices, refuse_others, some_options
 from archsim.cli.output import output_file, write
 from archsim.cli.terminal import say
+from archsim.cli.types import Known
 from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
 
 OF_CHECK = frozenset({"check", "plain"})
@@ -59,7 +59,7 @@ def command(
     from archsim.explain.caches import of_layer, of_trace
     from archsim.report.caches import cache_csv, cache_page, cache_record, cache_text
 
-    arguments, fast = choices(**given), False if plain else None
+    arguments, fast = choices(given), False if plain else None
     if check is not None:
         refuse_others("--check", OF_CHECK)
         _check(check, fast)
@@ -78,7 +78,7 @@ def command(
             tell(f"{100 * share:.0f} of 100 % simulated")
 
         if trace is not None:
-            spec = find_device(hw, arguments["settings"], arguments["scales"])
+            spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
             answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, fast=fast,
                               tell=told)  # fmt: skip
         else:

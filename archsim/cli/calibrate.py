@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from archsim.base.errors import nearest
+from archsim.base.values import parts
 from archsim.base.writer import TOML, OutputFile
-from archsim.cli.options import names
 from archsim.cli.output import FORCE, output, write
 from archsim.cli.terminal import missed, note
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF
@@ -69,7 +69,7 @@ def command(
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
     start = given.before_energy_fit(wanted) if of_energy else given.before_fit(wanted)
-    devices = names(hw or "")
+    devices = parts(hw or "")
     with Progress() as tell:
         tell("reading")
         cases, skips = read_files(measurements, device_files(devices, measurements))

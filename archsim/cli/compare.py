@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archsim.base.arguments import SEVERAL, rows_of
 from archsim.base.units import COUNT
+from archsim.base.values import parts
 from archsim.base.writer import OutputFile
-from archsim.cli.buying import buying_from, buying_options
-from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import BATCHES, LateHelpOption, choices, names, some_options
+from archsim.cli.options import BATCHES, choices, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import missed, note, say
-from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HWS, AnswerForm, ListOption, answer_forms, boundary_options, html_option
+from archsim.cli.types import Known, LateHelpOption, ListOption, Quantity, options
+from archsim.cli.vocabulary import HWS, AnswerForm, answer_forms, boundary_options, html_option
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
@@ -38,12 +38,12 @@ def _criteria() -> str:
                    "one device each is set against the first one, layer by layer.")  # fmt: skip
 @click.option("--layers", is_flag=True, help="Of two stacks on one device print every layer.")
 @BATCHES
-@some_options("batch", "stack", "inputs")
+@some_options(*SEVERAL)
 @click.option("--by", cls=LateHelpOption, late_help=_criteria, default="speed", show_default=True, metavar="CRITERION")
 @click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
 @boundary_options
-@buying_options
+@options(rows_of("buyer"))
 @click.option("--copies/--no-copies", default=None,
               help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
 @answer_forms("Print one CSV row per network, device, stack and batch.",
@@ -72,16 +72,17 @@ def command(
     from archsim.cli.progress import Progress
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
+    from archsim.study.buying import bought
     from archsim.study.comparison import ComparedDevices
 
     _check_criterion(by)
-    nets, devices = list(dict.fromkeys(names(net))), selected(names(hw))
+    nets, devices = list(dict.fromkeys(parts(net))), selected(parts(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:
             raise click.UsageError(problem)
     batches = batches_of(batch_text) if batch_text is not None else []
-    bought = buying_from(given, devices)
-    field = ComparedDevices(devices, names(",".join(stack)), choices(**given), *bought, by)
+    said = {row.name: given.pop(row.name) for row in rows_of("buyer")}
+    field = ComparedDevices(devices, parts(",".join(stack)), choices(given), *bought(said, devices, given["task"]), by)
     with Progress() as tell:
         if len(batches) < 2:
             found = [field.at(name, batches[0] if batches else None, bool(copies), correlation, tell) for name in nets]

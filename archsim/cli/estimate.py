@@ -51,9 +51,9 @@ def command(
     from archsim.report.text import estimate_text
     from archsim.schedule.observer import Recording
 
-    arguments = choices(**given)
+    arguments = choices(given)
     seen = Recording()
-    events = find(arguments["fidelity"]).events
+    events = find(given["fidelity"]).events
     watched = timeline is not None or chakra is not None or (html is not None and events)
     result = estimate(net, hw, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
     is_true = fail_if is not None and holds(fail_if, record(result))
@@ -84,7 +84,7 @@ def _write_page(file: OutputFile, result: Any, hw: str, arguments: dict[str, Any
     from archsim.estimation.request import find_device
     from archsim.report.page import page
 
-    write(file, page(result, find_device(hw, arguments["settings"], arguments["scales"]), seen))
+    write(file, page(result, find_device(hw, arguments.get("settings"), arguments.get("scales")), seen))
 
 
 def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:

@@ -45,7 +45,7 @@ def command(net: str, hw: str, layer: str | None, phase: str | None, every: bool
         raise click.UsageError("an explanation has no CSV form; --json has all of it, and --csv the list of ops without --layer")
     if phase is not None and layer is None:
         raise click.UsageError("--phase belongs to a layer; name it with --layer")
-    request = make_request(net, hw, **choices(**given))
+    request = make_request(net, hw, **choices(given))
     tell_without_effect([request])
     if layer is None:
         rows, device = slowest(request), called(request.spec)

@@ -75,13 +75,16 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in self.rows.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; for an option that it calls differently, name the one that it has."""
+        """Run a command; of a command line that it cannot read, say what may have been meant."""
+        words = ctx.args
         try:
             return super().invoke(ctx)
-        except click.NoSuchOption as error:
-            from archsim.cli.vocabulary import with_nearest
+        except click.UsageError as error:
+            if error.ctx is None or error.ctx.parent is not ctx:
+                raise
+            from archsim.cli.vocabulary import explained
 
-            raise with_nearest(error, error.ctx.command.params if error.ctx else ()) from None
+            raise explained(error, words) from None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is no such one."""

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from archsim.base.arguments import ARGUMENTS
 from archsim.base.writer import TOML, OutputFile, table_with
-from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.terminal import missed, note
-from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import ListOption
+from archsim.cli.types import Known, ListOption, Quantity, option
 
 if TYPE_CHECKING:
     from archsim.measure.run import MeasurementPlan, Open, Result
@@ -35,8 +34,7 @@ def _columns() -> Sequence[str]:
 @click.option("--batch", cls=ListOption, default="1", show_default=True, help="Samples per run, separated by commas.")
 @click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20), default=None,
               help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
-@click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE",
-              help="Size of another symbol in the shapes of a network's file: height=224.")  # fmt: skip
+@option(ARGUMENTS["bind"])
 @click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
 @click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
 @click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
@@ -61,7 +59,8 @@ def _columns() -> Sequence[str]:
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def command(
-    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: tuple[str, ...], threads: str | None, backend: str,
+    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: dict[str, int] | None, threads: str | None,
+    backend: str,
     device: str, stack: str | None, precision: str, task: str, hw: str | None, rounds: int, seconds: float, per_op: bool,
     by_processor: bool, strict: bool, split: str, out: OutputFile | None,
 ) -> None:  # fmt: skip
@@ -84,7 +83,7 @@ def command(
       archsim measure --net resnet_50 --hw host.toml --out other.csv
       archsim validate --measurements other.csv --hw host.toml
     """
-    from archsim.cli.options import names, sizes_given
+    from archsim.base.values import parts
     from archsim.detect.system import allowed_here, available_here
     from archsim.estimation.sizes import sizes_of
     from archsim.measure.rows import Writer
@@ -110,12 +109,12 @@ def command(
     assert net is not None
     asked = stack or ""
     open_session, stack = opener(backend, device, asked, precision, task), stack_of(backend, device, asked)
-    networks, batches = tuple(dict.fromkeys(map(canonical, names(net)))), whole_numbers(batch, "--batch")
+    networks, batches = tuple(dict.fromkeys(map(canonical, parts(net)))), whole_numbers(batch, "--batch")
     if not networks:
         raise click.UsageError("--net names no network")
     counts = whole_numbers(threads, "--threads") if threads else ()
     check_threads(counts or (1,), len(allowed_here()))
-    sizes = sizes_of(sizes_given(bind))
+    sizes = sizes_of(bind)
     check_networks(networks, batches, stack, seq_len, sizes)
     if device == "cpu":  # before the probes, which take long
         check_memory(networks, batches, stack, available_here(), seq_len, sizes)

@@ -6,9 +6,11 @@ from typing import Any
 
 import click
 
-from archsim.cli.completed import Keyed
-from archsim.cli.options import choices, only_options, quantity
-from archsim.cli.vocabulary import HW, AnswerForm, ListOption, answer_forms, boundary_options
+from archsim.base.arguments import OF_POWER, rows_called
+from archsim.base.values import clocks, parts, table
+from archsim.cli.options import choices
+from archsim.cli.types import Keyed, ListOption, options, read
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, boundary_options
 
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 OF_CPU = ("core", "simd", "llc", "dram")
@@ -21,7 +23,7 @@ OF_CPU = ("core", "simd", "llc", "dram")
               help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
                    f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
                    "ones.")  # fmt: skip
-@only_options("clock", "memory_clock", "power_limit", "settings", "scales", "calibration")
+@options(rows_called(*OF_POWER))
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @boundary_options
@@ -46,24 +48,10 @@ def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, **given
 
     if not use.strip():
         raise click.BadParameter("names no unit and no file", param_hint="--use")
-    asked = choices(**given)
-    asked |= {"memory_clock_hz": asked.pop("memory_clock", None), "counted_at": _clocks(counted_at)}
+    asked = choices(given)
+    asked["counted_at"] = None if counted_at is None else read("--counted-at", clocks, counted_at)
     if "=" not in use:
         form.say(rows_text, lambda found: [*map(power_record, found)], powers_of_file(use, hw, **asked), csv=power_csv)
         return
-    form.say(power_text, power_record, power_by_unit(hw, _shares(use), **asked), csv=lambda found: power_csv([found]))
-
-
-def _shares(text: str) -> dict[str, object]:
-    """The words of `--use`."""
-    from archsim.cli.options import names, once, pair
-
-    return {**once([pair(word, "--use", "fp32=0.8,dram=30%") for word in names(text)], "--use")}
-
-
-def _clocks(text: str | None) -> tuple[float, float | None] | None:
-    """`1404MHz,5705MHz` as core and memory clock [Hz]."""
-    if text is None:
-        return None
-    core, _, memory = text.partition(",")
-    return quantity(core, "Hz", "--counted-at"), quantity(memory, "Hz", "--counted-at") if memory else None
+    shares = read("--use", table, parts(use), "fp32=0.8,dram=30%")
+    form.say(power_text, power_record, power_by_unit(hw, shares, **asked), csv=lambda found: power_csv([found]))

@@ -6,20 +6,18 @@ from typing import Any
 
 import click
 
+from archsim.base.arguments import IN_PROFILES
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
 from archsim.cli.options import choices, some_options
 from archsim.cli.output import write
-from archsim.cli.types import Quantity
+from archsim.cli.types import Known, Quantity
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
-
-FIXED = ("batch", "seq_len", "bind", "task", "optimiser", "devices", "inputs", "streams", "graph", "cold")  # as the profile says
 
 
 @click.command("profile")
 @click.argument("file", type=click.Path(), metavar="FILE")
 @HW
-@some_options(*FIXED)
+@some_options(*IN_PROFILES)
 @click.option("--net", type=Known("network"), default=None, help="What ran, for kernels of Nsight, which have no shapes.")
 @click.option("--batch", type=int, default=None, help="Samples per run of --net.")
 @click.option("--ran-at", type=Quantity("Hz"), default=None, metavar="CLOCK",
@@ -46,7 +44,7 @@ def command(
     from archsim.report.profile import profile_csv, profile_record, profile_text
     from archsim.study.profiled import compare_profile
 
-    found = compare_profile(file, hw, net=net, batch=batch, ran_at=ran_at, **choices(**given))
+    found = compare_profile(file, hw, net=net, ran_at=ran_at, **choices({**given, "batch": batch}))
     if html is not None:
         from archsim.report.profile_page import profile_page
 

@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
-from archsim.cli.completed import VARIED, Keyed
-from archsim.cli.many import ask_about
+from archsim.base.values import parts
+from archsim.cli.many import ask_about, vary_option
 from archsim.cli.no_effect import tell_idle, tell_without_effect
-from archsim.cli.options import choices, names, some_options
+from archsim.cli.options import choices, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import missed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
+from archsim.cli.types import ListOption
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 
@@ -21,8 +22,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @NET
 @HW
 @some_options("traffic")
-@click.option("--vary", type=Keyed(*VARIED), multiple=True, metavar="KEY=VALUES",
-              help="What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
+@vary_option("What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
 @click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
               help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
 @click.option("--minimise", "--minimize", "minimise", cls=ListOption, default=None, metavar="OUTPUT,...",
@@ -63,7 +63,7 @@ def command(
       archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
-    arguments = choices(**given)
+    arguments = choices(given)
     if target is not None:
         if minimise or maximise or where or front or sample or trials or html or form.csv or link:
             raise click.UsageError("--target goes with --vary KEY, --json and the options of a run only")
@@ -96,7 +96,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from archsim.report.search import large_words, search_csv, search_page, search_record, search_text
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
-    from archsim.study.knob import CHOICES, meaning
+    from archsim.study.knob import meaning
     from archsim.study.objective import conditions, in_better_direction, objectives
     from archsim.study.search import Evaluator, SearchGoal, check_count, search, with_default_front
     from archsim.study.space import Space
@@ -105,7 +105,7 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
         raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
     if o["sample"] and o["trials"]:
         raise click.UsageError("--sample and --trials both choose the points; give one of them")
-    aims = objectives(names(o["minimise"] or ""), names(o["maximise"] or ""))
+    aims = objectives(parts(o["minimise"] or ""), parts(o["maximise"] or ""))
     if not aims:
         raise click.UsageError("no objective: --minimise energy, --maximise throughput, or --target throughput=1000/s")
     from archsim.estimation.request import find_device
@@ -121,9 +121,9 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     if not o["trials"]:
         check_count(space)
         ask_about(space, request, o["yes"], MANY)
-    units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if axis.knob not in CHOICES or axis.knob == "batch"}
+    units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if not axis.words}
     goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
-                front=tuple(in_better_direction(names(o["front"] or ""))), any_memory=o["any_memory"],
+                front=tuple(in_better_direction(parts(o["front"] or ""))), any_memory=o["any_memory"],
                 any_die=o["any_die"])  # fmt: skip
     goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
     if o["trials"]:

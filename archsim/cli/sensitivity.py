@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, names, setting_options
+from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
-from archsim.cli.types import Share
-from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
+from archsim.cli.types import ListOption, Share
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 
@@ -49,10 +50,10 @@ def command(
     from archsim.report.sensitivity import sensitivity_csv, sensitivity_page, sensitivity_record, sensitivity_text
     from archsim.study.sensitivity import sensitivity
 
-    wanted = [] if keys is None else names(keys)
+    wanted = [] if keys is None else parts(keys)
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")
-    request = make_request(net, hw, **choices(**given))
+    request = make_request(net, hw, **choices(given))
     tell_without_effect([request])
     with Progress() as tell:
         found = sensitivity(request, wanted, step, span, tell)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.cli.completed import Shown
+from archsim.base.arguments import ARGUMENTS
 from archsim.cli.terminal import say
+from archsim.cli.types import Shown, option
 from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 if TYPE_CHECKING:
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon", "schema"]))
 @click.argument("name", type=Shown(), required=False)
 @answer_forms(json="Print one JSON object (not of silicon).")
-@click.option("--bind", "bind", multiple=True, metavar="NAME=SIZE", help="Size of a symbol of a network's file (net only).")
+@option(ARGUMENTS["bind"], help="Size of a symbol of a network's file (net only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
-def command(what: str, name: str | None, form: AnswerForm, bind: tuple[str, ...], as_toml: bool) -> None:
+def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] | None, as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
 
     \b
@@ -71,7 +72,7 @@ def command(what: str, name: str | None, form: AnswerForm, bind: tuple[str, ...]
     if what == "net":
         from archsim.cli.show_network import network_of, network_record, network_text
 
-        shown = network_of(name, bind)
+        shown = network_of(name, bind or {})
         form.say(network_text, network_record, shown)
         shown.raise_refused()
         return

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError
-from archsim.cli.options import sizes_given
 from archsim.trace.trace import BoundTrace, Trace
 
 
@@ -28,12 +27,11 @@ class ShownNetwork:
             raise InputError(self.name, f"has operators that are not read: {', '.join(row.operator for row in refused)}")
 
 
-def network_of(name: str, bind: tuple[str, ...]) -> ShownNetwork:
+def network_of(name: str, sizes: dict[str, int]) -> ShownNetwork:
     """The network of a name or a path, with the sizes that were given."""
     from archsim.trace.file import canonical, load
     from archsim.trace.formats import format_of, is_path
 
-    sizes = sizes_given(bind)
     name = canonical(name)
     operators: list[Any] = []
     trace: Trace | None

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import click
 
-from archsim.cli.completed import Known
-from archsim.cli.options import names, quantity, whole
-from archsim.cli.vocabulary import AnswerForm, ListOption, answer_forms
+from archsim.base.values import parts, quantity, whole
+from archsim.cli.types import Known, ListOption, read
+from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 
 @click.command("allreduce")
@@ -32,8 +32,8 @@ def command(node: str, devices: str, sizes: str, form: AnswerForm) -> None:
     from archsim.report.text import table
     from archsim.simulate.allreduce import simulate_all_reduce
 
-    counts = [whole(text, "--devices") for text in names(devices)]
-    found = simulate_all_reduce(find(node), counts, [quantity(text, "B", "--bytes") for text in names(sizes)])
+    counts = [read("--devices", whole, text) for text in parts(devices)]
+    found = simulate_all_reduce(find(node), counts, [read("--bytes", quantity, text, "B") for text in parts(sizes)])
     records = [asdict(row) for row in found]
     rows = []
     for row in found:

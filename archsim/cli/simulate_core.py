@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, only_options
+from archsim.cli.options import choices
 from archsim.cli.output import write
+from archsim.cli.types import options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
 @click.option("--trips", type=click.IntRange(2, 1 << 20), default=None, show_default="until it is steady",
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@only_options("clock", "settings", "scales")
+@options(rows_called("clock", "settings", "scales"))
 @answer_forms("Print one CSV row per loop.")
 @html_option("Also write a page with a picture of the pipeline.")
 def command(
@@ -65,7 +67,7 @@ def command(
         raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
     if name is not None and path is None:
         raise click.UsageError("--name is of a loop in the file of --loop")
-    words = choices(**given, calibration=None)
+    words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)

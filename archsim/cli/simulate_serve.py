@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from archsim.base.values import quantity, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, pairs, quantity, some_options, whole
+from archsim.cli.options import choices, pairs, some_options
 from archsim.cli.output import timeline_option, write, write_timeline
-from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
+from archsim.cli.types import ListOption, Quantity, read
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
@@ -84,7 +85,7 @@ def command(
     )  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        request = make_request(net, hw, **choices(**given))
+        request = make_request(net, hw, **choices(given))
         tell_without_effect([request], beyond="link.")  # inputs cross the link, which an estimate does not show
         watchers = [seen] if timeline is not None or html is not None else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
@@ -113,6 +114,6 @@ def _refuse_idle(scenario: str, recorded: bool) -> None:
 def batching_of(text: str) -> Batching:
     """The batching rule of `max=32,wait=5ms`."""
     words = pairs(text, ["max", "wait"], "--batching")
-    most = whole(words["max"], "--batching") if "max" in words else 1
-    wait = quantity(words["wait"], "s", "--batching") if "wait" in words else 0.0
+    most = read("--batching", whole, words.get("max", 1))
+    wait = read("--batching", quantity, words.get("wait", 0.0), "s")
     return Batching(most=most, wait_s=wait)

@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
-from archsim.cli.completed import Known
-from archsim.cli.llm import SHARED, served_options
-from archsim.cli.options import only_options
-from archsim.cli.types import Quantity
+from archsim.base.arguments import SERVED
+from archsim.base.values import quantity
+from archsim.cli.options import choices, pairs
+from archsim.cli.types import Known, Quantity, options, read
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
+
+OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 
 
 @click.command("serve")
@@ -30,13 +32,11 @@ from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
 @click.option("--goodput", default=None, metavar="ttft=TIME,tpot=TIME,...",
               help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
-@served_options
-@only_options(*SHARED)
+@options(row for row in SERVED.values() if row.name not in OF_BATCHES)
 @answer_forms()
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, form: AnswerForm, settings: tuple[str, ...], scales: tuple[str, ...],
-    calibration: str | None, **given: Any,
+    goodput: str | None, split: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -49,7 +49,6 @@ def command(
       archsim simulate serve --llm --net llama_3_8b --hw h100_sxm5_80gb --rate 8/s --goodput ttft=500ms,tpot=20ms --split
       archsim simulate serve --llm --net mistral_7b --hw a100_sxm4_40gb --input lognormal:300:0.8 --output exponential:200
     """
-    from archsim.cli.options import choices, pairs, quantity
     from archsim.generation.plan import serving_plan
     from archsim.report.serving_llm import serving_llm_record, serving_llm_text
     from archsim.simulate.lengths import drawn, lengths_of, recorded
@@ -62,9 +61,9 @@ def command(
         raise click.BadParameter(f"{rate} is not above 0", param_hint="--rate")
     if trace is not None and rate is not None:
         raise click.UsageError("--rate changes nothing: the file of --trace holds the arrivals")
-    limits = {name: quantity(text, "s", "--goodput") for name, text in pairs(goodput or "", list(LIMITS), "--goodput").items()}
-    shared = choices(settings=settings, scales=scales, calibration=calibration)
-    plan = serving_plan(net, hw, input=1, output=1, **{**shared, **{name: v for name, v in given.items() if v is not None}})
+    told = pairs(goodput or "", list(LIMITS), "--goodput")
+    limits = {name: read("--goodput", quantity, text, "s") for name, text in told.items()}
+    plan = serving_plan(net, hw, input=1, output=1, **choices(given, SERVED))
     context = find(net).context
     if trace is not None:
         asked = recorded(trace, context)

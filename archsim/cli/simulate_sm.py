@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
-from archsim.cli.options import choices, only_options
+from archsim.cli.options import choices
 from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.types import Known, options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
@@ -26,7 +27,7 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
 @click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-@only_options("clock", "memory_clock", "settings", "scales")
+@options(rows_called("clock", "memory_clock", "settings", "scales"))
 @answer_forms()
 @html_option("Also write a page with a picture of the first clocks.")
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")
@@ -59,7 +60,7 @@ def command(
     from archsim.report.sm import recording_of, sm_page, sm_record, sm_text
     from archsim.simulate.sm import simulate_sm
 
-    words = choices(**given, calibration=None)
+    words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     wanted = RECORDED if html is not None or timeline is not None else 0

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
+from archsim.base.values import parts, whole
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, names, pairs, some_options, whole
+from archsim.cli.options import choices, pairs, some_options
 from archsim.cli.output import timeline_option, write, write_timeline
-from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, NET, AnswerForm, ListOption, answer_forms, html_option
+from archsim.cli.types import Known, ListOption, Quantity, read
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
 
@@ -61,7 +61,7 @@ def command(
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
 
-    counts = None if devices is None else [whole(text, "--devices") for text in names(devices)]
+    counts = None if devices is None else [read("--devices", whole, text) for text in parts(devices)]
     stages = pairs(given, ["disk", "decode", "pcie"], "--input")
     for stage in ("disk", "pcie"):
         if stages.get(stage):
@@ -69,10 +69,10 @@ def command(
     if stages.get("decode") == "":
         raise click.BadParameter("decode takes a number of workers, like decode=8", param_hint="--input")
     line = Input(disk="disk" in stages, pcie="pcie" in stages,
-                 decode=whole(stages["decode"], "--input") if "decode" in stages else None)  # fmt: skip
+                 decode=read("--input", whole, stages["decode"]) if "decode" in stages else None)  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        request = make_request(net, hw, batch=batch, task="training_step", **choices(**words))
+        request = make_request(net, hw, batch=batch, task="training_step", **choices(words))
         place = joining(request.spec.identity.id, max(counts or [1], default=1), "devices", node)
         counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
         tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show

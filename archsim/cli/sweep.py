@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.errors import InputError
+from archsim.base.values import parts
 from archsim.base.writer import PAGE, SWEEP, OutputFile
-from archsim.cli.completed import VARIED, Keyed
-from archsim.cli.many import ask_about
+from archsim.cli.many import ask_about, vary_option
 from archsim.cli.no_effect import tell_idle
-from archsim.cli.options import choices, names, setting_options
+from archsim.cli.options import choices, setting_options
 from archsim.cli.output import FORCE, output, write
 from archsim.cli.terminal import note, pictured, say
 from archsim.cli.vocabulary import HWS, NETS, AnswerForm, answer_forms
@@ -32,8 +32,7 @@ PAGED = 100_000  # points that a page is made of
 @click.command("sweep")
 @NETS
 @HWS
-@click.option("--vary", type=Keyed(*VARIED), multiple=True, metavar="KEY=VALUES",
-              help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")  # fmt: skip
+@vary_option("A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")
 @click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
               help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.")  # fmt: skip
 @click.option("--sample", type=click.IntRange(min=1), default=None, metavar="N",
@@ -55,8 +54,6 @@ def command(
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
-    Knobs are the keys that `archsim show hw` prints, and batch, seq_len, clock, memory_clock, power_limit, threads, precision,
-    task and stack.
     A sweep may be killed at any moment; the same command with --resume continues it.
 
     \b
@@ -77,10 +74,10 @@ def command(
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
     if scheduler is not None and workers > 1:
         raise click.UsageError("--workers starts processes on this computer, --scheduler uses a cluster; give one of them")
-    nets, hws = list(dict.fromkeys(names(net))), selected(names(hw))
+    nets, hws = list(dict.fromkeys(parts(net))), selected(parts(hw))
     if not nets or not hws:
         raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    space = space_of(nets, hws, vary, links, sample=sample or 0, seed=seed, arguments=choices(**given))
+    space = space_of(nets, hws, vary, links, sample=sample or 0, seed=seed, arguments=choices(given))
     requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)

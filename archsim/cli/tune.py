@@ -6,15 +6,16 @@ from typing import Any
 
 import click
 
+from archsim.base.arguments import chosen
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Keyed
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, energy_budget_option, setting_options
 from archsim.cli.output import write
 from archsim.cli.terminal import missed
+from archsim.cli.types import Keyed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
-TUNED = ("clock", "memory_clock", "power_limit", "batch", "threads")  # a test holds that they are the settings of the models
+TUNED = chosen(lambda row: row.tuned)
 
 
 @click.command("tune")
@@ -54,7 +55,7 @@ def command(
     from archsim.report.tune import nearest_words, record, tune_csv, tune_page, tune_text
     from archsim.study.tune import tune
 
-    arguments = choices(**given)
+    arguments = choices(given)
     tell_without_effect([make_request(net, hw, **arguments)])
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)

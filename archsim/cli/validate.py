@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from archsim.base.values import parts
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Known
-from archsim.cli.options import FIDELITY, names
+from archsim.cli.options import FIDELITY
 from archsim.cli.output import write
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import missed, say
+from archsim.cli.types import Known, ListOption
 from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
-from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, ListOption, answer_forms, html_option
+from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
 
 FEW = 30  # rows up to which each is a line of its own, unless --by says otherwise
 
@@ -111,7 +112,7 @@ def command(
     from archsim.validation.evaluation import validate
     from archsim.validation.selection import CELL, Filters, selected_rows, settings_of
 
-    filters = Filters(hw=names(hw or ""), disturbed=disturbed, **{name: names(text or "") for name, text in chosen.items()})
+    filters = Filters(hw=parts(hw or ""), disturbed=disturbed, **{name: parts(text or "") for name, text in chosen.items()})
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
@@ -120,7 +121,7 @@ def command(
         rows = rows[:limit]
         if not told:
             by = "quantity" if predictors else "group" if _is_grouped(every) else CELL if len(rows) <= FEW else by
-        settings = settings_of(every, by=names(by), fidelity=fidelity, baseline=names(baseline), without=names(without or ""),
+        settings = settings_of(every, by=parts(by), fidelity=fidelity, baseline=parts(baseline), without=parts(without or ""),
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
             write_cases(rows, cases)

@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.errors import InputError
+from archsim.base.values import parts
 from archsim.base.writer import PAGE, OutputFile, json_with
-from archsim.cli.options import names
 from archsim.cli.output import output_file
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import note
@@ -56,7 +56,7 @@ def _freeze(folder: str, folds: str | None, constants: Calibration) -> None:
     from archsim.validation.frozen import as_text, freeze
     from archsim.validation.selection import known_words
 
-    wanted = known_words("fold", names(folds) if folds else [], list(FOLDS))
+    wanted = known_words("fold", parts(folds) if folds else [], list(FOLDS))
     place = _made(folder)
     data, page = _outputs(place, CORPUS, "archsim-validation-summary/")
     with Progress() as tell:

@@ -12,31 +12,15 @@ from typing import Any
 
 import click
 
+from archsim.base.arguments import ARGUMENTS, rows_of
 from archsim.base.writer import PAGE
-from archsim.cli.completed import Known
 from archsim.cli.output import FORCE, output
 from archsim.cli.terminal import say
-from archsim.cli.types import Decorator, together
+from archsim.cli.types import Decorator, Known, ListOption, option, options, together
 
-
-class ListOption(click.Option):
-    """An option whose words are separated by commas, or named again: `--hw a,b` or `--hw a --hw b`."""
-
-    def __init__(self, *names: Any, **words: Any) -> None:
-        usual = words.get("default")
-        super().__init__(*names, **{**words, "multiple": True, "default": (usual,) if isinstance(usual, str) else usual})
-
-    def process_value(self, ctx: click.Context, value: Any) -> str | None:
-        """All words, with commas between; None without any."""
-        found = super().process_value(ctx, value)
-        return ",".join(found) if found else None
-
-
-NET = click.option("--net", type=Known("network"), required=True,
-                   help="A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra, profile.")  # fmt: skip
+NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
 NETS = click.option("--net", cls=ListOption, type=Known("network", many=True), required=True,
                     help="Networks, or paths of their files, separated by commas.")  # fmt: skip
-HW = click.option("--hw", type=Known("device"), required=True, help="A shipped device, an alias, or the path of a spec file.")
 HWS = click.option("--hw", cls=ListOption, type=Known("devices", many=True), required=True,
                    help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip
 MEASUREMENTS = click.option("--measurements", type=click.Path(), multiple=True, metavar="FILE",
@@ -45,12 +29,7 @@ ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), 
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
-boundary_options = together(  # power at the device, or at the plug of its computer
-    click.option("--boundary", type=click.Choice(["device", "wall"]), default=None, show_default="device",
-                 help="Where power is measured: at the board, module or package, or at the wall."),
-    click.option("--system", default=None, metavar="NAME[:DEVICES]",
-                 help="The computer at the wall and the devices in it (`archsim list systems`)."),
-)  # fmt: skip
+boundary_options = options(rows_of("wall"))  # power at the device, or at the plug of its computer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,17 +75,38 @@ def html_option(what: str = "Also write a self-contained page with charts.") -> 
 
 
 # option that other tools or earlier versions have -> the one here
-ELSEWHERE = {
-    "--base": "--hw", "--hardware": "--hw", "--device": "--hw", "--gpu": "--hw", "--cpu": "--hw", "--spec": "--hw",
-    "--network": "--net", "--model": "--net", "--measured": "--measurements", "--framework": "--stack", "--library": "--stack",
-    "--dtype": "--precision", "--batch-size": "--batch", "--freq": "--clock", "--frequency": "--clock", "--output": "--out",
-    "--sequence-length": "--seq-len",
-}  # fmt: skip
+ELSEWHERE = {f"--{alias.replace('_', '-')}": row.option for row in ARGUMENTS.values() for alias in row.aliases}
+ELSEWHERE |= {"--measured": "--measurements", "--output": "--out"}
+ANOTHER = {"--layer": "archsim explain --layer NAME"}  # option -> the command that has it
 
 
-def with_nearest(error: click.NoSuchOption, params: Sequence[click.Parameter]) -> click.UsageError:
-    """The error for an unknown option, naming the option of the command that is called differently here."""
-    here = ELSEWHERE.get(error.option_name)
-    if here is not None and any(here in param.opts for param in params):
-        return click.UsageError(f"no option {error.option_name!r}; here it is called {here}", error.ctx)
+def explained(error: click.UsageError, words: Sequence[str]) -> click.UsageError:
+    """An error of click about a command line, with what the user may have meant: an option that is called differently here, one
+    that another command has, or names without their options.
+    """
+    context = error.ctx
+    assert context is not None
+    params = context.command.params
+    if isinstance(error, click.NoSuchOption):
+        here = ELSEWHERE.get(error.option_name)
+        if here is not None and any(here in param.opts for param in params):
+            return click.UsageError(f"no option {error.option_name!r}; here it is called {here}", context)
+        if error.option_name in ANOTHER:
+            return click.UsageError(f"no option {error.option_name!r} here; `{ANOTHER[error.option_name]}` has it", context)
+    if type(error) in (click.UsageError, click.MissingParameter):
+        bare = _bare(context, words)
+        named = {word.partition("=")[0] for word in words}
+        missing = [param.opts[0] for param in params
+                   if isinstance(param, click.Option) and param.required and named.isdisjoint(param.opts)]  # fmt: skip
+        meant = [f"{option} {word}" for option, word in zip(missing, bare, strict=False)]
+        if meant:
+            return click.UsageError(f"{' '.join(bare)}: without an option; write {' '.join(meant)}", context)
     return error
+
+
+def _bare(context: click.Context, words: Sequence[str]) -> list[str]:
+    """The words that belong to no option of a command."""
+    try:
+        return list(context.command.make_parser(context).parse_args(list(words))[1])
+    except click.UsageError:
+        return []

@@ -6,21 +6,22 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import nearest
+from archsim.base.arguments import changes_of, chosen
 from archsim.base.writer import OutputFile
-from archsim.cli.completed import Keyed
 from archsim.cli.options import choices, setting_options
 from archsim.cli.output import write
+from archsim.cli.types import Keyed, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
-from archsim.study.changed import CHANGES, changed_argument
+
+CHANGED = chosen(lambda row: row.changed)
 
 
 @click.command("whatif")
 @NET
 @HW
 @setting_options
-@click.option("--to", "to", type=Keyed(*CHANGES, device=False), multiple=True, metavar="WHAT=VALUE",
-              help=f"Change something else than a value of the device: {', '.join(CHANGES)}.")  # fmt: skip
+@click.option("--to", "to", type=Keyed(*CHANGED, device=False), multiple=True, metavar="WHAT=VALUE",
+              help=f"Change something else than a value of the device: {', '.join(CHANGED)}.")  # fmt: skip
 @click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
 @answer_forms("Print one CSV row per op, before and after.", json="Print one JSON object with both estimates.")
@@ -42,8 +43,8 @@ def command(
     from archsim.report.whatif import whatif_csv, whatif_record, whatif_text
     from archsim.study.whatif import whatif
 
-    arguments, changed = choices(**given), _changes(to)
-    if not (changed or arguments["settings"] or arguments["scales"]):
+    arguments, changed = choices(given), read("--to", changes_of, to)
+    if not (changed or "settings" in arguments or "scales" in arguments):
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
     found = whatif(net, hw, arguments, changed, area)
     if html is not None:
@@ -51,22 +52,3 @@ def command(
 
         write(html, whatif_page(found))
     form.say(lambda c: whatif_text(c, layers=layers is not False, all_layers=bool(layers)), whatif_record, found, csv=whatif_csv)
-
-
-def _changes(pairs: tuple[str, ...]) -> dict[str, Any]:
-    """The arguments of an estimate that `--to` names."""
-    found: dict[str, Any] = {}
-    for text in pairs:
-        name, separator, value = (part.strip() for part in text.partition("="))
-        name = name.replace("-", "_")
-        if not separator or not value:
-            raise click.BadParameter(f"{text!r} is not WHAT=VALUE, like precision=fp16", param_hint="--to")
-        if name not in CHANGES:
-            near = nearest(name, CHANGES) or list(CHANGES)
-            hint = "; spec values are changed by --set and --scale" if "." in name else f"; nearest: {', '.join(near)}"
-            raise click.BadParameter(f"{name!r} cannot be changed{hint}", param_hint="--to")
-        try:
-            found[name] = changed_argument(name, value)
-        except ValueError:
-            raise click.BadParameter(f"{value!r} is no value of {name}", param_hint="--to") from None
-    return found

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.arguments import ARGUMENTS, MOST_POWER
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.base.units import show
 from archsim.cost.cost import Array
@@ -15,8 +16,6 @@ from archsim.cost.power import thermal_limit, within_heat
 from archsim.device.device import Cpu, Device, Gpu, with_caches
 from archsim.device.spec import Spec
 
-CLOCKS = (1e6, 1e11)  # Hz, that can be asked for
-MOST_POWER = 1e5  # W; no board or package takes as much
 FARTHEST = 2.0  # times the boost clock: the highest core clock that can be asked for. A choice: the line of voltages ends there
 ROUNDED = 1.01  # drivers round clocks: a memory clock that is higher by less is the usual one
 
@@ -133,7 +132,7 @@ def check_core_clock(spec: Spec, clock: float | None) -> None:
     """Raise ArgumentError for a core clock [Hz] that no chip has, and for one too far above the boost clock of this one."""
     if clock is None:
         return
-    check_clock("clock", clock)
+    ARGUMENTS["clock"].check(clock)
     boost = float(np.ravel(spec.device.clock.boost)[0])
     if clock > FARTHEST * boost:
         raise ArgumentError(far_clock(spec, clock, boost))
@@ -143,12 +142,6 @@ def far_clock(spec: Spec, clock: float, boost: float) -> str:
     """Why a core clock cannot be asked for beside a boost clock [Hz]."""
     return (f"clock {show(clock, 'Hz')} is more than {FARTHEST:g} times the boost clock of {spec.identity.id}, "
             f"{show(boost, 'Hz')}: no voltage is known so far from it; --set clock.boost=... describes a chip made for it")
-
-
-def check_clock(what: str, clock: float) -> None:
-    """Raise ArgumentError for a clock that no chip has [Hz]."""
-    if not CLOCKS[0] <= clock <= CLOCKS[1]:
-        raise ArgumentError(f"{what} {clock:g} Hz is not between 1 MHz and 100 GHz")
 
 
 # ---------------------------------------------------------------------------------------------- of the memory
@@ -169,7 +162,7 @@ def memory_clock_share(spec: Spec, clock: float | Array | None) -> float | Array
         return 1.0
     lowest, highest = float(np.min(clock)), float(np.max(clock))
     for one in (lowest, highest):
-        check_clock("memory clock", one)
+        ARGUMENTS["memory_clock"].check(one)
     top = memory_clock_top(spec, highest)
     if highest > ROUNDED * top:
         raise ArgumentError(f"memory clock {show(highest, 'Hz')} is above {show(top, 'Hz')}, the clock of the memory of "

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
@@ -251,9 +252,6 @@ def asked_traffic(name: str, fidelity: Fidelity) -> tuple[str, list[str]]:
     return found, ["traffic simulated: the constants of the model were fitted with the closed forms of the traffic"]
 
 
-MOST_STREAMS = 128  # grids that run at once on any NVIDIA GPU (CUDA programming guide, compute capabilities)
-
-
 def check_graph(device: Device, stack: Stack, fidelity: str) -> None:
     """Refuse a graph that device, stack or fidelity cannot replay: ArgumentError, Unsupported."""
     if not isinstance(device, Gpu):
@@ -267,8 +265,7 @@ def check_graph(device: Device, stack: Stack, fidelity: str) -> None:
 
 def check_streams(device: Device, stack: Stack, fidelity: str, streams: int) -> None:
     """Refuse streams that device, stack or fidelity do not have: ArgumentError, Unsupported."""
-    if not 1 <= streams <= MOST_STREAMS:
-        raise ArgumentError(f"streams {streams} is not between 1 and {MOST_STREAMS}")
+    ARGUMENTS["streams"].check(streams)
     if not isinstance(device, Gpu):
         raise ArgumentError(f"streams belong to a GPU; a {device.kind.upper()} works on one op at a time")
     if not find(fidelity).events:

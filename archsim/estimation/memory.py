@@ -15,13 +15,14 @@ from math import prod
 
 import numpy as np
 
+from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.identity import ByIdentity
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, still_there
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
-from archsim.estimation.request import LARGEST_BATCH, Request, with_batch
+from archsim.estimation.request import Request, with_batch
 from archsim.stack.stack import Stack
 from archsim.trace.kinds.update import KEPT_BYTES, OPTIMISERS
 from archsim.trace.trace import BoundTrace

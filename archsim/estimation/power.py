@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.power import within_heat
@@ -19,7 +20,7 @@ from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.estimation.boundary import WALL, check_boundary
-from archsim.estimation.clock import ROUNDED, check_clock, check_core_clock, limit_notes, memory_clock_top
+from archsim.estimation.clock import ROUNDED, check_core_clock, limit_notes, memory_clock_top
 from archsim.estimation.power_estimate import PowerEstimate, UnitsAtWork
 from archsim.estimation.request import find_device, host_of
 
@@ -67,7 +68,7 @@ class UnitUse(UnitsAtWork):
 
 
 def power_by_unit(
-    hw: str, shares: Mapping[str, object], *, clock: float | None = None, memory_clock_hz: float | None = None,
+    hw: str, shares: Mapping[str, object], *, clock: float | None = None, memory_clock: float | None = None,
     counted_at: tuple[float, float | None] | None = None, power_limit: float | None = None,
     settings: Mapping[str, str] | None = None, scales: Mapping[str, float] | None = None, calibration: Calibration | None = None,
     name: str = "", boundary: str | None = None, system: str | None = None,
@@ -77,7 +78,7 @@ def power_by_unit(
     shares: by unit of `archsim.device.units.UNITS`, `sm`, or a profiler's name, on a CPU by `PACKAGE_UNITS` and `core`; a unit
         that is not named does nothing
     clock: core clock [Hz]; the usual clock of the spec if not given
-    memory_clock_hz: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
+    memory_clock: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
     counted_at: core and memory clock [Hz] at which the shares were counted; those of the answer if not given
     power_limit: in place of the TDP [W]
     boundary, system: `wall` for the power at the plug of a computer, the share of one device of it; as of `make_request`
@@ -94,11 +95,11 @@ def power_by_unit(
     of: dict[str, Any] = {"hw": hw, "settings": settings or {}, "scales": scales or {}, "spec": spec,
                           "constants": calibration or default()}  # fmt: skip
     if isinstance(spec.device, Cpu):
-        return _of_packages(spec, shares, clock, (memory_clock_hz, counted_at, boundary), power_limit, name,
+        return _of_packages(spec, shares, clock, (memory_clock, counted_at, boundary), power_limit, name,
                             {**of, "limit": _most_power(spec.device, power_limit)})  # fmt: skip
     device = _gpu(spec)
     clock_hz = float(np.ravel(device.usual_clock)[0]) if clock is None else clock
-    now = _clocks(spec, clock_hz, memory_clock_hz)
+    now = _clocks(spec, clock_hz, memory_clock)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
     use = UnitUse(**of, counted=_counted(spec, shares_of(shares)), was=was, now=now, clock=clock_hz,
                   limit=_most_power(device, power_limit))  # fmt: skip
@@ -156,7 +157,7 @@ def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks 
     check_core_clock(spec, clock)
     if memory is None:
         return UnitClocks(core=clock, memory=1.0 if counted is None else counted.memory)
-    check_clock("memory clock", memory)
+    ARGUMENTS["memory_clock"].check(memory)
     return UnitClocks(core=clock, memory=memory / memory_clock_top(spec, memory))
 
 

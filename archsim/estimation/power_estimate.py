@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.base.answer import Answer
+from archsim.base.arguments import CLOCKS
 from archsim.base.units import show
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
@@ -16,7 +17,7 @@ from archsim.cost.voltage import highest_clock, voltage
 from archsim.device.spec import Spec
 from archsim.device.variant import device_fields
 from archsim.estimation.boundary import WallPower
-from archsim.estimation.clock import CLOCKS, ROUNDED, limit_note
+from archsim.estimation.clock import ROUNDED, limit_note
 from archsim.estimation.request import find_device
 
 HALVINGS = 50  # of the range in which the clock under a limit is sought

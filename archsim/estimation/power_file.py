@@ -16,7 +16,7 @@ from archsim.estimation.power_estimate import PowerEstimate
 from archsim.estimation.request import find_device
 from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 
-CLOCKS = {"clock": "clock", "memory_clock": "memory_clock_hz"}  # column -> argument
+CLOCKS = ("clock", "memory_clock")
 MEASURED = "power"  # the column of what was measured
 OWN = ("name", *CLOCKS, MEASURED)
 
@@ -60,7 +60,7 @@ def _column(name: str, named: Callable[[str], str]) -> list[str]:
 
 def _power(row: Row, hw: str, asked: Mapping[str, Any]) -> PowerEstimate:
     cells = {name: text.strip() for name, text in row.cells.items() if text.strip()}
-    clocks = {argument: _clock(column, cells[column]) for column, argument in CLOCKS.items() if column in cells}
+    clocks = {column: _clock(column, cells[column]) for column in CLOCKS if column in cells}
     shares = {name: text for name, text in cells.items() if name not in OWN}
     found = power_by_unit(hw, shares, **{**asked, **clocks, "name": cells.get("name", "")})
     if MEASURED not in cells:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from archsim.base.arguments import ARGUMENTS, given_of
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import plain, resolve
 from archsim.calibration.constants import Calibration
@@ -47,9 +48,7 @@ from archsim.trace.task import Work, prepared, task_of, updated_by
 from archsim.trace.trace import BoundTrace, Trace
 
 MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
-LARGEST_BATCH = 1 << 20
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
-MOST_THREADS = 1 << 16  # of a stack on one computer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,51 +158,23 @@ def make_request(
     boundary: str | None = None, system: str | None = None, strict: bool = False, fusion: str | None = None,
     cold: bool = False, composed: Stack | None = None,
 ) -> Request:  # fmt: skip
-    """A request from names and numbers; what is not given takes its default, and `notes` say which.
+    """A request from names and numbers, which `ARGUMENTS` describes; what is not given takes its default, and `notes` say which.
 
-    net, hw, stack: shipped names, aliases or paths; without a stack, the device's default
-    precision: of operands; without it, what the stack takes unless it is asked: fp32, in which some convolve in tf32
-    batch: samples in a run; 1, or what the file fixes, if not given
-    seq_len: tokens of a sequence, for networks that take any number
-    threads: on a CPU; without them, what the stack takes
-    clock: highest core clock [Hz]; `power_mode`: the clock of a module's mode (maxn, maxp, maxq)
-    power_limit: kernels run at the highest clock at which they draw no more [W]
-    memory_clock: as drivers show it, half the data rate of a pin [Hz]; the usual one if not given
     settings, scales: spec keys with written values, and with factors
     input_gradient: training also computes the gradient of the network's input
-    optimiser: what updates the weights: sgd, momentum or adamw; as `updated_by` has it if not given
-    graph: the run is replayed as one CUDA graph, where the stack can do that
-    streams: CUDA streams on which independent ops may overlap; takes a fidelity with events
-    host_cpu: the CPU that dispatches ops to a GPU, in place of the usual one of its spec
-    traffic: bytes between the levels of caches by closed forms, or from simulated caches
-    inputs: where a GPU finds each batch: `device`, `host`, or `decoded`, with keys of a reader; as the stack says if not given
-    bind: sizes of the network's symbols, by the names that its file has for them
-    boundary: `wall` for power and energy at the plug of a `system` of hwspecs/systems, NAME or NAME:DEVICES; else the device's
-    strict: operators of the network's file that are known by their memory traffic only are an error
-    fusion: a rule of fusion in place of the stack's own
-    cold: a single run, which finds nothing of a run before in the L2
     composed: a stack between two that are compared, in place of the named one
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
-    asked = {
-        "net": net, "hw": hw, "batch": batch, "precision": precision, "task": task, "stack": stack, "threads": threads,
-        "devices": devices, "clock": clock, "fidelity": fidelity, "settings": settings, "calibration": calibration,
-        "input_gradient": input_gradient, "graph": graph, "seq_len": seq_len, "power_limit": power_limit,
-        "power_mode": power_mode, "streams": streams, "scales": scales, "host_cpu": host_cpu, "traffic": traffic,
-        "inputs": inputs, "memory_clock": memory_clock,
-    }  # fmt: skip
-    more = {"bind": bind, "strict": strict, "fusion": fusion, "cold": cold, "optimiser": optimiser}
-    asked |= {name: value for name, value in more.items() if value}
+    asked = given_of(locals())
     if boundary is not None or system is not None:
         check_boundary(boundary, system)
-        asked |= {"boundary": boundary, "system": system}
     spec = find_device(hw, settings, scales)
     check_names(spec, stack, host_cpu)
     net, task = networks.canonical(net), task_of(task)
     precision = precision if precision is None else precision_of(precision)
     wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
-    asked |= {"net": net, "precision": precision, "task": task, "stack": wanted}
+    asked |= given_of({"net": net, "precision": precision, "task": task, "stack": wanted})
     if power_mode is not None:
         clock = float(mode_clock(spec, power_mode, clock))
     chosen = composed or stack_choice.fused(wanted or spec.identity.default_stack, spec.identity.kernels_of, fusion)
@@ -222,7 +193,12 @@ def make_request(
     notes += said
     work = Work(variant, task, trains_with, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)
-    _check(1 if batch is None else batch, threads, devices)
+    for argument, number in (("batch", batch), ("threads", threads)):
+        if number is not None:
+            ARGUMENTS[argument].check(number)
+    if devices != 1:
+        raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
+                          "and `archsim simulate serve` has several answer requests")  # fmt: skip
     check_core_clock(spec, clock)
     samples = samples_of(work, batch)
     if batch is None and samples != 1:
@@ -358,15 +334,6 @@ def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec
         return [f"stack {stack.id}: what {given} means on {spec.identity.id}; --stack {wanted} says it exactly"]
     return []
 
-
-def _check(batch: int, threads: int | None, devices: int) -> None:
-    if not 1 <= batch <= LARGEST_BATCH:
-        raise ArgumentError(f"batch {batch} is not between 1 and {LARGEST_BATCH}")
-    if threads is not None and not 1 <= threads <= MOST_THREADS:
-        raise ArgumentError(f"threads {threads} is not between 1 and {MOST_THREADS}")
-    if devices != 1:
-        raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
-                          "and `archsim simulate serve` has several answer requests")  # fmt: skip
 
 def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace) -> tuple[str, frozenset[str] | None, list[str]]:
     """The precision of products, the op kinds that have it where others stay in fp32, and what is said of it.

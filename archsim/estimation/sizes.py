@@ -46,7 +46,9 @@ def bound(work: Work, batch: int, seq_len: int | None) -> BoundTrace:
     symbols |= {BATCH: batch} if BATCH in trace.free_symbols else {}
     if seq_len is not None:
         if SEQUENCE not in trace.free_symbols:
-            raise ArgumentError(f"seq_len: network {trace.name} takes no sequences of a length that can be set")
+            own = next((trace.symbols.get(symbol, symbol) for symbol in trace.free_symbols if symbol != BATCH), "")
+            way = f"; its file calls a size {own}: --bind {own}={seq_len}" if own else ""
+            raise ArgumentError(f"seq_len: network {trace.name} takes no sequences of a length that can be set{way}")
         symbols[SEQUENCE] = seq_len
     free = [symbol for symbol in trace.unsized if symbol not in symbols]
     if free:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.files import is_path
 from archsim.base.identity import ByIdentity
@@ -19,7 +20,7 @@ from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
-from archsim.estimation.request import LARGEST_BATCH, find_device, host_of
+from archsim.estimation.request import find_device, host_of
 from archsim.generation.formats import ALSO, BOTH_NARROW, CACHE_BYTES, WEIGHTS
 from archsim.node.node import Node
 from archsim.node.spec import joining

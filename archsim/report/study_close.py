@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from archsim.base.arguments import changes_of
 from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.result import OpEstimate
@@ -15,7 +16,6 @@ from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
 from archsim.report.whatif import limits, moves_text, quantity, ratio_text
 from archsim.study.batches import BatchCurve, batch_curve, batches_of
-from archsim.study.changed import changed_arguments
 from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.sensitivity import NOTHING, sensitivity
@@ -55,7 +55,8 @@ def before_after(part: PartForm) -> Section:
     assert isinstance(part, WhatIfForm)
     target = part.to.get("hw")
     other = part.model_copy(update={"hw": [str(target)]}) if target else part
-    changed = {"settings": {**part.set, **part.change}, **{k: v for k, v in changed_arguments(part.to).items() if k != "hw"}}
+    moved = {name: value for name, value in changes_of(part.to).items() if name != "hw"}
+    changed = {"settings": {**part.arguments.get("settings", {}), **part.change}, **moved}
     before, after = requests(part), requests(other, **changed)
     made = section(part, [*before, *after])
     words = tuple([f"{k} = {v}" for k, v in {**part.change, **part.to}.items()])
@@ -86,7 +87,7 @@ def over_batches(part: PartForm) -> Section:
     """Time per sample against batch for each device and precision: a chart, the best batch of each, and the curvature."""
     assert isinstance(part, BatchesForm)
     sizes = batches_of(part.batches)
-    made, rows = section(part.model_copy(update={"precision": ", ".join(part.precisions)}), [], ["batch"]), list[list[Any]]()
+    made, rows = section(part, [], ["batch"], ", ".join(part.precisions)), list[list[Any]]()
     for net in part.net:
         curves = [(precision, _curve(part, made, net, hw, precision, sizes)) for hw in part.hw for precision in part.precisions]
         series = [
@@ -95,7 +96,7 @@ def over_batches(part: PartForm) -> Section:
         ]
         picture = f"{part.name}_{net}.svg"
         across, up = PlotAxis(title="batch (rings do not fit the memory)", log=True), PlotAxis(title="time per sample", unit="s")
-        made.files[picture] = lines_svg(f"{net}, {part.task}", series, across, up)
+        made.files[picture] = lines_svg(f"{net}, {part.arguments['task']}", series, across, up)
         start = curves[0][1].points[0]
         head = ("", "stack", f"batch {sizes[0]}", "faster", "best batch", "samples/s there", "faster", "power")
         made.body += ["", f"![{net} over batches]({picture})"]

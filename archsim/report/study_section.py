@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from archsim.base.arguments import ARGUMENTS
 from archsim.estimation.request import Request, make_request
 from archsim.report.data import rows_as_csv
 from archsim.study.file import PartForm
@@ -25,24 +26,27 @@ class Section:
 
 def requests(part: PartForm, **more: Any) -> list[Request]:
     """The requests of a part: each network on each device, with `more` arguments of an estimate."""
-    settings = {"settings": part.set, "scales": part.scale} if part.set or part.scale else {}
-    chosen = {name: value for name in ("fidelity", "seq_len", "bind") if (value := getattr(part, name))}
-    given = {"batch": part.batch, "precision": part.precision, "task": part.task, "stack": part.stack}
-    return [make_request(net, hw, **{**given, **chosen, **settings, **more}) for net in part.net for hw in part.hw]
+    return [make_request(net, hw, **{**part.arguments, **more}) for net in part.net for hw in part.hw]
 
 
-def section(part: PartForm, requests: list[Request], varied: Collection[str] = ()) -> Section:
+def section(part: PartForm, requests: list[Request], varied: Collection[str] = (), precision: str = "") -> Section:
     """A section that names its settings, except for the knobs that are `varied` in it."""
-    fixed = {"task": part.task, "batch": f"batch {part.batch}", "precision": part.precision}
+    given = part.arguments
+    fixed = {"task": given.pop("task"), "batch": f"batch {given.pop('batch')}", "precision": precision or given["precision"]}
     said = ", ".join([text for knob, text in fixed.items() if knob not in varied])
     asked = f"{', '.join(part.net)} on {', '.join(part.hw)}" + (f": {said}" if said else "")
-    chosen = [f"{part.fidelity} model"] if part.fidelity else []
-    chosen += [f"{part.seq_len} tokens"] if part.seq_len else []
-    chosen += [f"{k} = {v}" for k, v in part.bind.items()]
-    changed = chosen + [f"{k} = {v}" for k, v in part.set.items()] + [f"{k} x {v:g}" for k, v in part.scale.items()]
+    changed = [text for name, value in given.items() if name not in ("precision", "stack") for text in _words(name, value)]
     body = [asked + "".join(f", {text}" for text in changed) + "."]
     body += ["", part.note.strip()] if part.note.strip() else []
     return Section(title=part.title, body=body, requests=requests)
+
+
+def _words(name: str, value: Any) -> list[str]:
+    """An argument that a part has, in words."""
+    if isinstance(value, dict):
+        return [f"{key} x {one:g}" if name == "scales" else f"{key} = {one}" for key, one in value.items()]
+    said = {"fidelity": f"{value} model", "seq_len": f"{value} tokens"}
+    return [said.get(name, f"{name.replace('_', ' ')} {ARGUMENTS[name].shown(value)}")]
 
 
 def _number(value: Any) -> Any:

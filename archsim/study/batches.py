@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArchsimError
-from archsim.estimation.request import LARGEST_BATCH
 from archsim.study.contender import Contender
 
 STRAIGHT = 0.05  # relative change of the marginal time below which the curve counts as straight

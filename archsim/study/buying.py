@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from archsim.base.errors import ArchsimError, ArgumentError, nearest
 from archsim.base.limits import LIMITS
@@ -71,6 +71,16 @@ PUES = (1.0, 10.0)
 MOST_SAMPLES, MOST_EPOCHS = 10**15, 10**6
 T = TypeVar("T")
 _TIME = re.compile(r"\s*([-+.eE\d]+)\s*([a-z]+)\s*", re.ASCII)
+
+
+def bought(
+    said: Mapping[str, Any], compared: Sequence[str], task: str
+) -> tuple[dict[str, Price], Usage, Workload | None]:
+    """Prices by id of the device, the use, and the size of the work, from what a buyer says (group `buyer` of `ARGUMENTS`)."""
+    rates = said.get("exchange") or {}
+    usage = usage_of(**{name: said.get(name) for name in ("lifetime", "duty", "electricity", "pue")}, exchange=rates)
+    prices = device_prices(said.get("price") or (), said.get("prices"), compared, rates)
+    return prices, usage, workload_of(said.get("samples"), said.get("epochs"), task)
 
 
 def device_prices(

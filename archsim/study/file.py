@@ -8,15 +8,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
+from archsim.base.arguments import changes_of, rows_of
 from archsim.base.errors import InputError, nearest
 from archsim.base.files import named_file
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
-from archsim.study.changed import changed_arguments
 from archsim.trace.formats import is_path
 
 SCHEMA = 1
 MOST_PARTS = 40
+OF_PARTS = {row.called: row for row in rows_of("run", without=("devices", "calibration"))}  # the constants are the shipped ones
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]
 
 
@@ -29,7 +30,7 @@ class StudyHeaderForm(Form):
 
 
 class PartForm(Form):
-    """The keys of every part: its `name`, which its files bear, and the settings of an estimate."""
+    """The keys of every part, among them its `name`, which its files bear; any argument of an estimate stands beside them."""
 
     kind: Word
     name: Name
@@ -37,15 +38,12 @@ class PartForm(Form):
     note: str = ""
     net: list[Word] = Field(min_length=1)
     hw: list[Word] = Field(min_length=1)
-    batch: Annotated[int, Field(ge=1)] = 1
-    precision: Word = "fp32"
-    task: Word = "inference"
-    stack: Word | None = None
-    fidelity: Word | None = None
-    seq_len: Annotated[int, Field(ge=1)] | None = None
-    bind: dict[Word, Annotated[int, Field(ge=1)]] = {}
-    set: dict[Word, Word] = {}
-    scale: dict[Word, Annotated[float, Field(gt=0)]] = {}
+    _given: dict[str, Any] = {}
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Those of `make_request`, with what a study takes where it says nothing."""
+        return {"batch": 1, "precision": "fp32", "task": "inference", **self._given}
 
 
 class GridForm(PartForm):
@@ -73,7 +71,7 @@ class WhatIfForm(PartForm):
     @field_validator("to")
     @classmethod
     def _values(cls, to: dict[str, str | int]) -> dict[str, str | int]:
-        changed_arguments(to)
+        changes_of(to)
         return to
 
 
@@ -141,4 +139,16 @@ def _part(content: Any, prefix: str) -> tuple[PartForm | None, list[str]]:
     if kind not in FORMS:
         near = nearest(str(kind), FORMS) or list(FORMS)
         return None, [f"{prefix}kind: {kind!r} is none; nearest: {', '.join(near)}"]
-    return problems_of(FORMS[kind], content, prefix)
+    given, rest, problems = dict[str, Any](), dict[str, Any](), list[str]()
+    for key, value in content.items():
+        if key not in OF_PARTS:
+            rest[key] = value
+            continue
+        try:
+            given[OF_PARTS[key].name] = OF_PARTS[key].read(value)
+        except ValueError as error:
+            problems.append(f"{prefix}{key}: {error}")
+    part, wrong = problems_of(FORMS[kind], rest, prefix, OF_PARTS)
+    if part is not None:
+        part._given |= given
+    return part, [*problems, *wrong]

@@ -1,45 +1,47 @@
 """Knobs: everything that a study can vary, and which of its values are impossible.
 
-A knob is a numeric key of the spec (`memory.bandwidth`), a numeric argument of an estimate (`clock`, `memory_clock`,
-`power_limit`, `threads`), or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
+A knob is a numeric key of the spec (`memory.bandwidth`), or an argument of an estimate that `varies`: a number (`clock`,
+`power_limit`), or one of the choices that decide which kernels run (`batch`, `precision`, `stack`, `hw`, ...).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
+from archsim.base import arguments
+from archsim.base.arguments import chosen
 from archsim.base.errors import InputError, UnknownName
-from archsim.base.units import COUNT, TEXT, show
+from archsim.base.units import TEXT, show
 from archsim.cost.cost import Array
 from archsim.device import catalog as devices
 from archsim.device.follow import BANDWIDTH, BUS, MEMORY, RATE, TOLERANCE, gap
 from archsim.device.part import LARGEST, SMALLEST, Unit
 from archsim.device.spec import EQUAL, ORDER, Spec, keys, unit_of
-from archsim.estimation.clock import CLOCKS, FARTHEST, MOST_POWER, far_clock, memory_clock_problems
-from archsim.estimation.request import LARGEST_BATCH, precision_of
-from archsim.stack.choose import chosen
+from archsim.estimation.clock import FARTHEST, far_clock, memory_clock_problems
+from archsim.estimation.request import precision_of
+from archsim.stack import choose
 from archsim.trace import file as networks
-from archsim.trace.task import task_of
+from archsim.trace.task import optimiser_of, task_of
 
-WORDS = ("net", "hw", "stack", "task", "precision")
-SIZES = ("batch", "seq_len")
-CHOICES = (*WORDS, *SIZES)  # each value gives another set of kernels
+VARIED = tuple(row for row in arguments.ARGUMENTS.values() if row.varies)
+WORDS = chosen(lambda row: not row.numeric, VARIED)
+SIZES = chosen(lambda row: row.numeric and row.kernels, VARIED)
+CHOICES = chosen(lambda row: row.kernels, VARIED)  # each value gives another set of kernels
 ARGUMENTS = {
-    "clock": Unit(unit="Hz", doc="core clock", low=CLOCKS[0], high=CLOCKS[1], above=False),
-    "memory_clock": Unit(unit="Hz", doc="memory clock", low=CLOCKS[0], high=CLOCKS[1], above=False),
-    "power_limit": Unit(unit="W", doc="power limit", high=MOST_POWER),
-    "threads": Unit(unit=COUNT, doc="CPU threads", low=1, above=False, whole=True),
-    "batch": Unit(unit=COUNT, doc="samples per run", low=1, high=LARGEST_BATCH, above=False, whole=True),
-    "seq_len": Unit(unit=COUNT, doc="tokens in a sequence", low=1, above=False, whole=True),
-}
+    row.name: Unit(unit=row.unit, doc=row.title, low=row.low, high=row.high, above=not row.low, whole=row.kind == "whole")
+    for row in VARIED if row.numeric
+}  # fmt: skip
+
+RESOLVED: dict[str, Callable[[str], str]] = {
+    "net": networks.canonical, "hw": devices.canonical, "precision": precision_of, "task": task_of, "optimiser": optimiser_of,
+}  # fmt: skip
 
 
 def known(kind: str) -> list[str]:
     """The names of all knobs of a kind of device."""
-    return [*CHOICES, *(name for name in ARGUMENTS if name not in CHOICES),
-            *(key for key, unit, _ in keys(kind) if unit.unit != TEXT)]  # fmt: skip
+    return [*(row.name for row in VARIED), *(key for key, unit, _ in keys(kind) if unit.unit != TEXT)]
 
 
 def exact_word(kind: str, knob: str, word: str) -> str:
@@ -51,8 +53,8 @@ def exact_word(kind: str, knob: str, word: str) -> str:
     'fp16'
     """
     if knob == "stack":
-        return chosen(word, kind, "")
-    return {"net": networks.canonical, "hw": devices.canonical, "precision": precision_of, "task": task_of}[knob](word)
+        return choose.chosen(word, kind, "")
+    return RESOLVED[knob](word)
 
 
 def meaning(kind: str, knob: str) -> Unit:
@@ -72,10 +74,11 @@ def point_problems(spec: Spec, columns: Mapping[str, Array]) -> list[str]:
         for i in np.flatnonzero(outside(unit, column)):
             problem = unit.problem(float(column[i]))
             said[i] = said[i] or f"{knob}: {show(float(column[i]), unit.unit)} {problem}"
-    if "threads" in columns and spec.kind == "gpu":
-        said = [text or "threads: only a CPU has them" for text in said]
     if "memory_clock" in columns:
         said = [text or problem for text, problem in zip(said, memory_clock_problems(spec, columns["memory_clock"]), strict=True)]
+    for row in VARIED:
+        if row.name in columns and spec.kind not in row.devices:
+            said = [text or f"{row.name}: only a {' or '.join(row.devices).upper()} has one" for text in said]
     numbers = {knob: column[:, None] for knob, column in columns.items() if "." in knob}
     try:
         with np.errstate(all="ignore"):  # of numbers that are refused already

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from archsim.base.arguments import ARGUMENTS, chosen
 from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.base.units import show
@@ -17,7 +18,7 @@ from archsim.estimation.clock import ROUNDED, highest_clock
 from archsim.study.axis import Axis, BadAxis, axis_of
 from archsim.study.knob import meaning
 
-SETTINGS = ("clock", "memory_clock", "power_limit", "batch", "threads")  # what can be tuned, in this order
+SETTINGS = (*chosen(lambda row: row.tuned and row.kind == "quantity"), *chosen(lambda row: row.tuned and row.kind == "whole"))
 CLOCK_STEP = {"gpu": 15e6, "cpu": 100e6}  # Hz; of NVIDIA's drivers since 2017, and of the multiplier of x86
 LIMITS = tuple(round(1.0 - 0.05 * i, 2) for i in range(13))  # power limits, as shares of the TDP: boards admit down to about 0.4
 BATCHES = tuple(2.0**i for i in range(7))  # samples of a run
@@ -109,5 +110,5 @@ def range_words(axis: Axis, kind: str) -> str:
     """An axis in words: its values where they are few, otherwise its ends."""
     unit = meaning(kind, axis.knob).unit
     values = [show(float(value), unit) for value in sorted(float(value) for value in axis.values)]
-    name = axis.knob.replace("_", " ") if axis.knob != "clock" else "core clock"
+    name = ARGUMENTS[axis.knob].title
     return f"{name} {', '.join(values)}" if len(values) < 5 else f"{name} {values[0]} to {values[-1]} ({len(values)})"

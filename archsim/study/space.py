@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.base.arguments import given_of
 from archsim.base.errors import Unsupported
 from archsim.base.version import __version__
 from archsim.cost.cost import Array
@@ -75,7 +76,6 @@ def _key(seed: int, axis: str) -> int:
 
 
 CHUNK = 4096  # points computed and stored together
-DEFAULTS = {"batch": 1, "precision": None, "task": "inference"}  # of `make_request`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,11 +208,9 @@ class Space:
 
 def _check_shape(space: Space) -> None:
     knobs = list(space.knobs)
-    numbers = ("clock", "memory_clock", "power_limit", "threads", "seq_len")
-    fixed = {knob for knob in (*numbers, "stack") if space.asked.get(knob) is not None}
-    fixed |= {"clock"} if space.asked.get("power_mode") is not None else set()
-    fixed |= {knob for knob, usual in DEFAULTS.items() if space.asked.get(knob, usual) != usual}
-    fixed |= {*(space.asked.get("settings") or {}), *(space.asked.get("scales") or {})}
+    asked = given_of(space.asked)
+    fixed = {*asked, *asked.get("settings", ()), *asked.get("scales", ()), *(("clock",) if "power_mode" in asked else ())}
+    fixed -= {"batch"} if asked.get("batch") == 1 else set()
     for knob in knobs:
         if knobs.count(knob) > 1:
             raise BadAxis(f"{knob}: is varied twice")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.answer import Answer
+from archsim.base.arguments import ARGUMENTS, chosen
 from archsim.base.errors import ArgumentError
 from archsim.base.units import show
 from archsim.device.variant import device_fields
@@ -118,7 +119,7 @@ def aim_of(name: str) -> str:
 def conditions_of(text: str) -> list[Condition]:
     """The conditions of `latency < 20ms and energy < 0.2J`, the energy that of a sample. Raises BadCondition or UnknownName."""
     known = {name: found for name, found in OUTPUT_NAMES.items() if found.key not in SILICON}
-    own = nameable({"batch": "1", "memory_clock": "Hz", "power_limit": "W"}, {})
+    own = nameable({knob: ARGUMENTS[knob].unit for knob in SETTINGS}, {})
     known |= {"energy": Nameable(key="energy_per_sample_j", unit="J", plain=False)}
     return read_conditions(text, known | {name: one for name, one in own.items() if name not in known})
 
@@ -165,7 +166,7 @@ def space_of_settings(
 ) -> tuple[Space, tuple[str, ...]]:  # fmt: skip
     """All settings that are tried, and in words those that stay as they were asked for."""
     spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
-    fixed = {knob for knob in ("clock", "memory_clock", "power_limit") if arguments.get(knob) is not None}
+    fixed = {knob for knob in chosen(lambda row: row.tuned and row.kind == "quantity") if arguments.get(knob) is not None}
     fixed |= {"clock"} if arguments.get("power_mode") is not None else set()
     free = arguments.get("batch") is None and BATCH in make_request(net, hw, **arguments).trace.symbols
     fixed |= set() if free else {"batch"}

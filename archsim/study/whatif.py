@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from archsim.base.answer import Answer
+from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError
-from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
 from archsim.cost.power import within_heat
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.study.changed import UNITS_OF
 from archsim.study.silicon import DieEstimate, die_estimate
 
 TOTALS = (  # attribute of an estimate, what it is called, unit
@@ -23,7 +22,7 @@ TOTALS = (  # attribute of an estimate, what it is called, unit
     ("dram_bytes", "memory traffic", "B"),
 )  # fmt: skip
 FOLLOWING = {  # attribute of an estimate that has a default, and what `--to` calls it
-    **{name: name for name in ("stack", "precision", "threads", "host_cpu")}, "clock_hz": "clock",
+    ARGUMENTS[name].estimated: name for name in ("stack", "precision", "threads", "host_cpu", "clock")
 }  # fmt: skip
 SAME = 1e-9  # relative; outputs that differ by less are equal
 
@@ -162,4 +161,4 @@ def changed_words(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> tup
     """The changes, one by one."""
     lines = [f"{key} = {value}" for key, value in (arguments.get("settings") or {}).items()]
     lines += [f"{key} x {factor:g}" for key, factor in (arguments.get("scales") or {}).items()]
-    return (*lines, *(f"{key} = {show(value, UNITS_OF[key]) if key in UNITS_OF else value}" for key, value in moved.items()))
+    return (*lines, *(f"{key} = {ARGUMENTS[key].shown(value)}" for key, value in moved.items()))

@@ -77,6 +77,16 @@ def task_of(name: str) -> str:
     return resolve("task", name, TASKS, lambda: TASK_ALIASES, f"one of {', '.join(TASKS)}")
 
 
+def optimiser_of(name: str) -> str:
+    """The optimiser that a name stands for. Raises UnknownName.
+
+    >>> optimiser_of("AdamW")
+    'adam'
+    """
+    known = [known for known in OPTIMISERS if known != ACCUMULATE]
+    return resolve("optimiser", name, known, lambda: OPTIMISER_ALIASES, "sgd, momentum and adamw are known")
+
+
 def updated_by(asked: str | None, task: str, net: str, usual: str, framework: str = "") -> tuple[str, list[str]]:
     """What updates the weights of a network, and what is said of it where nobody has asked for one.
 
@@ -87,8 +97,7 @@ def updated_by(asked: str | None, task: str, net: str, usual: str, framework: st
     ('adam', 'sgd_momentum')
     """
     if asked is not None:
-        known = [name for name in OPTIMISERS if name != ACCUMULATE]
-        found = resolve("optimiser", asked, known, lambda: OPTIMISER_ALIASES, "sgd, momentum and adamw are known")
+        found = optimiser_of(asked)
         if task not in UPDATED:
             raise ArgumentError(f"optimiser {asked}: task {task} updates no weights; {' and '.join(UPDATED)} do")
         return found, []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from archsim.base.arguments import ARGUMENTS, SERVED, rows_of
 from archsim.base.errors import ArchsimError
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
@@ -13,25 +14,20 @@ from archsim.generation.estimate import GenerationEstimate
 from archsim.study.whatif import Change, change
 from archsim.ui.state import MODELS, PageState
 
-ABOUT = ("layer",)  # choices of what is shown, which no estimate takes
-USUAL = {"input": "1024", "output": "256"}  # tokens, where nobody says
-
+USUAL = {row.name: row.usual for row in SERVED.values() if row.usual}  # tokens, where nobody says
 
 Asked = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]  # net, hw, words, what is set of the device
 
 
 def _asked(state: PageState, changed: bool) -> Asked:
     """The arguments of a function of the API. An own file has another name when it has another content."""
-    words = {name: value for name, value in state.choices.items() if name not in ABOUT} | (state.tuned if changed else {})
+    words = {**state.arguments, **(state.tuned if changed else {})}
     of_device = state.of_device if changed else {}
     return state.place(state.net), state.place(state.hw), tuple(words.items()), tuple(of_device.items())
 
 
 def _words(pairs: tuple[tuple[str, str], ...], of_device: tuple[tuple[str, str], ...]) -> dict[str, object]:
-    words: dict[str, object] = {**dict(pairs), "set": dict(of_device)}
-    if "bind" in words:
-        words["bind"] = [pair for pair in dict(pairs)["bind"].split(",") if pair.strip()]
-    return words
+    return {**dict(pairs), "set": dict(of_device)}
 
 
 def estimated(state: PageState, changed: bool = True) -> Estimate:
@@ -49,11 +45,11 @@ def _estimate(asked: Asked) -> Estimate:
 
 def requested(state: PageState, changed: bool = True) -> Request:
     """What is asked of the model for `estimated`. Raises ArchsimError."""
-    from archsim.api.arguments import EstimateWords, run_arguments
+    from archsim.api.arguments import arguments_of
     from archsim.estimation.request import make_request
 
     net, hw, *words = _asked(state, changed)
-    return make_request(net, hw, **run_arguments("estimate", _words(*words), EstimateWords))
+    return make_request(net, hw, **arguments_of("estimate", _words(*words), rows_of("run")))
 
 
 def generated(state: PageState, changed: bool = True) -> GenerationEstimate:
@@ -87,4 +83,4 @@ def tuned_values(state: PageState) -> Mapping[str, float | None]:
         before = estimated(state, changed=False)
     except ArchsimError:
         return {}
-    return {"clock": before.clock_hz, "power_limit": before.power_limit_w, "threads": before.threads}
+    return {name: getattr(before, ARGUMENTS[name].estimated) for name in state.view.tuned}

@@ -7,9 +7,10 @@ import shlex
 from base64 import b64encode
 from collections.abc import Mapping
 
+from archsim.base.values import parts
 from archsim.report.markup import text
 from archsim.study.whatif import Change
-from archsim.ui.estimates import ABOUT, USUAL
+from archsim.ui.estimates import USUAL
 from archsim.ui.form import knobs
 from archsim.ui.state import MODELS, PageState, plain
 
@@ -67,50 +68,46 @@ def sweep_command(state: PageState) -> str:
 
 
 def _asked(state: PageState) -> list[str]:
-    choices = {**(USUAL if state.view is MODELS else {}), **state.choices}
-    pairs = [("net", state.title(state.net)), ("hw", state.title(state.hw)),
-             *((name, value) for name, value in choices.items() if name not in (*ABOUT, "bind"))]  # fmt: skip
-    pairs += [("bind", pair.strip()) for pair in state.choices.get("bind", "").split(",") if pair.strip()]
-    return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
+    words = ["--net", state.title(state.net), "--hw", state.title(state.hw)]
+    for name, value in {**(USUAL if state.view is MODELS else {}), **state.arguments}.items():
+        row = state.view.arguments[name]
+        if row.kind == "flag":
+            words += [row.option] if row.read(value) else []
+            continue
+        for one in parts(value) if row.kind == "sizes" else [value]:
+            words += [row.option, one]
+    return words
 
 
 def _changed(state: PageState) -> list[str]:
     """Arguments that are changed as options of their own, values of the device by `--set`."""
     words = []
     for key, value in state.settings.items():
-        words += [f"--{key.replace('_', '-')}", value] if key in state.view.tuned else ["--set", f"{key}={value}"]
+        words += [state.view.arguments[key].option, value] if key in state.view.tuned else ["--set", f"{key}={value}"]
     return words
 
 
 def study_text(state: PageState, c: Change) -> str:
     """A study of the change, for `archsim study FILE`; the precision is written out, because a study takes fp32 otherwise."""
     net, hw = state.title(state.net), state.title(state.hw)
-    asked: dict[str, str | int] = {"batch": c.before.batch, "precision": c.before.precision, "task": c.before.task,
-                                   "stack": c.before.stack}  # fmt: skip
+    chosen = {name: state.view.arguments[name].read(value) for name, value in state.arguments.items()}
+    asked = {**chosen, **{name: getattr(c.before, name) for name in ("batch", "precision", "task", "stack")}}
     lines = [
         "schema = 1", f"title = {_quoted(f'What if: {net} on {hw}')}",
         f"question = {_quoted('What changes with ' + ', '.join(state.words) + '?')}", "", "[[part]]", 'kind = "whatif"',
         'name = "change"', f"title = {_quoted(f'{net} on {hw}')}", f"net = [{_quoted(net)}]", f"hw = [{_quoted(hw)}]",
-        *(f"{name} = {_quoted(value) if isinstance(value, str) else value}" for name, value in asked.items()), *_chosen(state),
+        *(f"{name} = {_quoted(value)}" for name, value in asked.items()),
         _table("change", state.of_device), _table("to", state.tuned),
     ]  # fmt: skip
     return "\n".join(lines) + "\n"
 
 
-def _chosen(state: PageState) -> list[str]:
-    """The choices beyond those of every study: how it is simulated, how many tokens a sequence has, what symbols are bound to."""
-    lines = [f"fidelity = {_quoted(state.choices['fidelity'])}"] if "fidelity" in state.choices else []
-    lines += [f"seq_len = {int(state.choices['seq_len'])}"] if "seq_len" in state.choices else []
-    pairs = [pair.split("=", 1) for pair in state.choices.get("bind", "").split(",") if "=" in pair]
-    if pairs:
-        lines.append(f"bind = {{ {', '.join(f'{_quoted(name.strip())} = {int(value)}' for name, value in pairs)} }}")
-    return lines
-
-
 def _table(name: str, pairs: Mapping[str, str]) -> str:
-    return f"{name} = {{ {', '.join(f'{_quoted(key)} = {_quoted(value)}' for key, value in pairs.items())} }}"
+    return f"{name} = {_quoted(dict(pairs))}"
 
 
-def _quoted(value: str) -> str:
-    """A text of TOML: its escapes are those of JSON."""
+def _quoted(value: object) -> str:
+    """A value of TOML: texts have the escapes of JSON."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{_quoted(key)} = {_quoted(one)}' for key, one in value.items())} }}"
     return json.dumps(value)

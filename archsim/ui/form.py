@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
+from archsim.base.arguments import Argument
 from archsim.base.errors import ArchsimError
 from archsim.base.units import BARE, TEXT, UNITS
-from archsim.device.device import PRECISION_BYTES
 from archsim.device.entry import quantity
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
+from archsim.estimation.fidelity import SIMULATED
 from archsim.report.markup import text
 from archsim.study.knob import ARGUMENTS
-from archsim.ui.estimates import USUAL, requested, tuned_values
-from archsim.ui.state import MODELS, VIEWS, PageState, known_devices, known_engines, plain
+from archsim.study.names import names_of
+from archsim.trace.training import UPDATED
+from archsim.ui.estimates import requested, tuned_values
+from archsim.ui.state import MODELS, VIEWS, PageState, known_devices, plain
 from archsim.ui.uploads import MOST_BYTES, SPEC
 from archsim.ui.uploads import NETWORKS as NETWORK_FILES
 
 FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.bandwidth", "l2.size", "l3.size", "power_limit")
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
 STEPS = 1000  # of a slider, equal in the logarithm
+DRAWING = ("task", "fidelity")  # choices on which the form itself depends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,43 +100,33 @@ def _hidden(name: str, value: str) -> str:
 
 
 def _choices(state: PageState) -> str:
-    if state.view is MODELS:
-        fields = [_own_select(state, "net", "Model"), _own_select(state, "hw", "Device"), *_of_models(state)]
-    else:
-        fields = [_own_select(state, "net", "Network"), _own_select(state, "hw", "Device"), *_of_networks(state)]
-    return f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(fields)}{_drop()}</fieldset>'
-
-
-def _of_networks(state: PageState) -> list[str]:
-    from archsim.estimation.fidelity import FIDELITIES, FITTED, SIMULATED
-    from archsim.trace.training import TASKS
-
-    fields = [
-        _select(state, "stack", "Software stack", ("", *_stacks(state.spec.kind))),
-        _select(state, "precision", "Precision", ("", *PRECISION_BYTES)),
-        _select(state, "task", "Task", ("", *TASKS), draws=True), _text(state, "batch", "Batch"),
-        _select(state, "fidelity", "Model", ("", *(name for name in FIDELITIES if name != FITTED)), draws=True, usual=FITTED),
-    ]  # fmt: skip
+    own = [_own_select(state, "net", "Model" if state.view is MODELS else "Network"), _own_select(state, "hw", "Device")]
+    fields = [_field(state, row) for row in state.view.arguments.values() if row.page == "field" and _belongs(state, row)]
     if state.choices.get("fidelity") == SIMULATED:
-        fields.append(_select(state, "layer", "Layer shown", ("", *_layers(state)), usual="the slowest"))
-    if state.net in state.files or "seq_len" in state.choices or _takes_tokens(state):
-        fields.append(_text(state, "seq_len", "Tokens"))
-    if state.net in state.files or "bind" in state.choices:
-        fields.append(_text(state, "bind", "Other sizes", hint="height=224,width=224", numeric=False))
-    return fields
+        fields.append(_select(state, "layer", "Layer shown", _layers(state), usual="the slowest"))
+    return f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join([*own, *fields])}{_drop()}</fieldset>'
 
 
-def _of_models(state: PageState) -> list[str]:
-    from archsim.generation.formats import CACHE_BYTES, WEIGHTS
+def _belongs(state: PageState, row: Argument) -> bool:
+    """Whether an argument means something for what is chosen."""
+    if row.name in state.choices:
+        return True
+    if row.name == "optimiser":
+        return state.choices.get("task") in UPDATED
+    if row.name in ("seq_len", "bind"):
+        return state.net in state.files or (row.name == "seq_len" and _takes_tokens(state))
+    return state.spec.kind in row.devices
 
-    return [
-        _text(state, "input", "Prompt tokens", hint=USUAL["input"]),
-        _text(state, "output", "Answer tokens", hint=USUAL["output"]),
-        _text(state, "batch", "Requests", hint="1"), _text(state, "tp", "Devices of a layer", hint="1"),
-        _select(state, "engine", "Engine", ("", *known_engines())),
-        _select(state, "precision", "Activations", ("", "bf16", "fp16")),
-        _select(state, "weights", "Weights", ("", *WEIGHTS)), _select(state, "kv", "Keys and values", ("", *CACHE_BYTES)),
-    ]  # fmt: skip
+
+def _field(state: PageState, row: Argument) -> str:
+    """The field of an argument: a list of the words that it takes, or a text."""
+    title, usual = row.title[0].upper() + row.title[1:], str(row.default or row.usual or "default")
+    if row.kind == "flag":
+        return _select(state, row.name, title, ("yes",), usual="no")
+    if not row.names:
+        return _text(state, row.name, title, row.example or usual, numeric=row.numeric)
+    words = _stacks(state.spec.kind) if row.name == "stack" else names_of(row.names)
+    return _select(state, row.name, title, [word for word in words if word != usual], row.name in DRAWING, usual)
 
 
 @cache
@@ -176,16 +171,16 @@ def _option(value: str, shown: str, chosen: str) -> str:
 
 
 def _select(
-    state: PageState, name: str, title: str, values: tuple[str, ...], draws: bool = False, usual: str = "default"
+    state: PageState, name: str, title: str, values: Sequence[str], draws: bool = False, usual: str = "default"
 ) -> str:  # fmt: skip
-    """`draws`: the form itself depends on it."""
+    """Nothing is `usual`; `draws`: the form itself depends on it."""
     chosen = state.choices.get(name, "")
-    listed = values if chosen in values else (*values, chosen)
+    listed = dict.fromkeys(("", *values, chosen))
     options = "".join(_option(value, value or usual, chosen) for value in listed)
     return f'<label>{title} <select name="{name}"{" data-draws=form" if draws else ""}>{options}</select></label>'
 
 
-def _text(state: PageState, name: str, title: str, hint: str = "default", numeric: bool = True) -> str:
+def _text(state: PageState, name: str, title: str, hint: str, numeric: bool = True) -> str:
     mode = ' inputmode="numeric"' if numeric else ""
     return (f'<label>{title} <input type="text"{mode} name="{name}" value="{text(state.choices.get(name, ""))}" '
             f'placeholder="{text(hint)}"></label>')  # fmt: skip

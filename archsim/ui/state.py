@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
+from archsim.base.arguments import ARGUMENTS, SERVED, Argument, chosen
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.units import COUNT, TEXT, show, show_capacity
 from archsim.device.spec import Spec, keys
@@ -21,17 +22,27 @@ AGAIN = "a file of yours is known until the server ends; drop it again"
 class View:
     """One of the pages: what runs on the device, and what is chosen of it besides the device's values.
 
-    choices: hold before and after; empty is the default
-    tuned: arguments of an estimate that are changed as values of a device are
+    arguments: those that the page has, by name; default: what it shows first, as a query
     nets: the shipped names
+    about: choices of what is shown, which no estimate takes
     """
 
     path: str
     title: str
-    choices: tuple[str, ...]
-    tuned: tuple[str, ...]
+    arguments: Mapping[str, Argument]
     default: str
     nets: Callable[[], tuple[str, ...]]
+    about: tuple[str, ...] = ()
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """What holds before and after; empty is the default."""
+        return (*chosen(lambda row: row.page == "field", self.arguments.values()), *self.about)
+
+    @property
+    def tuned(self) -> tuple[str, ...]:
+        """The arguments that are changed as values of a device are."""
+        return chosen(lambda row: row.page == "slider", self.arguments.values())
 
 
 @cache
@@ -66,15 +77,10 @@ def known_engines() -> tuple[str, ...]:
     return tuple(engines())
 
 
-NETWORKS = View(
-    path="/", title="Networks", choices=("task", "stack", "precision", "batch", "fidelity", "layer", "seq_len", "bind"),
-    tuned=("clock", "power_limit", "threads"), default="net=resnet_50&hw=gtx_1080", nets=known_nets,
-)  # fmt: skip
-MODELS = View(
-    path="/llm", title="Language models", choices=("input", "output", "batch", "tp", "engine", "precision", "weights", "kv"),
-    tuned=("clock", "power_limit"), default="net=llama_3_8b&hw=h100_sxm5_80gb&input=1024&output=256&batch=16",
-    nets=known_models,
-)  # fmt: skip
+NETWORKS = View(path="/", title="Networks", arguments=ARGUMENTS, about=("layer",), default="net=resnet_50&hw=gtx_1080",
+                nets=known_nets)  # fmt: skip
+MODELS = View(path="/llm", title="Language models", arguments=SERVED, nets=known_models,
+              default="net=llama_3_8b&hw=h100_sxm5_80gb&input=1024&output=256&batch=16")  # fmt: skip
 VIEWS = (NETWORKS, MODELS)
 
 
@@ -115,6 +121,11 @@ class PageState:
     def words(self) -> tuple[str, ...]:
         """What is changed, one by one."""
         return tuple([f"{key} = {value}" for key, value in self.settings.items()])
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        """The arguments of an estimate among the choices."""
+        return {name: value for name, value in self.choices.items() if name in self.view.arguments}
 
     @property
     def tuned(self) -> dict[str, str]:

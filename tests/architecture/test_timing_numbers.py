@@ -67,13 +67,11 @@ STRUCTURE = {
     "estimation/wall.py": {"GB": "unit", "BUSY": "cores of a host"},
     "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
     "estimation/unknown.py": {"SHOWN": "names in a sentence"},
-    "estimation/fidelity.py": {"NEVER": "later than anything", "MOST_STREAMS": "streams"},
+    "estimation/fidelity.py": {"NEVER": "later than anything"},
     "estimation/power_estimate.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
-    "estimation/clock.py": {"MOST_POWER": "limit of an argument", "CLOCKS": "limits of one", "ROUNDED": "accuracy of a clock",
-                            "FARTHEST": "limit of an argument"},
+    "estimation/clock.py": {"ROUNDED": "accuracy of a clock", "FARTHEST": "limit of an argument"},
     "estimation/budget.py": {"MOST_BUDGET": "limit of an argument", "CLOCKS": "steps of a search", "ROUNDS": "steps of one"},
-    "estimation/request.py": {"LARGEST_BATCH": "samples", "MOST_THREADS": "threads"},
 }  # fmt: skip
 
 

@@ -8,14 +8,12 @@ import sys
 import pytest
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from archsim.cli.completed import FIDELITIES, LISTS, VARIED
 from archsim.cli.completion import SHELLS, VARIABLE
 from archsim.cli.main import group
 from archsim.detect.catalog import names as devices
-from archsim.estimation.fidelity import FIDELITIES as MODELS
 from archsim.node.spec import names as nodes
 from archsim.stack.catalog import names as stacks
-from archsim.study.knob import CHOICES, known
+from archsim.study.names import names_of
 from archsim.trace.file import names as networks
 from tests.each import each
 
@@ -75,13 +73,10 @@ def test_a_path_is_completed_by_the_shell():
 
 
 def test_the_lists_are_those_of_the_catalogs():
-    assert set(LISTS["device"]()) == {*devices(), "host"}
-    assert LISTS["network"]() == networks()
-    assert set(LISTS["stack"]()) == {*stacks()}
-    assert set(LISTS["node"]()) == {*nodes()}
-    assert list(MODELS) == [*FIDELITIES]
-    assert set(VARIED) == set(known("gpu")) - {key for key in known("gpu") if "." in key} - {"net", "hw"}
-    assert set(CHOICES) <= {*VARIED, "net", "hw"}
+    assert set(names_of("device")) == {*devices(), "host"}
+    assert names_of("network") == networks()
+    assert set(names_of("stack")) == {*stacks()}
+    assert set(names_of("node")) == {*nodes()}
 
 
 def test_completing_a_name_imports_no_model():

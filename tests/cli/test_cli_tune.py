@@ -8,9 +8,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from archsim.cli.tune import TUNED
-from archsim.study.settings import SETTINGS
-
 TUNE = ("tune", "--net", "alexnet", "--hw", "tesla_v100_sxm2", "--batch", "8", "--vary", "clock=600MHz:1530MHz:30MHz")
 
 
@@ -70,7 +67,3 @@ def test_settings_that_no_device_has_are_counted_with_their_reason(cli: Any) -> 
     found = cli("tune", "--net", "alexnet", "--hw", "i7_6700k", "--vary", "clock=2GHz", "--vary", "memory_clock=1GHz")
     assert found.code == 1
     assert "no setting is possible: memory clock 1 GHz: i7_6700k is a CPU" in found.err
-
-
-def test_settings_that_complete_are_those_of_the_model() -> None:
-    assert TUNED == SETTINGS

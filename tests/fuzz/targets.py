@@ -433,7 +433,8 @@ def run_words(data: bytes, folder: Path) -> None:
     import click
 
     from archsim.base.units import COUNT, UNITS, parse
-    from archsim.cli.options import holds, names, pairs, quantity, whole
+    from archsim.base.values import factor, parts, quantity, table, whole
+    from archsim.cli.options import holds, pairs
     from archsim.measure.run import whole_numbers
     from archsim.study.axis import axis_of
     from archsim.study.batches import batches_of
@@ -444,9 +445,9 @@ def run_words(data: bytes, folder: Path) -> None:
     text, units = data.decode("utf-8", "replace"), tuple(UNITS)
     readers: tuple[Callable[[], Any], ...] = (
         lambda: plain(parse, text, units[zlib.crc32(data) % len(units)]), lambda: plain(parse, text, COUNT),
-        lambda: whole(text, "--x"), lambda: plain(factors, text),
+        lambda: plain(whole, text), lambda: plain(factor, text), lambda: plain(table, text, "a=b"), lambda: plain(factors, text),
         lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}), lambda: pairs(text, ["max", "wait", "disk", "decode"], "--x"),
-        lambda: quantity(text, "s", "--x"), lambda: names(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"),
+        lambda: plain(quantity, text, "s"), lambda: parts(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"),
         lambda: batches_of(text), lambda: coupling_of(text, ("sm.count", "clock")), lambda: conditions(text, {"sm.count": COUNT}),
         lambda: target_of(text), lambda: objectives([text], []), lambda: in_better_direction([text]),
         lambda: whole_numbers(text, "--x"),

@@ -63,7 +63,7 @@ def test_a_share_stays_a_share_at_other_clocks(hw: str, shares: dict[str, float]
 def test_parts_add_up_and_lie_above_nothing(hw: str, shares: dict[str, float], clock: float, memory: float) -> None:
     usual = of(hw, {}, clock).memory_clock_hz
     assert usual is not None
-    found = of(hw, shares, clock, memory_clock_hz=memory * usual)
+    found = of(hw, shares, clock, memory_clock=memory * usual)
     assert math.fsum(found.parts_w.values()) == pytest.approx(found.power_w, rel=1e-12)
     assert min(found.parts_w.values()) >= 0.0
     low, high = found.power_interval_w

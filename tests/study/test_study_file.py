@@ -90,9 +90,9 @@ def test_a_bad_file_is_refused(tmp_path: Path, old: str, new: str, text: str) ->
 
 @pytest.mark.parametrize(
     ("words", "text"),
-    [('clok = "600 MHz"', "part 1: to: unknown argument 'clok'; nearest: clock"),
-     ('clock = "600 parsec"', "part 1: to: '600 parsec' is no value of clock"),
-     ('batch = "many"', "part 1: to: 'many' is no value of batch"), ('"sm.count" = 4', "in a study under `change`")],
+    [('clok = "600 MHz"', "part 1: to: no argument 'clok'; nearest: clock"),
+     ('clock = "600 parsec"', "part 1: to: clock: '600 parsec' is not in Hz"),
+     ('batch = "many"', "part 1: to: batch: 'many' is not a whole number"), ('"sm.count" = 4', "in a study under `change`")],
 )  # fmt: skip
 def test_what_is_no_change_of_an_argument_is_refused_with_its_name(tmp_path: Path, words: str, text: str) -> None:
     path = written(tmp_path, "whatif", f"to = {{ {words} }}\n")

@@ -23,7 +23,7 @@ def test_clocks_and_limit_are_those_of_the_spec_unless_given() -> None:
     found = power_by_unit("titan_xp", BUSY)
     assert (found.clock_hz, found.memory_clock_hz, found.power_limit_w, found.power_boundary) == (1.68e9, 5.7e9, 250.0, "board")
     assert found.counted_clock_hz == found.clock_hz
-    other = power_by_unit("titan_xp", BUSY, clock=1e9, memory_clock_hz=4e9, power_limit=200.0)
+    other = power_by_unit("titan_xp", BUSY, clock=1e9, memory_clock=4e9, power_limit=200.0)
     assert (other.clock_hz, other.memory_clock_hz, other.power_limit_w) == (1e9, pytest.approx(4e9), 200.0)
     assert other.voltage < found.voltage
 
@@ -38,7 +38,7 @@ def test_shares_counted_elsewhere_are_moved_to_the_clocks() -> None:
 
 
 def test_without_a_counted_memory_clock_it_is_that_of_the_answer() -> None:
-    found = power_by_unit("titan_xp", {"dram": 0.5}, clock=1e9, memory_clock_hz=2.85e9, counted_at=(1e9, None))
+    found = power_by_unit("titan_xp", {"dram": 0.5}, clock=1e9, memory_clock=2.85e9, counted_at=(1e9, None))
     assert found.counted_memory_clock_hz == found.memory_clock_hz
     assert found.shares["dram"] == 0.5
 
@@ -64,7 +64,7 @@ def test_above_the_limit_the_clock_that_keeps_it_is_told() -> None:
 
 
 def test_where_no_clock_keeps_the_limit_that_is_told() -> None:
-    found = power_by_unit("titan_xp", {"dram": 1.0}, memory_clock_hz=50e9, power_limit=100.0)
+    found = power_by_unit("titan_xp", {"dram": 1.0}, memory_clock=50e9, power_limit=100.0)
     assert found.above_limit
     assert found.clock_within_limit_hz is None
     assert any("at no clock" in line for line in found.warnings)
@@ -101,7 +101,7 @@ def test_an_idle_power_that_somebody_sets_is_no_assumption() -> None:
 
 @each(("hw", "shares", "asked", "line"), [
     ("titan_xp", BUSY, {"clock": 2.5e9}, "above the chip's highest, 1.911 GHz"),
-    ("titan_xp", BUSY, {"memory_clock_hz": 6.5e9}, "memory clock: 1.14 times the usual"),
+    ("titan_xp", BUSY, {"memory_clock": 6.5e9}, "memory clock: 1.14 times the usual"),
     ("titan_xp", {"fp32": 0.8, "sm": 0.5}, {}, "share of fp32, 0.8, is above that of sm, 0.5"),
     ("titan_xp", BUSY, {"settings": {"l2.ways": "4"}}, "l2.ways changes no watt"),
     ("titan_xp", BUSY, {"scales": {"l2.bandwidth": 2.0}}, "l2.bandwidth changes no watt"),
@@ -111,7 +111,7 @@ def test_what_is_odd_is_warned_of(hw: str, shares: dict[str, object], asked: dic
 
 
 @each(("shares", "asked"), [
-    (BUSY, {}), (BUSY, {"memory_clock_hz": 5.705e9}), ({"fp32": 0.8, "sm": 0.79}, {}), ({"dram": 0.8, "sm": 0.1}, {}),
+    (BUSY, {}), (BUSY, {"memory_clock": 5.705e9}), ({"fp32": 0.8, "sm": 0.79}, {}), ({"dram": 0.8, "sm": 0.1}, {}),
     (BUSY, {"settings": {"sm.count": "20"}}), (BUSY, {"settings": {"power.tdp": "200W"}}),
     (BUSY, {"scales": {"power.idle": 0.5}}),
 ])  # fmt: skip
@@ -122,7 +122,7 @@ def test_what_is_usual_is_not_warned_of(shares: dict[str, object], asked: dict[s
 @each(("hw", "shares", "asked", "error", "said"), [
     ("tpu_v1", BUSY, {}, Unsupported, "tpu_v1 is a TPU: power by unit is modelled for GPUs and CPUs"),
     ("i7_6700k", {"sm": 1.0}, {}, UnknownName, "the units of a CPU are core, simd, llc, dram"),
-    ("i7_6700k", {"simd": 1.0}, {"memory_clock_hz": 1e9}, Unsupported, "memory clock: i7_6700k is a CPU"),
+    ("i7_6700k", {"simd": 1.0}, {"memory_clock": 1e9}, Unsupported, "memory clock: i7_6700k is a CPU"),
     ("i7_6700k", {"simd": 1.0}, {"counted_at": (1e9, None)}, Unsupported, "counted-at: i7_6700k is a CPU"),
     ("i7_6700k", {"simd": 1.0}, {"clock": 1e12}, ArgumentError, "clock"),
     ("i7_6700k", {"simd": 1.0}, {"power_limit": -1.0}, ArgumentError, "power limit"),
@@ -132,7 +132,7 @@ def test_what_is_usual_is_not_warned_of(shares: dict[str, object], asked: dict[s
     ("titan_xp", {"fp32": float("nan")}, {}, ArgumentError, "share of fp32: nan"),
     ("titan_xp", BUSY, {"clock": 0.0}, ArgumentError, "clock 0 Hz is not between"),
     ("titan_xp", BUSY, {"clock": float("nan")}, ArgumentError, "clock nan Hz is not between"),
-    ("titan_xp", BUSY, {"memory_clock_hz": 0.0}, ArgumentError, "memory clock 0 Hz"),
+    ("titan_xp", BUSY, {"memory_clock": 0.0}, ArgumentError, "memory clock 0 Hz"),
     ("titan_xp", BUSY, {"counted_at": (1e15, None)}, ArgumentError, "clock 1e.15 Hz"),
     ("titan_xp", BUSY, {"counted_at": (1e9, 1.0)}, ArgumentError, "memory clock 1 Hz"),
     ("titan_xp", BUSY, {"power_limit": 10.0}, ArgumentError, "power limit 10 W is not between the idle power"),
@@ -155,10 +155,10 @@ def test_a_memory_clock_beside_an_unknown_data_rate_is_refused(tmp_path: Path) -
     mine.write_text("\n".join(lines).replace('id = "gtx_1080"', 'id = "mine"') + "\n", "utf-8")
     assert power_by_unit(str(mine), BUSY).memory_clock_hz is None
     with pytest.raises(Unsupported, match=r"--set memory.data_rate=8Gbit/s"):
-        power_by_unit(str(mine), BUSY, memory_clock_hz=5e9)
+        power_by_unit(str(mine), BUSY, memory_clock=5e9)
     with pytest.raises(Unsupported, match="data rate"):
         power_by_unit(str(mine), BUSY, counted_at=(1e9, 5e9))
-    stated = power_by_unit(str(mine), BUSY, memory_clock_hz=5e9, settings={"memory.data_rate": "10Gbit/s"})
+    stated = power_by_unit(str(mine), BUSY, memory_clock=5e9, settings={"memory.data_rate": "10Gbit/s"})
     assert (stated.memory_clock_hz, stated.warnings) == (5e9, ())
 
 
