@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
+    from archsim.study.within import Held
     from archsim.trace.registry import WorkRule
     from archsim.validation.evaluation import Validation
 
@@ -208,13 +209,14 @@ def profile(
 
 
 def compare(
-    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] | None = None, by: str = "speed",
-    correlation: float | str | None = None, copies: bool | None = None, **words: Unpack[BuyingWords],
-) -> Comparison | CurveComparison | tuple[Comparison, ...] | tuple[CurveComparison, ...]:  # fmt: skip
+    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] | None = None, where: str | None = None,
+    by: str = "speed", correlation: float | str | None = None, copies: bool | None = None, **words: Unpack[BuyingWords],
+) -> Comparison | CurveComparison | Held | tuple[Comparison | CurveComparison | Held, ...]:  # fmt: skip
     """Devices ranked on one network or several, as `archsim compare`; a tuple of answers for several networks.
 
     net, hw, stack: a name, a list, or a text with commas; hw also all, gpu, cpu or a pattern like "a100*"
     batch: one number, a list, or a range like "1:256:x2" for curves over batches; 1, or what the file fixes, if not given
+    where: "latency < 10ms and power < 200W": the largest batch of each device that meets it
     by: speed, watt, dollar or cost
     price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
@@ -225,6 +227,7 @@ def compare(
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.comparison import ComparedDevices
     from archsim.study.ranking import CRITERIA
+    from archsim.study.within import conditions_of, held
 
     said = {name: value for name, value in words.items() if name in BUYING}
     arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING}, EstimateWords)
@@ -242,13 +245,18 @@ def compare(
     devices = selected(texts("hw", hw))
     bought = buying_arguments(said, devices, arguments.get("task", "inference"))
     field = ComparedDevices(devices, texts("stack", stack) if stack else (), arguments, *bought, by)
-    nets = texts("net", net)
-    if len(batches) < 2:
+    nets, moved = texts("net", net), field.mixed if copies is None else copies
+    found: tuple[Comparison | CurveComparison | Held, ...]
+    if where is not None:
+        if batches:
+            raise ArgumentError("where finds the batch of each device: leave out batch")
+        conditions = conditions_of(text("where", where))
+        found = tuple([held(field, name, conditions, moved, correlation, _quiet) for name in nets])
+    elif len(batches) < 2:
         found = tuple([field.at(name, batches[0] if batches else None, bool(copies), correlation, _quiet) for name in nets])
-        return found[0] if len(found) == 1 else found
-    moved = field.mixed if copies is None else copies
-    curves = tuple([field.over(name, batches, moved, correlation, _quiet) for name in nets])
-    return curves[0] if len(curves) == 1 else curves
+    else:
+        found = tuple([field.over(name, batches, moved, correlation, _quiet) for name in nets])
+    return found[0] if len(found) == 1 else found
 
 
 def _batch_text(batch: int | str | Iterable[int]) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
+    from archsim.study.within import Held
     from archsim.validation.evaluation import Validation
 
 
@@ -57,6 +58,16 @@ def _comparison_page(c: Comparison) -> str:
     from archsim.report.compare_page import comparisons_page
 
     return comparisons_page([c])
+
+
+def _held_table(h: Held) -> str:
+    return _comparison_table(h.comparison)
+
+
+def _held_record(h: Held) -> Any:
+    from archsim.report.compare_within import held_record
+
+    return held_record(h)
 
 
 def _curves_table(c: CurveComparison) -> str:
@@ -201,6 +212,7 @@ def _profile_page(p: ProfileComparison) -> str:
 FORMS = {
     "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
+    "Held": Presentation(table=_held_table, record=_held_record),
     "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
     "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
     "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
