@@ -35,3 +35,29 @@ def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
     assert "one of latency, throughput" in cli(*WORDS, "speed < 5ms").err
     with pytest.raises(BadCondition, match="lacks its unit"):
         conditions_of("latency < 5")
+
+
+def test_several_batches_stand_side_by_side(cli: Any) -> None:
+    words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch")
+    out = cli(*words, "1,16,2000").out
+    for text in ("batch 1, 16, 2000,", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
+                 "NO: does not fit", "Where the time goes:", "conv2d"):  # fmt: skip
+        assert text in out, text
+    both = json.loads(cli(*words, "1,16", "--json").out)
+    assert both == [json.loads(cli(*words, batch, "--json").out) for batch in ("1", "16")]
+    assert len(cli(*words, "1,16", "--csv").out.splitlines()) == 2 * len(cli(*words, "1", "--csv").out.splitlines()) - 1
+
+
+def test_a_condition_holds_for_any_of_several_batches(cli: Any) -> None:
+    words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch", "1,16", "--fail-if")
+    assert [cli(*words, f"latency > {limit}").code for limit in ("30ms", "300ms")] == [1, 0]
+    assert "of one batch" in cli(*words[:-1], "--html", "a.html").err
+
+
+def test_the_nearest_measured_batch_is_named(cli: Any) -> None:
+    out = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "128").out
+    assert "nearest     throughput 242 img/s (NVIDIA Jetson TX1 whitepaper" in out
+    assert "measured with batch 48 samples, not 128 samples" in out
+    there = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "48").out
+    assert "measured    throughput 242 img/s" in there
+    assert "nearest     throughput" not in there
