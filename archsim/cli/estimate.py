@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,13 +50,11 @@ def command(
     """
     from archsim.estimation.estimate import estimate
     from archsim.estimation.fidelity import find
-    from archsim.report.batches import batches_text
     from archsim.report.data import csv_text, record
     from archsim.report.text import estimate_text
     from archsim.schedule.observer import Recording
-    from archsim.study.batches import batches_of
 
-    batches, arguments = batches_of(batch_text) if batch_text is not None else [None], choices(**given)
+    batches, arguments = _batches(batch_text), choices(**given)
     if len(batches) > 1 and (html or timeline or chakra):
         raise click.UsageError("--html, --timeline and --chakra are of one batch; `archsim compare --batch` draws several")
     seen = Recording()
@@ -72,6 +71,8 @@ def command(
     if chakra is not None:
         _write_execution_trace(chakra, result, net, hw, arguments, seen)
     if len(found) > 1:
+        from archsim.report.batches import batches_text
+
         form.say(batches_text, lambda each: [record(one) for one in each], found, csv=lambda each: csv_text(*each))
     else:
         form.say(lambda e: estimate_text(e, all_layers=bool(layers), layers=layers is not False), record, result, csv=csv_text)
@@ -79,6 +80,15 @@ def command(
         _draw_roofline(result, on)
     if is_true:
         missed(f"{fail_if} is true")
+
+
+def _batches(text: str | None) -> Sequence[int | None]:
+    """The batches of the option; the module of ranges is imported only for several."""
+    if text is None:
+        return [None]
+    from archsim.study.batches import batches_of
+
+    return batches_of(text)
 
 
 def _draw_roofline(result: Estimate, on: Screen) -> None:
