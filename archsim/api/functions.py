@@ -226,14 +226,12 @@ def compare(
     from archsim.study.batches import batches_of
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.comparison import ComparedDevices
-    from archsim.study.ranking import CRITERIA
-    from archsim.study.within import conditions_of, held
+    from archsim.study.ranking import check_criterion
+    from archsim.study.within import compared
 
     said = {name: value for name, value in words.items() if name in BUYING}
     arguments = run_arguments("compare", {name: value for name, value in words.items() if name not in BUYING}, EstimateWords)
-    names = [criterion.name for criterion in CRITERIA]
-    if by not in names:
-        raise ArgumentError(f"by: {by!r} is not one of {', '.join(names)}")
+    check_criterion(by)
     if correlation is not None:
         try:
             correlation = parse_share(correlation) if isinstance(correlation, str) else quantity("1")("correlation", correlation)
@@ -245,17 +243,7 @@ def compare(
     devices = selected(texts("hw", hw))
     bought = buying_arguments(said, devices, arguments.get("task", "inference"))
     field = ComparedDevices(devices, texts("stack", stack) if stack else (), arguments, *bought, by)
-    nets, moved = texts("net", net), field.mixed if copies is None else copies
-    found: tuple[Comparison | CurveComparison | Held, ...]
-    if where is not None:
-        if batches:
-            raise ArgumentError("where finds the batch of each device: leave out batch")
-        conditions = conditions_of(text("where", where))
-        found = tuple([held(field, name, conditions, moved, correlation, _quiet) for name in nets])
-    elif len(batches) < 2:
-        found = tuple([field.at(name, batches[0] if batches else None, bool(copies), correlation, _quiet) for name in nets])
-    else:
-        found = tuple([field.over(name, batches, moved, correlation, _quiet) for name in nets])
+    found = compared(field, texts("net", net), batches, None if where is None else text("where", where), copies, correlation)
     return found[0] if len(found) == 1 else found
 
 

@@ -21,6 +21,7 @@ from archsim.cli.vocabulary import HWS, AnswerForm, ListOption, answer_forms, bo
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
     from archsim.study.stack_change import StackChange
+    from archsim.study.within import Held
 
 
 def _criteria() -> str:
@@ -78,8 +79,10 @@ def command(
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
     from archsim.study.comparison import ComparedDevices
+    from archsim.study.ranking import check_criterion
+    from archsim.study.within import compared
 
-    _check_criterion(by)
+    check_criterion(by)
     nets, devices = list(dict.fromkeys(names(net))), selected(names(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:
@@ -87,40 +90,25 @@ def command(
     batches = batches_of(batch_text) if batch_text is not None else []
     bought = buying_from(given, devices)
     field = ComparedDevices(devices, names(",".join(stack)), choices(**given), *bought, by)
-    if where is not None:
-        if batches or layers or html:
-            raise click.UsageError("--where finds the batch of each device: leave out --batch, --layers and --html")
-        _show_held(field, nets, where, field.mixed if copies is None else copies, correlation, form)
-        return
+    if where is not None and (batches or layers or html):
+        raise click.UsageError("--where finds the batch of each device: leave out --batch, --layers and --html")
     with Progress() as tell:
-        if len(batches) < 2:
-            found = [field.at(name, batches[0] if batches else None, bool(copies), correlation, tell) for name in nets]
-        else:
-            moved = field.mixed if copies is None else copies
-            listed = ops or form.json or html is not None
-            curves = [field.over(name, batches, moved, correlation, tell, listed) for name in nets]
-    if len(batches) < 2:
-        batch = batches[0] if batches else None
-        changes: list[StackChange] = []
-        if html is not None or not form.csv:
-            for name, one in zip(nets, found, strict=True):
-                changes += _stack_changes(field, name, one, batch)
-        _show(found, changes, form, html, layers)
+        listed = ops or form.json or html is not None
+        found = compared(field, nets, batches, where, copies, correlation, tell, listed)
+    if where is not None:
+        _show_held(field, found, where, form)
+    elif len(batches) > 1:
+        _show_curves(field, found, form, html, ops)
     else:
-        _show_curves(field, curves, form, html, ops)
+        shown = zip(nets, found, strict=True) if html is not None or not form.csv else ()
+        changes = [change for name, one in shown for change in _stack_changes(field, name, one, batches[0] if batches else None)]
+        _show(found, changes, form, html, layers)
 
 
-def _show_held(
-    field: ComparedDevices, nets: Sequence[str], where: str, copies: bool, correlation: float | None, form: AnswerForm
-) -> None:  # fmt: skip
-    from archsim.cli.progress import Progress
+def _show_held(field: ComparedDevices, found: Sequence[Held], where: str, form: AnswerForm) -> None:
     from archsim.report.compare_data import comparison_csv
     from archsim.report.compare_within import held_record, held_text
-    from archsim.study.within import conditions_of, held
 
-    conditions = conditions_of(where)
-    with Progress() as tell:
-        found = [held(field, net, conditions, copies, correlation, tell) for net in nets]
     form.say(
         lambda: "\n\n\n".join(map(held_text, found)), lambda: [row for one in found for row in held_record(one)],
         csv=lambda: comparison_csv([x for one in found for x in one.comparison.contenders], [], field.workload),
@@ -141,15 +129,6 @@ def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int |
     return [
         stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **field.asked(first)) for other in others
     ]
-
-
-def _check_criterion(by: str) -> None:
-    from archsim.base.errors import UnknownName
-    from archsim.study.ranking import CRITERIA
-
-    known = [criterion.name for criterion in CRITERIA]
-    if by not in known:
-        raise UnknownName("criterion", by, known, hint=f"--by is one of {', '.join(known)}")
 
 
 def _show(

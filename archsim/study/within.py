@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,27 @@ def held(
         comparison=replace(field.ranked(found, excluded, correlation), unfit=tuple(missed)),
         missed=tuple([missed_words(c, conditions) for c in missed]), best_stacks=tuple(hints),
     )  # fmt: skip
+
+
+def compared(
+    field: ComparedDevices, nets: Sequence[str], batches: Sequence[int], where: str | None = None, copies: bool | None = None,
+    correlation: float | None = None, tell: Tell = lambda text: None, ops: bool = True,
+) -> tuple[Any, ...]:  # fmt: skip
+    """A comparison of each network: a `Held` under the conditions `where`, a `CurveComparison` over several batches, else a
+    `Comparison`.
+
+    copies: without, those of a comparison of CPUs and GPUs at several batches count
+    Raises ArgumentError for a batch beside conditions, which find it, and what the comparisons raise.
+    """
+    moved = field.mixed if copies is None else copies
+    if where is not None:
+        if batches:
+            raise ArgumentError("where finds the batch of each device: leave out batch")
+        conditions = conditions_of(where)
+        return tuple([held(field, net, conditions, moved, correlation, tell) for net in nets])
+    if len(batches) < 2:
+        return tuple([field.at(net, batches[0] if batches else None, bool(copies), correlation, tell) for net in nets])
+    return tuple([field.over(net, batches, moved, correlation, tell, ops) for net in nets])
 
 
 def _points(field: ComparedDevices, net: str, entrant: Entrant, copies: bool) -> Callable[[int | None], Contender | None]:
