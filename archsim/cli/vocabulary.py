@@ -102,6 +102,7 @@ ELSEWHERE = {
     "--dtype": "--precision", "--batch-size": "--batch", "--freq": "--clock", "--frequency": "--clock", "--output": "--out",
     "--sequence-length": "--seq-len",
 }  # fmt: skip
+OF_OTHERS = {"--layer": "archsim explain", "--where": "archsim compare or tune", "--p99": "archsim simulate serve"}
 
 
 def with_nearest(error: click.NoSuchOption, params: Sequence[click.Parameter]) -> click.UsageError:
@@ -109,4 +110,5 @@ def with_nearest(error: click.NoSuchOption, params: Sequence[click.Parameter]) -
     here = ELSEWHERE.get(error.option_name)
     if here is not None and any(here in param.opts for param in params):
         return click.UsageError(f"no option {error.option_name!r}; here it is called {here}", error.ctx)
-    return error
+    other = OF_OTHERS.get(error.option_name)
+    return error if other is None else click.UsageError(f"no option {error.option_name!r} here; {other} has it", error.ctx)

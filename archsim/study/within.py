@@ -33,7 +33,7 @@ HOW = "tried: every power of two that fits the memory, and between the largest t
 MOST_HINTED = 8  # devices whose other stacks are looked at
 TOUCHING = 1e-12  # excess of a value that equals a limit that it should be below
 NOTABLE = 1.1  # times as fast: less is no hint
-NARROWER = {"inference": ("fp16", "int8")}  # precisions that a stack may take instead; of training bf16
+NARROWER = {"inference": ("fp16", "int8")}  # precisions that a stack may take instead of its usual one; none in training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +188,8 @@ def missed_words(c: Contender, conditions: Sequence[Condition]) -> str:
         name = NAMES[one.name]
         _, unit, of = NUMBERS[name]
         if _excess(c, [one]) > 0.0:
-            share = 100 * abs(of(c) / one.limit - 1.0)
-            said.append(f"{name} {show(of(c), unit, 3)}, {share:.0f} % too {'much' if one.sign[0] == '<' else 'little'}")
+            share = f"{100 * abs(of(c) / one.limit - 1.0):.0f} % " if one.limit > 0 else ""
+            said.append(f"{name} {show(of(c), unit, 3)}, {share}too {'much' if one.sign[0] == '<' else 'little'}")
     return f"batch {c.estimate.batch}: {' and '.join(said)}"
 
 
@@ -202,7 +202,7 @@ def best_stack(field: ComparedDevices, net: str, entrant: Entrant, point: Conten
     own, best = point.estimate, point.latency_s / NOTABLE
     precision = asked.get("precision")
     found: BestStack | None = None
-    for stack, narrow in product(_natural(entrant), [precision] if precision else [None, *NARROWER.get(own.task, ("bf16",))]):
+    for stack, narrow in product(_natural(entrant), [precision] if precision else [None, *NARROWER.get(own.task, ())]):
         try:
             request = make_request(net, entrant.name, **{**asked, "stack": stack, "precision": narrow})
             time = float(run(with_host_inputs(request) if point.copies else request).latency_s[0]) + point.back_s

@@ -35,6 +35,8 @@ def test_what_nobody_reaches_leaves_with_1(cli: Any) -> None:
 
 def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
     assert "leave out --batch" in cli(*WORDS, "latency < 5ms", "--batch", "4").err
+    assert "i7_6700k: batch 1: latency 31.2 ms, too much" in cli(*WORDS, "latency < 0s").out
+    assert "archsim explain has it" in cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--layer", "fc6").err
     assert "one of latency, throughput" in cli(*WORDS, "speed < 5ms").err
     with pytest.raises(BadCondition, match="lacks its unit"):
         conditions_of("latency < 5")
