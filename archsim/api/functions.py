@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
+    from archsim.study.within import Held
     from archsim.trace.registry import WorkRule
     from archsim.validation.evaluation import Validation
 
@@ -156,13 +157,14 @@ def profile(
 
 @takes(*rows_of("run", "wall", "buyer", without=SEVERAL))
 def compare(
-    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] | None = None, by: str = "speed",
-    correlation: float | str | None = None, copies: bool | None = None, **words: Any,
-) -> Comparison | CurveComparison | tuple[Comparison, ...] | tuple[CurveComparison, ...]:  # fmt: skip
+    net: Names, hw: Names, *, stack: Names = (), batch: int | str | Iterable[int] | None = None, where: str | None = None,
+    by: str = "speed", correlation: float | str | None = None, copies: bool | None = None, **words: Any,
+) -> Comparison | CurveComparison | Held | tuple[Comparison | CurveComparison | Held, ...]:  # fmt: skip
     """Devices ranked on one network or several, as `archsim compare`; a tuple of answers for several networks.
 
     net, hw, stack: a name, a list, or a text with commas; hw also all, gpu, cpu or a pattern like "a100*"
     batch: one number, a list, or a range like "1:256:x2" for curves over batches; 1, or what the file fixes, if not given
+    where: "latency < 10ms and power < 200W": the largest batch of each device that meets it
     by: speed, watt, dollar or cost
     price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
@@ -171,12 +173,11 @@ def compare(
     from archsim.study.buying import bought
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.comparison import ComparedDevices
-    from archsim.study.ranking import CRITERIA
+    from archsim.study.ranking import check_criterion
+    from archsim.study.within import compared
 
     said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
-    known = [criterion.name for criterion in CRITERIA]
-    if by not in known:
-        raise ArgumentError(f"by: {by!r} is not one of {', '.join(known)}")
+    check_criterion(by)
     if correlation is not None:
         correlation = read("correlation", share, correlation)
         if not 0.0 <= correlation <= MOST_CORRELATED:
@@ -185,13 +186,9 @@ def compare(
     devices = selected(texts("hw", hw))
     uses = bought(said, devices, words.get("task", "inference"))
     field = ComparedDevices(devices, texts("stack", stack) if stack else (), words, *uses, by)
-    nets = texts("net", net)
-    if len(batches) < 2:
-        found = tuple([field.at(one, batches[0] if batches else None, bool(copies), correlation, _quiet) for one in nets])
-        return found[0] if len(found) == 1 else found
-    moved = field.mixed if copies is None else copies
-    curves = tuple([field.over(one, batches, moved, correlation, _quiet) for one in nets])
-    return curves[0] if len(curves) == 1 else curves
+    limits = None if where is None else read("where", name, where)
+    found = compared(field, texts("net", net), batches, limits, copies, correlation)
+    return found[0] if len(found) == 1 else found
 
 
 def _batch_text(batch: int | str | Iterable[int]) -> str:

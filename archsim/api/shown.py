@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from archsim.base.answer import Presentation
 
-if TYPE_CHECKING:
-    from archsim.api.sweep import Sweep
-    from archsim.estimation.power_estimate import PowerEstimate
-    from archsim.estimation.result import Estimate
-    from archsim.generation.estimate import GenerationEstimate
-    from archsim.study.comparison import Comparison, CurveComparison
-    from archsim.study.profiled import ProfileComparison
-    from archsim.study.tune import Tuning
-    from archsim.study.whatif import Change
-    from archsim.validation.evaluation import Validation
+Words = Callable[[Any], tuple[Any, ...]]  # what a function is called with, from an answer
 
 
 def presentation_of(answer: str) -> Presentation:
@@ -23,190 +17,54 @@ def presentation_of(answer: str) -> Presentation:
     return FORMS[answer]
 
 
-def _estimate_table(e: Estimate) -> str:
-    from archsim.report.notebook import notebook_table
+def drawn(place: str, of: Words = lambda answer: (answer,)) -> Callable[[Any], Any]:
+    """The function `module.name` of `archsim.report`, imported on use; a test holds that there is one at each place."""
 
-    return notebook_table(e)
+    def form(answer: Any) -> Any:
+        module, _, name = place.partition(".")
+        return getattr(import_module(f"archsim.report.{module}"), name)(*of(answer))
 
+    form.__doc__ = place
+    return form
 
-def _estimate_record(e: Estimate) -> Any:
-    from archsim.report.data import record
 
-    return record(e)
+def _provenance(validation: Any) -> tuple[Any, ...]:
+    return validation, drawn("validation.provenance_of", lambda v: (v, v.data))(validation)
 
 
-def _estimate_page(e: Estimate) -> str:
-    from archsim.report.page import page
+def _change_record(change: Any) -> Any:
+    return json.loads(json.dumps(drawn("whatif.whatif_record")(change), allow_nan=False))
 
-    return page(e, e.spec)
 
+def _sweep_record(sweep: Any) -> Any:
+    return {"schema": "archsim-sweep/1", "units": dict(sweep.units), "rows": [*sweep.rows()]}
 
-def _comparison_table(c: Comparison) -> str:
-    from archsim.report.notebook import comparison_table
 
-    return comparison_table(c)
-
-
-def _comparison_record(c: Comparison) -> Any:
-    from archsim.report.compare_data import comparison_record
-
-    return comparison_record([c])
-
-
-def _comparison_page(c: Comparison) -> str:
-    from archsim.report.compare_page import comparisons_page
-
-    return comparisons_page([c])
-
-
-def _curves_table(c: CurveComparison) -> str:
-    from archsim.report.notebook import curves_table
-
-    return curves_table(c)
-
-
-def _curves_record(c: CurveComparison) -> Any:
-    from archsim.report.compare_data import curves_record
-
-    return curves_record(c, c.best[0].workload)
-
-
-def _curves_page(c: CurveComparison) -> str:
-    from archsim.report.compare_page import curve_pages
-
-    return curve_pages([c])
-
-
-def _change_table(c: Change) -> str:
-    from archsim.report.notebook import change_table
-
-    return change_table(c)
-
-
-def _change_record(c: Change) -> Any:
-    import json
-
-    from archsim.report.whatif import whatif_record
-
-    return json.loads(json.dumps(whatif_record(c), allow_nan=False))
-
-
-def _change_page(c: Change) -> str:
-    from archsim.report.whatif_page import whatif_page
-
-    return whatif_page(c)
-
-
-def _validation_table(v: Validation) -> str:
-    from archsim.report.notebook import validation_table
-
-    return validation_table(v)
-
-
-def _validation_record(v: Validation) -> Any:
-    from archsim.report.validation import provenance_of, record
-
-    return record(v, provenance_of(v, v.data))
-
-
-def _validation_page(v: Validation) -> str:
-    from archsim.report.validation import provenance_of
-    from archsim.report.validation_page import validation_page
-
-    return validation_page(v, provenance_of(v, v.data))
-
-
-def _sweep_table(s: Sweep) -> str:
-    from archsim.report.notebook import columns_table
-
-    return columns_table(s.columns, s.units)
-
-
-def _sweep_record(s: Sweep) -> Any:
-    return {"schema": "archsim-sweep/1", "units": dict(s.units), "rows": [*s.rows()]}
-
-
-def _sweep_page(s: Sweep) -> str:
-    from archsim.report.sweep_page import sweep_page, sweep_points
-
-    return sweep_page(sweep_points(s.space, s.requests, s.rows(), s.points))
-
-
-def _power_table(p: PowerEstimate) -> str:
-    from archsim.report.power import power_table
-
-    return power_table(p)
-
-
-def _power_record(p: PowerEstimate) -> Any:
-    from archsim.report.power import power_record
-
-    return power_record(p)
-
-
-def _tuning_table(t: Tuning) -> str:
-    from archsim.report.tune import tune_table
-
-    return tune_table(t)
-
-
-def _tuning_record(t: Tuning) -> Any:
-    from archsim.report.tune import record
-
-    return record(t)
-
-
-def _tuning_page(t: Tuning) -> str:
-    from archsim.report.tune import tune_page
-
-    return tune_page(t)
-
-
-def _llm_table(g: GenerationEstimate) -> str:
-    from archsim.report.llm import llm_table
-
-    return llm_table(g)
-
-
-def _llm_record(g: GenerationEstimate) -> Any:
-    from archsim.report.llm import llm_record
-
-    return llm_record(g)
-
-
-def _llm_page(g: GenerationEstimate) -> str:
-    from archsim.report.llm_page import llm_page
-
-    return llm_page(g)
-
-
-def _profile_table(p: ProfileComparison) -> str:
-    from archsim.report.profile import profile_table
-
-    return profile_table(p)
-
-
-def _profile_record(p: ProfileComparison) -> Any:
-    from archsim.report.profile import profile_record
-
-    return profile_record(p)
-
-
-def _profile_page(p: ProfileComparison) -> str:
-    from archsim.report.profile_page import profile_page
-
-    return profile_page(p)
+def _sweep_page(sweep: Any) -> str:
+    points = drawn("sweep_page.sweep_points", lambda s: (s.space, s.requests, s.rows(), s.points))(sweep)
+    return str(drawn("sweep_page.sweep_page")(points))
 
 
 FORMS = {
-    "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
-    "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
-    "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
-    "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
-    "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
-    "PowerEstimate": Presentation(table=_power_table, record=_power_record),
-    "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
-    "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
-    "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
-    "Sweep": Presentation(table=_sweep_table, record=_sweep_record, page=_sweep_page),
-}
+    "Estimate": Presentation(table=drawn("notebook.notebook_table"), record=drawn("data.record"),
+                             page=drawn("page.page", lambda e: (e, e.spec))),
+    "Comparison": Presentation(table=drawn("notebook.comparison_table"),
+                               record=drawn("compare_data.comparison_record", lambda c: ([c],)),
+                               page=drawn("compare_page.comparisons_page", lambda c: ([c],))),
+    "Held": Presentation(table=drawn("notebook.comparison_table", lambda h: (h.comparison,)),
+                         record=drawn("compare_within.held_record")),
+    "CurveComparison": Presentation(table=drawn("notebook.curves_table"),
+                                    record=drawn("compare_data.curves_record", lambda c: (c, c.best[0].workload)),
+                                    page=drawn("compare_page.curve_pages", lambda c: ([c],))),
+    "Change": Presentation(table=drawn("notebook.change_table"), record=_change_record, page=drawn("whatif_page.whatif_page")),
+    "Validation": Presentation(table=drawn("notebook.validation_table"), record=drawn("validation.record", _provenance),
+                               page=drawn("validation_page.validation_page", _provenance)),
+    "PowerEstimate": Presentation(table=drawn("power.power_table"), record=drawn("power.power_record")),
+    "Tuning": Presentation(table=drawn("tune.tune_table"), record=drawn("tune.record"), page=drawn("tune.tune_page")),
+    "GenerationEstimate": Presentation(table=drawn("llm.llm_table"), record=drawn("llm.llm_record"),
+                                       page=drawn("llm_page.llm_page")),
+    "ProfileComparison": Presentation(table=drawn("profile.profile_table"), record=drawn("profile.profile_record"),
+                                      page=drawn("profile_page.profile_page")),
+    "Sweep": Presentation(table=drawn("notebook.columns_table", lambda s: (s.columns, s.units)), record=_sweep_record,
+                          page=_sweep_page),
+}  # fmt: skip

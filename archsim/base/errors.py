@@ -22,6 +22,7 @@ EXIT = {
 
 
 LONGEST_SHOWN = 100  # characters of a name in a message; a longer one is cut
+MEANT = ("memory.", "sm.", "core.")  # parts of a device whose keys people mean who name no part
 LONGEST_PROBLEM = 1000  # characters of one problem of a file
 
 
@@ -40,14 +41,14 @@ class InputError(ArchsimError):
     """A file (or what stands for one) whose content cannot be used.
 
     Collects every problem that was found, so that one run tells all of them. `problems` are sentences that
-    start with the place inside the file (`sm.count: ...`, `line 7: ...`).
+    start with the place inside the file (`sm.count: ...`, `line 7: ...`); `hint` is a way out of all of them.
     """
 
     exit_code = EXIT["bad input"]
     most_shown = 50
 
-    def __init__(self, path: str | PurePath, problems: str | Iterable[str]) -> None:
-        self.path = str(path)
+    def __init__(self, path: str | PurePath, problems: str | Iterable[str], hint: str = "") -> None:
+        self.path, self.hint = str(path), hint
         self.problems: tuple[str, ...] = tuple(map(_cut, (problems,) if isinstance(problems, str) else problems))
         super().__init__(self.path, self.problems)
 
@@ -55,7 +56,7 @@ class InputError(ArchsimError):
         if len(self.problems) == 1:
             return f"{self.path}: {self.problems[0]}"
         more = len(self.problems) - self.most_shown
-        shown = [*self.problems[: self.most_shown], *([f"and {more} more"] if more > 0 else [])]
+        shown = [*self.problems[: self.most_shown], *([f"and {more} more"] if more > 0 else []), *filter(None, [self.hint])]
         return "\n".join([f"{self.path}: {len(self.problems)} problems", *(f"  {p}" for p in shown)])
 
 
@@ -95,12 +96,21 @@ class MissingExtra(ArchsimError):
 
 
 def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
-    """The `count` names of `known` that look most like `name`, best first.
+    """The `count` names of `known` that look most like `name`, best first; a bare `bandwidth` looks like the end of dotted keys.
 
     >>> nearest("gtx1080", ["gtx_1080", "gtx_1080_ti", "tesla_k40"])
     ['gtx_1080', 'gtx_1080_ti']
+    >>> nearest("bandwith", ["l1.bandwidth", "l2.bandwidth", "link.bandwidth", "memory.bandwidth"])
+    ['memory.bandwidth', 'l1.bandwidth', 'l2.bandwidth']
     """
-    return difflib.get_close_matches(name[:LONGEST_SHOWN].lower(), list(known), n=count, cutoff=0.6)
+    listed, wanted = list(known), name[:LONGEST_SHOWN].lower()
+    ends: dict[str, list[str]] = {}
+    for key in sorted(listed, key=lambda key: not key.startswith(MEANT)):
+        dotted = "." in key and "." not in wanted and all(map(str.isidentifier, key.split(".")))
+        ends.setdefault(key.rpartition(".")[2] if dotted else key, []).append(key)
+    close = difflib.get_close_matches(wanted, list(ends), n=count, cutoff=0.6)
+    whole = difflib.get_close_matches(wanted, listed, n=count, cutoff=0.6)
+    return list(dict.fromkeys([*(key for end in close for key in ends[end]), *whole]))[:count]
 
 
 class ArgumentError(ArchsimError, ValueError):

@@ -21,6 +21,7 @@ from archsim.cli.vocabulary import HWS, AnswerForm, answer_forms, boundary_optio
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
     from archsim.study.stack_change import StackChange
+    from archsim.study.within import Held
 
 
 def _criteria() -> str:
@@ -37,8 +38,12 @@ def _criteria() -> str:
               help="Software stacks, separated by commas or named again; each device's default if not given. Of two and more on "
                    "one device each is set against the first one, layer by layer.")  # fmt: skip
 @click.option("--layers", is_flag=True, help="Of two stacks on one device print every layer.")
+@click.option("--ops", is_flag=True, help="Over several batches list the ops that gain from running on a GPU, and from which on.")
 @BATCHES
 @some_options(*SEVERAL)
+@click.option("--where", default=None, metavar="CONDITION",
+              help='Take the largest batch of each device that meets this, e.g. "latency < 10ms and power < 200W"; also energy '
+                   "(of a sample), throughput, efficiency, memory.")  # fmt: skip
 @click.option("--by", cls=LateHelpOption, late_help=_criteria, default="speed", show_default=True, metavar="CRITERION")
 @click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
               help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
@@ -50,8 +55,8 @@ def _criteria() -> str:
               json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.")
 @html_option()
 def command(
-    net: str, hw: str, stack: tuple[str, ...], layers: bool, batch_text: str | None, by: str, correlation: float | None,
-    copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
+    net: str, hw: str, stack: tuple[str, ...], layers: bool, ops: bool, batch_text: str | None, where: str | None,
+    by: str, correlation: float | None, copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -64,6 +69,7 @@ def command(
       archsim compare --net alexnet --hw tegra_x1,gtx_1080,i7_6700k --batch 16
       archsim compare --net vgg_16,resnet_50 --hw 'a100*,h100' --precision fp16 --batch 64
       archsim compare --net alexnet --hw gtx_1080,titan_x_pascal --stack caffe-cudnn5.1,tensorflow-cudnn5.1
+      archsim compare --net resnet_50 --hw rtx_4090,l4,i9_13900k --where "latency < 10ms"
       archsim compare --net resnet_50 --hw h100,rtx_4090 --price h100=2.5USD/h --electricity 0.25USD/kWh --duty 0.5 --by cost
       archsim compare --net resnet_50 --hw gpu --task training_step --batch 32 --samples 1281167 --epochs 90
       archsim compare --net alexnet --hw i7_6700k,gtx_1080 --batch 1:256:x2
@@ -74,8 +80,10 @@ def command(
     from archsim.study.batches import batches_of
     from archsim.study.buying import bought
     from archsim.study.comparison import ComparedDevices
+    from archsim.study.ranking import check_criterion
+    from archsim.study.within import compared
 
-    _check_criterion(by)
+    check_criterion(by)
     nets, devices = list(dict.fromkeys(parts(net))), selected(parts(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:
@@ -83,21 +91,31 @@ def command(
     batches = batches_of(batch_text) if batch_text is not None else []
     said = {row.name: given.pop(row.name) for row in rows_of("buyer")}
     field = ComparedDevices(devices, parts(",".join(stack)), choices(given), *bought(said, devices, given["task"]), by)
+    if where is not None and (batches or layers or html):
+        raise click.UsageError("--where finds the batch of each device: leave out --batch, --layers and --html")
     with Progress() as tell:
-        if len(batches) < 2:
-            found = [field.at(name, batches[0] if batches else None, bool(copies), correlation, tell) for name in nets]
-        else:
-            moved = field.mixed if copies is None else copies
-            curves = [field.over(name, batches, moved, correlation, tell) for name in nets]
-    if len(batches) < 2:
-        batch = batches[0] if batches else None
-        changes: list[StackChange] = []
-        if html is not None or not form.csv:
-            for name, one in zip(nets, found, strict=True):
-                changes += _stack_changes(field, name, one, batch)
-        _show(found, changes, form, html, layers)
+        listed = ops or form.json or html is not None
+        found = compared(field, nets, batches, where, copies, correlation, tell, listed)
+    if where is not None:
+        _show_held(field, found, where, form)
+    elif len(batches) > 1:
+        _show_curves(field, found, form, html, ops)
     else:
-        _show_curves(field, curves, form, html)
+        shown = zip(nets, found, strict=True) if html is not None or not form.csv else ()
+        changes = [change for name, one in shown for change in _stack_changes(field, name, one, batches[0] if batches else None)]
+        _show(found, changes, form, html, layers)
+
+
+def _show_held(field: ComparedDevices, found: Sequence[Held], where: str, form: AnswerForm) -> None:
+    from archsim.report.compare_data import comparison_csv
+    from archsim.report.compare_within import held_record, held_text
+
+    form.say(
+        lambda: "\n\n\n".join(map(held_text, found)), lambda: [row for one in found for row in held_record(one)],
+        csv=lambda: comparison_csv([x for one in found for x in one.comparison.contenders], [], field.workload),
+    )  # fmt: skip
+    if not all(one.comparison.contenders for one in found):
+        missed(f"no device meets {where}")
 
 
 def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int | None) -> list[StackChange]:
@@ -112,15 +130,6 @@ def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int |
     return [
         stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **field.asked(first)) for other in others
     ]
-
-
-def _check_criterion(by: str) -> None:
-    from archsim.base.errors import UnknownName
-    from archsim.study.ranking import CRITERIA
-
-    known = [criterion.name for criterion in CRITERIA]
-    if by not in known:
-        raise UnknownName("criterion", by, known, hint=f"--by is one of {', '.join(known)}")
 
 
 def _show(
@@ -146,7 +155,9 @@ def _show(
     _leave_if_none([bool(c.contenders) for c in found])
 
 
-def _show_curves(field: Any, found: Sequence[CurveComparison], form: AnswerForm, html: OutputFile | None) -> None:
+def _show_curves(
+    field: Any, found: Sequence[CurveComparison], form: AnswerForm, html: OutputFile | None, ops: bool
+) -> None:  # fmt: skip
     from archsim.report.compare_curves import curves_text
     from archsim.report.compare_data import comparison_csv, curves_record
 
@@ -164,7 +175,7 @@ def _show_curves(field: Any, found: Sequence[CurveComparison], form: AnswerForm,
         return each[0] if len(each) == 1 else each
 
     form.say(
-        lambda: "\n\n\n".join(map(curves_text, found)), records,
+        lambda: "\n\n\n".join(curves_text(one, ops) for one in found), records,
         csv=lambda: comparison_csv(points, excluded, field.workload),
     )  # fmt: skip
     _leave_if_none([any(one.contenders for one in c.best) for c in found])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, energy_budget_option, holds, setting_options
+from archsim.cli.options import BATCHES, choices, energy_budget_option, holds, some_options
 from archsim.cli.output import chakra_option, timeline_option, write, write_execution_trace, write_timeline
 from archsim.cli.terminal import Screen, draw, missed, pictured
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_options, html_option
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 @click.command("estimate")
 @NET
 @HW
-@setting_options
+@BATCHES
+@some_options("batch")
 @energy_budget_option("Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more.")
 @boundary_options
 @click.option("--layers/--no-layers", "layers", default=None,
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
     net: str, hw: str, layers: bool | None, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None,
-    chakra: OutputFile | None, fail_if: str | None, energy_budget: float | None, **given: Any,
+    chakra: OutputFile | None, fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
 
@@ -40,6 +42,7 @@ def command(
     Examples:
       archsim estimate --net alexnet --hw tegra_x1
       archsim estimate --net alexnet --hw tegra_x1 --batch 128 --precision fp16
+      archsim estimate --net alexnet --hw tegra_x1 --batch 1,16,128
       archsim estimate --net resnet_50 --hw gtx_1080 --batch 16 --task training_step --json
       archsim estimate --net googlenet --hw gtx_1080 --batch 16 --fidelity event --streams 4 --timeline googlenet.json
       archsim estimate --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --energy-budget 0.22J
@@ -51,23 +54,41 @@ def command(
     from archsim.report.text import estimate_text
     from archsim.schedule.observer import Recording
 
-    arguments = choices(given)
+    batches, arguments = _batches(batch_text), choices(given)
+    if len(batches) > 1 and (html or timeline or chakra):
+        raise click.UsageError("--html, --timeline and --chakra are of one batch; `archsim compare --batch` draws several")
     seen = Recording()
     events = find(given["fidelity"]).events
     watched = timeline is not None or chakra is not None or (html is not None and events)
-    result = estimate(net, hw, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
-    is_true = fail_if is not None and holds(fail_if, record(result))
+    found = [estimate(net, hw, batch=batch, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
+             for batch in batches]  # fmt: skip
+    result, arguments = found[0], {**arguments, "batch": batches[0]}
+    is_true = fail_if is not None and any(holds(fail_if, record(one)) for one in found)
     if html is not None:
         _write_page(html, result, hw, arguments, seen if events else None)
     if timeline is not None:
         write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
     if chakra is not None:
         _write_execution_trace(chakra, result, net, hw, arguments, seen)
-    form.say(lambda e: estimate_text(e, all_layers=bool(layers), layers=layers is not False), record, result, csv=csv_text)
-    if not (form.json or form.csv) and layers is not False and (on := pictured()) is not None:
+    if len(found) > 1:
+        from archsim.report.batches import batches_text
+
+        form.say(batches_text, lambda each: [record(one) for one in each], found, csv=lambda each: csv_text(*each))
+    else:
+        form.say(lambda e: estimate_text(e, all_layers=bool(layers), layers=layers is not False), record, result, csv=csv_text)
+    if len(found) == 1 and not (form.json or form.csv) and layers is not False and (on := pictured()) is not None:
         _draw_roofline(result, on)
     if is_true:
         missed(f"{fail_if} is true")
+
+
+def _batches(text: str | None) -> Sequence[int | None]:
+    """The batches of the option; the module of ranges is imported only for several."""
+    if text is None:
+        return [None]
+    from archsim.study.batches import batches_of
+
+    return batches_of(text)
 
 
 def _draw_roofline(result: Estimate, on: Screen) -> None:

@@ -38,6 +38,7 @@ COMMANDS = {
     "validate": ("archsim.cli.validate", "Compare predictions with published measurements, or with yours."),
     "calibrate": ("archsim.cli.calibrate", "Fit the model's constants to measurements."),
     "detect": ("archsim.cli.detect", "Describe this computer as a device; --hw host uses it."),
+    "new": ("archsim.cli.new", "Write the spec file of a device of your own, like a known one."),
     "measure": ("archsim.cli.measure", "Run networks on this computer and write their times."),
     "study": ("archsim.cli.study", "Answer a question in a file with a reproducible report."),
     "list": ("archsim.cli.list", "List devices, nodes, networks, stacks, fidelities or op kinds."),
@@ -111,11 +112,16 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 o
 Not modelled: sparsity, models split over several devices, kernel fusion beyond what the stack's file says."""
 
 
-@click.command(cls=LazyGroup, rows=COMMANDS, epilog=EPILOG,
+@click.command(cls=LazyGroup, rows=COMMANDS, epilog=EPILOG, invoke_without_command=True,
                context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})  # fmt: skip
 @click.version_option(__version__, prog_name="archsim")
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Predict time, power, energy and memory of neural networks on CPUs and GPUs, beside published measurements."""
+    if ctx.invoked_subcommand is None:
+        from archsim.cli.here import hello
+
+        click.echo(hello())
 
 
 def main() -> None:

@@ -77,7 +77,9 @@ def html_option(what: str = "Also write a self-contained page with charts.") -> 
 # option that other tools or earlier versions have -> the one here
 ELSEWHERE = {f"--{alias.replace('_', '-')}": row.option for row in ARGUMENTS.values() for alias in row.aliases}
 ELSEWHERE |= {"--measured": "--measurements", "--output": "--out"}
-ANOTHER = {"--layer": "archsim explain --layer NAME"}  # option -> the command that has it
+OF_OTHERS = {"--layer": "archsim explain", "--where": "archsim compare or tune", "--p99": "archsim simulate serve"}
+
+
 
 
 def explained(error: click.UsageError, words: Sequence[str]) -> click.UsageError:
@@ -91,8 +93,8 @@ def explained(error: click.UsageError, words: Sequence[str]) -> click.UsageError
         here = ELSEWHERE.get(error.option_name)
         if here is not None and any(here in param.opts for param in params):
             return click.UsageError(f"no option {error.option_name!r}; here it is called {here}", context)
-        if error.option_name in ANOTHER:
-            return click.UsageError(f"no option {error.option_name!r} here; `{ANOTHER[error.option_name]}` has it", context)
+        if error.option_name in OF_OTHERS:
+            return click.UsageError(f"no option {error.option_name!r} here; {OF_OTHERS[error.option_name]} has it", context)
     if type(error) in (click.UsageError, click.MissingParameter):
         bare = _bare(context, words)
         named = {word.partition("=")[0] for word in words}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ from archsim.device.file import FOLDER, load
 from archsim.device.spec import Spec
 from archsim.device.variant import distance, values_digest
 
+_LAPTOP = re.compile(r"[\s_-](?:laptop|mobile|max[\s-]?q|notebook)(?:[\s_-].*)?$|(?<=\d)m$", re.IGNORECASE)
 HINT = "`archsim list hw` prints all; a path to a .toml works too"
 
 
@@ -48,7 +50,28 @@ def _find(name_or_path: str, children: tuple[str, ...], computed: Mapping[str, C
         return _own(load(named_file(name_or_path), lambda parent: _find(parent, (*children, place), computed)))
     if name_or_path in computed:
         return computed[name_or_path]()
-    return _shipped(resolve("device", name_or_path, names(), aliases, HINT, _makers))
+    try:
+        return _shipped(resolve("device", name_or_path, names(), aliases, HINT, _makers))
+    except AmbiguousName:
+        raise
+    except UnknownName as error:
+        raise _otherwise(name_or_path) or error from None
+
+
+def _otherwise(name: str) -> UnknownName | None:
+    """The error for several names in one, and for a laptop's card, which bears the name of a desktop's and is another chip."""
+    if "," in name:
+        return UnknownName("device", name, (), hint=f"one at a time; archsim compare --hw {name.replace(' ', '')} takes several")
+    bare = _LAPTOP.sub("", name)
+    desktop = canonical(bare) if bare != name else ""
+    if desktop not in names():
+        return None
+    known = {key: entry.written.replace(" ", "") for key, entry in _shipped(desktop).entries.items()}
+    values = " ".join(f"--set {key}={known[key]}" for key in ("sm.count", "memory.bandwidth") if key in known)
+    return UnknownName("device", name, names(), near=(desktop,), hint=(
+        "laptop cards are not described, as each laptop sets their power; "
+        f"laptop: --hw {desktop} --power-limit 80W {values}, with the figures of yours in place of these "
+        "(`archsim new hw` keeps them in a file)"))  # fmt: skip
 
 
 def occupied(spec: Spec, threads: int) -> Spec:

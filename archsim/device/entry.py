@@ -98,7 +98,8 @@ def read_entry(
     absent: whether the value may be "absent"
     """
     if not isinstance(raw, dict):
-        return None, [f'{key}: is a bare value; write {{ value = "...", source = "...", kind = "datasheet" }}']
+        shown = raw if isinstance(raw, int | float) and not isinstance(raw, bool) else f'"{str(raw)[:40]}"'
+        return None, [f'{key}: is a bare value; write {{ value = {shown}, source = "where it is from", kind = "datasheet" }}']
     parsed, problems = problems_of(form, raw, f"{key}.")
     if parsed is None:
         return None, problems

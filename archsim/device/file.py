@@ -28,6 +28,7 @@ _LONGEST = 2000
 STATED_BANDWIDTH = Unit(unit="B/s", doc="stated by the vendor", low=1e6, high=1e16, above=False)
 STATED_PEAK = Unit(unit="FLOP/s", doc="stated by the vendor", low=1e6, high=LARGEST, above=False)
 CPU_PEAKS = ("fp32", "fp64", "fp16", "bf16", "int8")
+NAMED = {"id": '"my_gpu"', "name": '"My GPU"'}  # what every file says of itself
 HEADER = ("schema", "kind", "inherits", *declared(Identity), "aliases", "faster")  # the words before the first table
 
 
@@ -41,34 +42,37 @@ def load(place: Path | Traversable, parent: Callable[[str], Spec]) -> Spec:
 
 def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     """The spec that `text` holds; `path` is what an error calls it."""
-    words = document(text, path)
-    tables = {key: value for key, value in words.items() if isinstance(value, dict)}
+    words = parsed(text, path, "device")
+    tables = {key: value for key, value in words.items() if isinstance(value, dict) and key not in HEADER}
     header = {key: value for key, value in words.items() if key not in tables}
-    problems = _header_problems(header)
-    if problems:
+    problems = _schema_problems(words) + _header_problems(header)
+    base, said = _parent(header.get("inherits"), parent)
+    kind = str(header.get("kind") or (base.kind if base else ""))
+    if said:
+        problems.append(said)
+    elif not kind:
+        problems.append('kind: is missing; write kind = "gpu", kind = "cpu" or kind = "tpu", or inherits = "gtx_1080"')
+    elif base is not None and base.kind != kind:
+        problems.append(f"inherits: {header['inherits']} is a {base.kind}, this is a {kind}")
+    if kind not in CLASSES or (base is not None and base.kind != kind):  # nobody knows which keys it may have
         raise InputError(path, problems)
-    base = _parent(path, header.get("inherits"), parent)
-    kind = header.get("kind") or (base.kind if base else "")
-    if not kind:
-        raise InputError(path, "kind: is missing; write kind = \"gpu\", kind = \"cpu\" or kind = \"tpu\"")
-    if base is not None and base.kind != kind:
-        raise InputError(path, f"inherits: {header['inherits']} is a {base.kind}, this is a {kind}")
     sources, stated_table = tables.pop("sources", {}), tables.pop("stated", {})
     found, dropped = _inherited(base)
+    own, wrong = str(header.get("id", "")), list[str]()
     for table, content in tables.items():
-        problems += _read_part(kind, table, content, sources, header["id"], found)
+        wrong += _read_part(kind, table, content, sources, own, found)
     # A key that was written and refused is not missing as well.
     written = {f"{table}.{name}" for table, content in tables.items() for name in content}
     gone = {key for key, entry in found.items() if entry.absent}
-    problems += _drop_absent(kind, found, written)
+    wrong += _drop_absent(kind, found, written)
     stated: dict[str, Entry] = {}
-    problems += _read_stated(kind, stated_table, sources, header["id"], stated)
-    found = found if base is None or problems else followed(base.entries, found, written, clocks=False)
-    problems += [_way_out(said, dropped) for said in missing(kind, found, written)] or relations(kind, found)
+    wrong += _read_stated(kind, stated_table, sources, own, stated)
+    found = found if base is None or wrong else followed(base.entries, found, written, clocks=False)
+    wrong += [_way_out(said, dropped) for said in missing(kind, found, written)] or relations(kind, found)
     identity, lacking = _identity(header, base)
-    problems += lacking
+    problems += [*wrong, *lacking]
     if problems or identity is None:
-        raise InputError(path, dict.fromkeys(problems))
+        raise InputError(path, dict.fromkeys(problems), "" if base is None else _written_by(base, tables))
     if base is None:
         shared = _of_architecture(kind, identity.architecture)
         found = {**{key: entry for key, entry in shared.items() if key not in gone}, **found}
@@ -80,12 +84,29 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     return spec
 
 
+def _written_by(base: Spec, tables: Mapping[str, Mapping[str, Any]]) -> str:
+    """The command that writes what a file with bare values is meant to be."""
+    known = {key for key, _, _ in keys(base.kind)}
+    values = {f"{table}.{name}": raw for table, content in tables.items() for name, raw in content.items()}
+    bare = {key: raw for key, raw in values.items() if key in known and not isinstance(raw, dict)}
+    changes = [f"--set {key}={str(raw).replace(' ', '')[:40]}" for key, raw in bare.items()]
+    if not changes:
+        return ""
+    return f"`archsim new hw --from {base.identity.id} {' '.join(changes)} --out FILE.toml` writes a whole file"
+
+
 def document(text: str, path: str, kind: str = "device") -> dict[str, Any]:
     """The tables of the file of a device or a node; InputError where it is no TOML or of another schema."""
     words = parsed(text, path, kind)
-    if type(words.get("schema")) is not int or words["schema"] != SCHEMA:
-        raise InputError(path, f"schema: must be {SCHEMA}, is {words.get('schema', 'missing')!r}")
+    if problems := _schema_problems(words):
+        raise InputError(path, problems)
     return words
+
+
+def _schema_problems(words: Mapping[str, Any]) -> list[str]:
+    if type(words.get("schema")) is int and words["schema"] == SCHEMA:
+        return []
+    return [f"schema: must be {SCHEMA}, is {words.get('schema', 'missing')!r}; write schema = {SCHEMA}"]
 
 
 # ---------------------------------------------------------------------------------------------- the words before the tables
@@ -98,7 +119,7 @@ def _header_problems(header: Mapping[str, Any]) -> list[str]:
             problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(key, HEADER) or HEADER)}")
         elif (said := _header_problem(key, value)) is not None:
             problems.append(f"{key}: {said}, is {str(value)[:60]!r}")
-    return problems + [f"{key}: is missing" for key in ("id", "name") if key not in header]
+    return problems + [f"{key}: is missing; write {key} = {like}" for key, like in NAMED.items() if key not in header]
 
 
 def _header_problem(key: str, value: Any) -> str | None:
@@ -126,22 +147,23 @@ def _identity(header: Mapping[str, Any], base: Spec | None) -> tuple[Identity | 
     for name, (unit, _) in declared(Identity).items():
         given = base is not None and unit.inherited
         words[name] = header.get(name, getattr(base.identity, name) if base is not None and given else None)
-        if words[name] is None:
+        if words[name] is None and name not in NAMED:
             lacking.append(f"{name}: is missing ({unit.doc})" + ("; it is not inherited" if base is not None else ""))
     own = {"aliases": tuple(header.get("aliases", ())), "faster": header.get("faster", "")}
-    return (None if lacking else Identity(**own, **words)), lacking
+    return (None if None in words.values() else Identity(**own, **words)), lacking
 
 
 # ---------------------------------------------------------------------------------------------- what is inherited
 
 
-def _parent(path: str, name: str | None, parent: Callable[[str], Spec]) -> Spec | None:
-    if name is None:
-        return None
+def _parent(name: object, parent: Callable[[str], Spec]) -> tuple[Spec | None, str]:
+    """What a file inherits from, if anything, or the reason why it cannot."""
+    if not isinstance(name, str):
+        return None, ""
     try:
-        return parent(name)
+        return parent(name), ""
     except ArchsimError as error:
-        raise InputError(path, f"inherits: {error}") from None
+        return None, f"inherits: {error}"
 
 
 @cache

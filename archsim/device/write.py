@@ -50,10 +50,14 @@ def table_lines(values: Iterable[tuple[str, Words]]) -> Iterator[str]:
         yield f"{key} = {{ {', '.join(header_lines(words))} }}"
 
 
-def _words(entry: Entry, short: Mapping[str, str], unit: str) -> dict[str, str | float]:
+def file_value(entry: Entry, unit: str) -> str | float:
+    """A value as a file has it: what counts as a bare number, all else as text with its unit."""
     bare = unit == COUNT and not isinstance(entry.value, str)
-    value = _plain(float(entry.number)) if bare else entry.written
-    words: dict[str, str | float] = {"value": value, "source": short[entry.source], "kind": entry.kind}
+    return _plain(float(entry.number)) if bare else entry.written
+
+
+def _words(entry: Entry, short: Mapping[str, str], unit: str) -> dict[str, str | float]:
+    words: dict[str, str | float] = {"value": file_value(entry, unit), "source": short[entry.source], "kind": entry.kind}
     return words | ({"note": entry.note} if entry.note else {})
 
 

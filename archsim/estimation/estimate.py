@@ -26,7 +26,7 @@ from archsim.estimation.no_effect import read_by, without_effect
 from archsim.estimation.own_rows import own_rows
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve
-from archsim.estimation.references import references_of
+from archsim.estimation.references import nearest_of, references_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
 from archsim.schedule.observer import Observer
@@ -149,7 +149,8 @@ def _at_device(
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
         limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
-        references=(lambda: references_of(request)) if references else (), warnings=lambda: warnings_of(request, result),
+        references=(lambda: references_of(request)) if references else (),
+        nearest=(lambda: nearest_of(request)) if references else None, warnings=lambda: warnings_of(request, result),
         assumptions=lambda: (*request.notes, *caches_note(request, result), assumptions(request)),
         assumed_values=lambda: assumed_values(request),
         provenance=lambda: provenance_of(request),

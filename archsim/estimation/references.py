@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import log
 
 import numpy as np
 
@@ -51,11 +52,20 @@ def references_of(request: Request) -> tuple[Reference, ...]:
     return tuple(sorted(found, key=lambda reference: reference.stack != request.stack.id))
 
 
-def cases_of_cell(request: Request) -> Iterator[Case]:
-    """The published rows of devices with the request's values that say of themselves what it asks."""
+def nearest_of(request: Request) -> Reference | None:
+    """The published time of the same cell and stack at the nearest other batch; None without one."""
+    found = [case for case in cases_of_cell(request, other_batch=True)
+             if case.stack_id == request.stack.id and case.metric in ("latency_s", "throughput_per_s")]  # fmt: skip
+    found.sort(key=lambda case: abs(log(case.batch / request.batch)))
+    return next((reference for case in found for reference in _reference(case, request)), None)
+
+
+def cases_of_cell(request: Request, other_batch: bool = False) -> Iterator[Case]:
+    """The published rows of devices with the request's values that say of themselves what it asks, or all but its batch."""
 
     def wanted(cells: Mapping[str, str]) -> bool:
-        return (cells["task"], cells["batch"], cells.get("devices") or "1") == (request.task, str(request.batch), "1")
+        alike = (cells["task"], cells.get("devices") or "1") == (request.task, "1")
+        return alike and (cells["batch"] == str(request.batch)) != other_batch
 
     for case in measured_on(request, wanted):
         lengths = {trace.symbols.get(SEQUENCE) for trace in (case.trace, request.trace)} - {None}

@@ -74,7 +74,7 @@ class Estimate(Answer):
     spec: the device as it was estimated
     limited_by: the resource that would save most if it were 20 % faster; `relief_s` is what each would save
     host_floor_s: time in which the host CPU issues the work; no device is faster
-    references: published measurements of the same cell
+    references: published measurements of the same cell; nearest: that of its stack at the nearest other batch, if there is one
     assumed_values: spec keys that are not published
     """
 
@@ -125,6 +125,7 @@ class Estimate(Answer):
     breakdown_s: LazyField[Mapping[str, float]] = LazyField()
     ops: LazyField[tuple[OpEstimate, ...]] = LazyField()
     references: LazyField[tuple[Reference, ...]] = LazyField()
+    nearest: LazyField[Reference | None] = LazyField()
     warnings: LazyField[tuple[str, ...]] = LazyField()
     assumptions: LazyField[tuple[str, ...]] = LazyField()
     assumed_values: LazyField[tuple[str, ...]] = LazyField()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from archsim.base.units import COUNT, grouped, show
 from archsim.report.compare_cost import cost_text, workload_text
-from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text
+from archsim.report.compare_notes import besides, certainty, chance, copy_note, left_out, price_notes, price_text, software_note
 from archsim.report.text import clean, rate_unit, table, task_words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
@@ -20,7 +20,7 @@ def comparison_text(c: Comparison) -> str:
     """Devices at one batch in the order of the first ranking, all rankings, costs, and who is left out."""
     found = c.contenders
     parts = [title(c.all, str(c.all[0].estimate.batch)), _side_by_side(found) if found else "no device holds this work"]
-    parts += [left_out_text(c), besides(c.all)]
+    parts += [left_out_text(c), besides(c.all), software_note(c)]
     cross = by_stack(c)
     if cross is not None:
         parts.append(cross_text(cross))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from archsim.base.units import COUNT, show
 from archsim.report.compare import criterion_unit, title
 from archsim.report.compare_cost import quickest, workload_text
-from archsim.report.compare_notes import besides, chance, copy_note, left_out, price_notes, usage_notes
+from archsim.report.compare_notes import besides, chance, copy_note, left_out, price_notes, software_note, usage_notes
 from archsim.report.text import clean, table
 from archsim.study.batches import BatchCurve
 from archsim.study.comparison import Comparison, CurveComparison
@@ -22,18 +22,20 @@ CURVATURE = (
 MOST_ACROSS = 4  # devices that have columns of their own; of more, each has a row
 
 
-def curves_text(c: CurveComparison) -> str:
-    """Devices over batches: time per sample, the best of each batch, curvature, crossings, and ops that gain or never do."""
+def curves_text(c: CurveComparison, ops: bool = False) -> str:
+    """Devices over batches: time per sample, the best of each batch, curvature, crossings; with `ops` also those that gain."""
     curves, batches = c.curves, c.curves[0].batches
     first = [curve.points[0] for curve in curves]
     wide = len(curves) > MOST_ACROSS
-    parts = [title(first, f"{batches[0]} to {batches[-1]}"), _down(curves) if wide else _across(curves), besides(first)]
+    parts = [title(first, f"{batches[0]} to {batches[-1]}"), _down(curves) if wide else _across(curves)]
+    parts += [besides(first), software_note(c.best[0])]
     parts += ["\n".join(f"{why}: {clean(line)}" for why, lines in left_out([], c.excluded) for line in lines)]
     parts += [best_text(c) if len(curves) > 1 else "", workload_text(c.best[0].workload, quickest_points(c))]
-    parts.append("\n".join([*map(curvature_line, curves), CURVATURE]))
+    bent = [CURVATURE] if any(curve.bends for curve in curves) else []
+    parts.append("\n".join([*map(curvature_line, curves), *bent]))
     if c.crossings:
-        parts.append("\n".join(crossing_line(crossing, curves) for crossing in c.crossings))
-    parts += [_payoff(home, guest, rows) for home, guest, rows in c.pays if rows]
+        parts.append("\n".join(crossing_lines(c.crossings, curves)))
+    parts += [_payoff(home, guest, rows) for home, guest, rows in c.pays if rows and ops]
     return "\n\n".join(filter(None, [*parts, "\n".join(curve_notes(c)), copy_note(first)]))
 
 
@@ -109,6 +111,17 @@ def curvature_line(c: BatchCurve) -> str:
         return f"{c.name}: {limit}"
     parts = [f"{name} from {low} to {high}" for name, low, high in c.runs]
     return f"{c.name}: curvature {', '.join(parts)}; {limit}"
+
+
+def crossing_lines(crossings: Sequence[Crossing], curves: Sequence[BatchCurve]) -> list[str]:
+    """Crossings as sentences; of one device that is faster than several from the first batch on, one."""
+    ahead: dict[str, list[str]] = {}
+    for c in crossings:
+        if c.start and c.batch == curves[0].batches[0]:
+            ahead.setdefault(c.winner, []).append(c.loser)
+    many = {winner: losers for winner, losers in ahead.items() if len(losers) > 1}
+    lines = [f"{winner} is faster than {', '.join(losers)} from the first batch" for winner, losers in many.items()]
+    return lines + [crossing_line(c, curves) for c in crossings if not (c.start and c.loser in many.get(c.winner, ()))]
 
 
 def crossing_line(c: Crossing, curves: Sequence[BatchCurve]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from archsim.base.units import show, show_capacity
 from archsim.estimation.memory import USABLE
 from archsim.report.text import wall_words
+from archsim.stack import catalog
 from archsim.study.comparison import Comparison, Excluded, excluded_line
 from archsim.study.contender import Contender
 from archsim.study.correlation import correlation_note
@@ -39,6 +40,18 @@ def besides(contenders: Sequence[Contender]) -> str:
     if len(contenders) > 1:
         lines.append("besides the device: " + ("; ".join(d.written for d in differences(contenders)) or "nothing differs"))
     return "\n".join([*lines, *boundary_lines(contenders)])
+
+
+def software_note(c: Comparison) -> str:
+    """That part of what is compared is software, where devices run their usual stacks and these are of several frameworks."""
+    named: dict[str, list[str]] = {}
+    for x in c.all if not c.stacks else ():
+        named.setdefault(catalog.find(x.estimate.stack).framework, []).append(x.name)
+    if len(named) < 2:
+        return ""
+    most = max(named, key=lambda framework: len(named[framework]))
+    others = ", ".join(f"{framework} ({', '.join(names)})" for framework, names in named.items() if framework != most)
+    return f"not comparable as software: {others} beside {most}; --stack {most} asks one framework of all"
 
 
 def boundary_lines(contenders: Sequence[Contender]) -> list[str]:

@@ -47,14 +47,13 @@ def record(estimate: Estimate) -> dict[str, Any]:
     }
 
 
-def csv_text(estimate: Estimate) -> str:
+def csv_text(*estimates: Estimate) -> str:
     """One row per op, with its energy by component."""
     parts = tuple(COMPONENTS)  # of the device, also where power and energy of the estimate are those at the wall
-    rows = [[*(getattr(op, name) for name in OP_COLUMNS), *(op.energy_breakdown_j[part] for part in parts)]
-            for op in estimate.ops]  # fmt: skip
     of_all = ("network", "hardware", "hardware_name", "batch")
-    head = (*of_all, *OP_COLUMNS, *(f"energy_breakdown_j.{part}" for part in parts))
-    return rows_as_csv(head, [[*(getattr(estimate, name) for name in of_all), *row] for row in rows])
+    rows = [[*(getattr(e, name) for name in of_all), *(getattr(op, name) for name in OP_COLUMNS),
+             *(op.energy_breakdown_j[part] for part in parts)] for e in estimates for op in e.ops]  # fmt: skip
+    return rows_as_csv((*of_all, *OP_COLUMNS, *(f"energy_breakdown_j.{part}" for part in parts)), rows)
 
 
 def rows_as_csv(head: tuple[str, ...], rows: Iterable[Sequence[Any]]) -> str:

@@ -63,8 +63,8 @@ def comparison_table(c: Comparison) -> str:
         for x in c.all
     ]  # fmt: skip
     rows += [(one.hardware, one.stack or "", f"cannot run: {one.reason}", "", "", "", "", "") for one in c.excluded]
-    first = c.all[0].estimate
-    caption = f"<b>{text(c.network)}</b>: {text(first.task.replace('_', ' '))}, batch {first.batch}"
+    task, batches = c.all[0].estimate.task.replace("_", " "), dict.fromkeys(str(x.estimate.batch) for x in c.all)
+    caption = f"<b>{text(c.network)}</b>: {text(task)}, batch {' or '.join(batches)}"
     head = ("device", "stack", "latency", "throughput", "power", "energy", "limited by", "fits")
     return _table(caption, head, rows, barred=2, values=[x.latency_s for x in c.all])
 

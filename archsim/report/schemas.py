@@ -72,9 +72,11 @@ def serve_llm() -> Schema:
 def compare() -> Schema:
     """`archsim compare --json`."""
     from archsim.study.stack_change import StackChange
+    from archsim.study.within import BestStack
 
-    row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides()),
-                                    "stack_change": or_null(schema_of(StackChange))}))  # fmt: skip
+    where = {"where": listed(TEXT), "missed": or_null(TEXT), "best_stack": or_null(schema_of(BestStack))}  # of `--where`
+    own = {**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides()), **where}
+    row = merged(estimate(), table({**own, "stack_change": or_null(schema_of(StackChange))}, optional=tuple(where)))
     return {"description": "For each device an estimate with its price, costs and places; then those that cannot run it.",
             **listed(either(row, merged(table({"network": TEXT}), _excluded())))}  # fmt: skip
 

@@ -51,10 +51,29 @@ def _rates(s: Serving) -> list[tuple[str, str]]:
         bound = show(s.bound_s, "s", 3)
         found = (f"{grouped(s.highest_rate_per_s)} requests/s keep p99 within {bound}" if s.highest_rate_per_s > 0 else
                  f"none keeps p99 within {bound}: a single request takes longer")  # fmt: skip
-        rows.append(("highest rate", found))
+        rows += [("highest rate", found), *([("why", said)] if (said := why_rate(s)) else [])]
     if not s.stable and s.rate_per_s is not None:
         rows.append(("unstable", "requests arrive faster than full batches are served, so the queue grows without end"))
     return rows
+
+
+def why_rate(s: Serving) -> str:
+    """Why the highest rate is what it is: what a request takes that meets a batch under way. Empty for several devices."""
+    if s.bound_s is None or not s.highest_rate_per_s or s.devices > 1 or not s.batch_latency_s:
+        return ""
+    wait = s.batching.wait_s if s.batching.most > 1 else 0.0
+    size = max((n for n, time in s.batch_latency_s.items() if wait + 2 * time <= s.bound_s), default=0)
+    time = s.batch_latency_s[size or min(s.batch_latency_s)]
+    one, two, bound = (show(value, "s", 3) for value in (time, wait + 2 * time, s.bound_s))
+    others = f", up to {show(wait, 's', 3)} for others" if wait else ""
+    if not size:
+        return (f"a request that meets a batch under way waits up to {one} for it{others} and then takes {one}: {two}. Below a "
+                f"limit of {two} only a device that is idle nearly always keeps it; a shorter batch (--graph, another --stack) "
+                "or a longer limit raises the rate")  # fmt: skip
+    waits = f"a request waits for the batch under way{others} and then for its own: two"
+    if size >= s.batching.most:
+        return f"{waits} full batches of {size} take {two} of {bound}; above this rate more than one batch waits in the queue"
+    return f"{waits} batches of {size} take {two} of {bound}; above this rate batches grow beyond that"
 
 
 def _use(s: Serving) -> list[tuple[str, str]]:

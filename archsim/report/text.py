@@ -230,7 +230,8 @@ def floor_line(e: Estimate) -> str:
 def measured(e: Estimate) -> str:
     """Published measurements of the same case, each beside its prediction."""
     if not e.references:
-        return "measured    the corpus has no published measurement of this case"
+        near = "" if e.nearest is None else f"\nnearest     {reference_words(e, e.nearest)}"
+        return f"measured    the corpus has no published measurement of this case{near}"
     return "\n".join(f"measured    {reference_words(e, r)}" for r in e.references)
 
 

@@ -36,7 +36,7 @@ class Entrant:
 
 
 def stacks_meant(stacks: Sequence[str], specs: Sequence[Spec]) -> dict[str, tuple[str | None, str]]:
-    """The stacks that names mean on any of the devices: id -> (name for a request, kind of device or "" if named exactly).
+    """The stacks that names mean on any of the devices: id -> (name for a request, kind of device).
 
     A framework alone may mean several stacks, which are all asked of the devices of their kind.
     """
@@ -44,23 +44,27 @@ def stacks_meant(stacks: Sequence[str], specs: Sequence[Spec]) -> dict[str, tupl
     for name in stacks:
         for spec in specs:
             stack = choose.chosen(name, spec.kind, spec.identity.default_stack)
-            of_kind = "" if stack == name else catalog.find(stack).kind
-            if of_kind in ("", "any", spec.kind) or len({s.kind for s in specs}) == 1:
-                found.setdefault(catalog.find(stack).id, (stack, of_kind))
+            meant = catalog.find(stack)
+            if stack == name or meant.kind in ("any", spec.kind) or len({s.kind for s in specs}) == 1:
+                found.setdefault(meant.id, (stack, meant.kind))
     return found
 
 
 def entrants(specs: dict[str, Spec], choices: Mapping[str, tuple[str | None, str]]) -> list[Entrant]:
-    """Every device with every stack, each once, under names that tell them apart."""
+    """Every device with every stack of its kind, each once, under names that tell them apart.
+
+    A device for whose kind no stack was named is asked all of them, and says itself why it cannot.
+    """
     once = {(spec.identity.id, spec.digest): name for name, spec in reversed(specs.items())}
     kept = sorted(once.values(), key=list(specs).index)
     own = [called(specs[name], short=True) for name in kept]
     shown = {name: c if own.count(c) == 1 else f"{c} ({name})" for name, c in zip(kept, own, strict=True)}
+    asked = choices or {"": (None, "any")}
+    own_kind = {name: {i: one for i, one in asked.items() if one[1] in ("any", specs[name].kind)} for name in kept}
     return [
         Entrant(name=name, stack=stack, stack_id=identity or None, spec=specs[name], device=shown[name],
                 called=shown[name] if len(choices) < 2 else f"{shown[name]} {identity}")
-        for name in kept for identity, (stack, kind) in (choices or {"": (None, "")}).items()
-        if kind in ("", "any", specs[name].kind) or len({spec.kind for spec in specs.values()}) == 1
+        for name in kept for identity, (stack, _) in (own_kind[name] or asked).items()
     ]  # fmt: skip
 
 
@@ -199,16 +203,16 @@ class ComparedDevices:
     def at(self, net: str, batch: int | None, copies: bool, correlation: float | None, tell: Tell) -> Comparison:
         """All entrants at one batch; without one at 1, or at what the file says. Raises the reason if none can run it."""
         rows, excluded = self._rows(net, [batch], copies, tell)
-        return self._ranked([row[0] for row in rows], excluded, correlation)
+        return self.ranked([row[0] for row in rows], excluded, correlation)
 
     def over(
-        self, net: str, batches: Sequence[int], copies: bool, correlation: float | None, tell: Tell
+        self, net: str, batches: Sequence[int], copies: bool, correlation: float | None, tell: Tell, ops: bool = True
     ) -> CurveComparison:
-        """All entrants over batches. Raises the reason if none can run all of them."""
+        """All entrants over batches, with `ops` also op by op. Raises the reason if none can run all of them."""
         rows, excluded = self._rows(net, batches, copies, tell)
         curves = [batch_curve(row) for row in rows]
         known = {entrant.called: entrant for entrant in self.entrants}
-        best = [self._ranked([row[i] for row in rows], (), correlation) for i in range(len(batches))]
+        best = [self.ranked([row[i] for row in rows], (), correlation) for i in range(len(batches))]
         fastest = {r.order[0].name for c in best for r in c.rankings if r.criterion.name == "speed" and r.order}
         crossed = curves if len(curves) <= MOST_CROSSED else [curve for curve in curves if curve.name in fastest]
         tell(f"{net}: crossings")
@@ -216,7 +220,7 @@ class ComparedDevices:
             crossing for a, b in combinations(crossed, 2)
             for crossing in crossings(a, b, lambda name, batch: self.time(net, known[name], batch, copies), correlation)
         ]  # fmt: skip
-        pairs = self._pairs([known[curve.name] for curve in curves])
+        pairs = self._pairs([known[curve.name] for curve in curves]) if ops else []
         tell(f"{net}: ops")
         pays = self._payoffs(net, pairs, batches) if len(pairs) <= MOST_PAYOFFS else []
         left = [] if len(crossed) == len(curves) else [
@@ -248,9 +252,10 @@ class ComparedDevices:
             raise Unsupported(f"nothing to compare on {net}:\n" + "\n".join(map(excluded_line, excluded)))
         return rows, excluded
 
-    def _ranked(
+    def ranked(
         self, contenders: Sequence[Contender], excluded: Sequence[Excluded], correlation: float | None
     ) -> Comparison:
+        """The contenders in every ranking."""
         rankings = sorted((rank(contenders, c, correlation) for c in self.criteria), key=lambda r: r.criterion.name != self.by)
         placed = rankings[0].order
         others = sorted((c for c in contenders if c.fits and c not in placed), key=lambda c: c.latency_s)

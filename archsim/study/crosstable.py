@@ -32,12 +32,13 @@ class CrossTable:
 
 
 def by_stack(c: Comparison) -> CrossTable | None:
-    """Which stack on which device, by the first criterion, the best of each device marked; None unless there are several stacks.
+    """Which stack on which device, by the first criterion, the best of each device marked; None where no device has several.
     """
-    if len(c.stacks) < 2:
-        return None
     criterion, stacks = c.rankings[0].criterion, c.stacks
     found = {(x.device_name, x.estimate.stack): x for x in c.all}
+    asked = [*(device for device, _ in found), *(one.hardware for one in c.excluded)]
+    if not stacks or len(set(asked)) == len(asked):
+        return None
     excluded = {(one.hardware, one.stack) for one in c.excluded}
     rows = []
     for device in dict.fromkeys(x.device_name for x in c.all):

@@ -9,6 +9,7 @@ from math import log, sqrt
 
 import numpy as np
 
+from archsim.base.errors import ArgumentError
 from archsim.study.certainty import order_probabilities, probability_less
 from archsim.study.contender import Contender, energy_spread, time_spread
 from archsim.study.correlation import matrix, pair_correlation
@@ -44,6 +45,13 @@ CRITERIA = (
     Criterion(name="cost", title="cost", unit="USD/M {sample}", score=lambda c: c.usd_per_million, less=True,
               energy=lambda c: c.energy_share_of_cost, missing=f"{NO_PRICE}; --price NAME=2.5USD/h to rent it", usage=True),
 )  # fmt: skip
+
+
+def check_criterion(by: str) -> None:
+    """Raise ArgumentError for what is no criterion."""
+    known = [criterion.name for criterion in CRITERIA]
+    if by not in known:
+        raise ArgumentError(f"by: {by!r} is not one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

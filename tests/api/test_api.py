@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import archsim
+from archsim.api.shown import FORMS
 from archsim.base.errors import ArchsimError
 from tests.each import each
 
@@ -178,9 +179,20 @@ def test_powers_by_unit_have_the_words_of_the_command_and_no_page():
         found.to_page()
 
 
-def test_a_power_says_that_it_has_no_page():
-    with pytest.raises(TypeError, match="no page of a PowerEstimate"):
-        archsim.power("titan_xp", {"fp32": 0.8}).to_page()
+def test_every_form_of_an_answer_is_a_function_of_the_reports():
+    places = [form.__doc__ for one in FORMS.values() for form in (one.table, one.record, one.page) if form and form.__doc__]
+    assert len(places) > 20
+    for module, _, name in (place.partition(".") for place in places):
+        assert callable(getattr(importlib.import_module(f"archsim.report.{module}"), name))
+
+
+def test_devices_within_a_limit_are_those_of_the_command(cli):
+    found = archsim.compare("alexnet", "gtx_1080,i7_6700k", where="latency < 5ms")
+    words = ("--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--where", "latency < 5ms", "--json")
+    assert json.loads(json.dumps(found.to_dict())) == json.loads(cli("compare", *words).out)
+    assert "gtx_1080" in found._repr_html_()
+    with pytest.raises(ArchsimError, match="where finds the batch"):
+        archsim.compare("alexnet", "gtx_1080", where="latency < 5ms", batch=4)
 
 
 def test_a_sweep_of_nothing_but_devices_has_a_page():

@@ -21,6 +21,7 @@ OUTPUTS: dict[str, list[tuple[str, ...]]] = {
             ("llm", "--net", "mixtral_8x7b", "--hw", "h100_sxm5_80gb", "--input", "64", "--output", "4", "--tp", "2", "--ep", "2",
              "--weights", "fp8", "--speculative", "tokens=2,accept=0.5")],
     "compare": [("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k,tegra_x1"),
+                ("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--where", "latency < 5ms"),
                 ("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--stack", "caffe-cudnn5.1", "--samples", "1e6",
                  "--electricity", "0.25USD/kWh", "--price", "gtx_1080=2USD/h")],
     "curves": [("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--batch", "1,8", "--samples", "1e6"),

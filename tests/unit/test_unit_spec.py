@@ -105,7 +105,7 @@ ONE_PROBLEM = {
     "misspelt device kind": ('kind = "gpu"', 'kind = "gpuu"', "kind: must be gpu, cpu, tpu, is 'gpuu'"),
     "a list as device kind": ('kind = "gpu"', 'kind = ["gpu"]', "kind: must be gpu, cpu, tpu"),
     "a date as name": ('name = "NVIDIA', 'name = 2015-11-01 #"NVIDIA', "name: must be text"),
-    "a table as id": ('id = "tegra_x1"', 'id = { a = 1 }', "id: is missing"),
+    "a table as id": ('id = "tegra_x1"', 'id = { a = 1 }', "id: must be 2 to 40"),
     "a list as table": ("[market]", "[[market]]", "market: unknown key"),
     "a stated peak that is absent": ('value = "1.024 TFLOP/s"', 'value = "absent"', "stated.peak_fp16: 'absent' is not a number"),
     "no device kind": ('kind = "gpu"', "", "kind: is missing"),

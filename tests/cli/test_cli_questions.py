@@ -1,0 +1,158 @@
+"""Questions that people ask: each command gives its answer, and each mistake says the way out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from archsim.cli.here import hello
+from archsim.study.condition import BadCondition
+from archsim.study.within import conditions_of
+
+WORDS = ("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--where")
+
+
+def test_who_reaches_it_and_who_does_not_is_printed(cli: Any) -> None:
+    out = cli(*WORDS, "latency < 5ms").out
+    for text in ("alexnet: inference, the largest batch with latency < 5ms", "USD/M img", "closest of those that do not reach it",
+                 "i7_6700k: batch 1: latency", "times as fast", "tried: every power of two"):  # fmt: skip
+        assert text in out, text
+    rows = json.loads(cli(*WORDS, "latency < 5ms", "--json").out)
+    assert [(row["hardware"], row["missed"] is None, row["where"]) for row in rows] == [
+        ("gtx_1080", True, ["latency < 5ms"]), ("i7_6700k", False, ["latency < 5ms"])]  # fmt: skip
+    assert rows[0]["latency_s"] < 5e-3 <= rows[1]["latency_s"]
+
+
+def test_what_nobody_reaches_leaves_with_1(cli: Any) -> None:
+    result = cli(*WORDS, "latency < 1us")
+    assert result.code == 1
+    assert "no device reaches latency < 1us" in result.out
+
+
+def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
+    assert "leave out --batch" in cli(*WORDS, "latency < 5ms", "--batch", "4").err
+    assert "i7_6700k: batch 1: latency 31.2 ms, too much" in cli(*WORDS, "latency < 0s").out
+    assert "archsim explain has it" in cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--layer", "fc6").err
+    assert "one of latency, throughput" in cli(*WORDS, "speed < 5ms").err
+    with pytest.raises(BadCondition, match="lacks its unit"):
+        conditions_of("latency < 5")
+
+
+def test_several_batches_stand_side_by_side(cli: Any) -> None:
+    words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch")
+    out = cli(*words, "1,16,2000").out
+    for text in ("batch 1, 16, 2000,", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
+                 "NO: does not fit", "Where the time goes:", "conv2d"):  # fmt: skip
+        assert text in out, text
+    both = json.loads(cli(*words, "1,16", "--json").out)
+    assert both == [json.loads(cli(*words, batch, "--json").out) for batch in ("1", "16")]
+    assert len(cli(*words, "1,16", "--csv").out.splitlines()) == 2 * len(cli(*words, "1", "--csv").out.splitlines()) - 1
+
+
+def test_a_condition_holds_for_any_of_several_batches(cli: Any) -> None:
+    words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch", "1,16", "--fail-if")
+    assert [cli(*words, f"latency > {limit}").code for limit in ("30ms", "300ms")] == [1, 0]
+    assert "of one batch" in cli(*words[:-1], "--html", "a.html").err
+
+
+def test_the_nearest_measured_batch_is_named(cli: Any) -> None:
+    out = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "128").out
+    assert "nearest     throughput 242 img/s (NVIDIA Jetson TX1 whitepaper" in out
+    assert "measured with batch 48 samples, not 128 samples" in out
+    there = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "48").out
+    assert "measured    throughput 242 img/s" in there
+    assert "nearest     throughput" not in there
+
+
+def test_a_device_of_ones_own_runs_at_once(cli: Any, tmp_path: Path) -> None:
+    mine = str(tmp_path / "my.toml")
+    changes = ("--set", "sm.count=40", "--set", "memory.bandwidth=500GB/s")
+    assert cli("new", "hw", "--from", "gtx_1080", *changes, "--out", mine).code == 0
+    words = ("--net", "alexnet", "--json")
+    there = json.loads(cli("estimate", *words, "--hw", mine).out)
+    asked = json.loads(cli("estimate", *words, "--hw", "gtx_1080", *changes).out)
+    assert (there["hardware"], there["latency_s"], there["power_w"]) == ("my", asked["latency_s"], asked["power_w"])
+    Path(mine).write_text(f"{Path(mine).read_text('utf-8')}# mine\n", "utf-8")
+    assert "is there already" in cli("new", "hw", "--from", "gtx_1080", *changes, "--out", mine).err
+
+
+def test_all_that_is_wrong_with_a_new_device_is_said_at_once(cli: Any, tmp_path: Path) -> None:
+    out = tmp_path / "my.toml"
+    wrong = ("--set", "sm.count=4.5", "--set", "bandwidth=51GB/s", "--set", "power.tdp=180")
+    found = cli("new", "hw", "--from", "gtx_1080", *wrong, "--out", str(out))
+    assert (found.code, out.exists()) == (65, False)
+    for text in ("3 problems", "4.5 must be a whole number", "nearest: memory.bandwidth", "'180' lacks its unit"):
+        assert text in found.err, text
+
+
+def test_a_naive_file_is_told_all_and_the_way_out(cli: Any, tmp_path: Path) -> None:
+    naive = tmp_path / "naive.toml"
+    naive.write_text('inherits = "gtx_1080"\n[sm]\ncount = 40\n[memory]\nbandwidth = "500 GB/s"\n', "utf-8")
+    said = cli("estimate", "--net", "alexnet", "--hw", str(naive)).err
+    for text in ("schema: must be 1", "id: is missing", "name: is missing", "year: is missing", "sm.count: is a bare value",
+                 "clock.sustained: is missing", "power.idle: is missing",
+                 "`archsim new hw --from gtx_1080 --set sm.count=40 --set memory.bandwidth=500GB/s --out"):  # fmt: skip
+        assert text in said, text
+
+
+@pytest.mark.parametrize("name", ["rtx 3060 laptop", "RTX 3060 Laptop GPU", "rtx_3060_mobile", "RTX 3060 Max-Q", "3060m"])
+def test_a_laptop_card_is_described_by_the_desktop_and_its_own_figures(cli: Any, name: str) -> None:
+    said = cli("estimate", "--net", "alexnet", "--hw", name).err
+    way = re.search(r"laptop: (.*?), with the figures", said)
+    assert way is not None, said
+    assert way[1].startswith("--hw rtx_3060 --power-limit 80W --set sm.count=28")
+    assert cli("estimate", "--net", "alexnet", *way[1].split()).code == 0
+
+
+def test_several_devices_of_one_estimate_lead_to_compare(cli: Any) -> None:
+    assert "archsim compare --hw gtx_1080,i7_6700k" in cli("estimate", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k").err
+
+
+def test_a_command_line_without_a_command_says_what_to_do_here(cli: Any) -> None:
+    """All three commands work by copy and paste."""
+    found = cli()
+    assert (found.code, found.err) == (0, "")
+    said, _, *commands = found.out.splitlines()
+    assert said.startswith("This computer")
+    assert len(commands) == 3
+    for line in commands:
+        assert cli(*line.partition("#")[0].split()[1:]).code == 0, line
+
+
+def test_a_computer_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
+    assert hello(tmp_path).startswith("This computer cannot be described")
+    assert "--hw i7_6700k" in hello(tmp_path)
+    card = tmp_path / "proc" / "driver" / "nvidia" / "gpus" / "0"
+    card.mkdir(parents=True)
+    (card / "information").write_text("Model: \t\t NVIDIA L4\nIRQ: 1\n", "utf-8")
+    (tmp_path / "proc" / "cpuinfo").write_text("processor : 0\nmodel name : A CPU\n", "utf-8")
+    assert hello(tmp_path).startswith("This computer: A CPU, 1 core, NVIDIA L4.")
+
+
+@pytest.mark.parametrize(("words", "said"), [
+    (("--p99", "10ms"), "waits up to 6.27 ms for it and then takes 6.27 ms: 12.5 ms. Below a limit of 12.5 ms only"),
+    (("--p99", "20ms"), "of 20 ms; above this rate batches grow beyond that"),
+    (("--p99", "60ms"), "two full batches of 16 take 45.9 ms of 60 ms; above this rate more than one batch waits"),
+    (("--p99", "60ms", "--devices", "2"), ""),
+    (("--p99", "1ms"), ""),
+])  # fmt: skip
+def test_why_the_highest_rate_is_what_it_is(cli: Any, words: tuple[str, ...], said: str) -> None:
+    out = cli("simulate", "serve", "--net", "resnet_50", "--hw", "l4", "--batching", "max=16", "--requests", "2000", *words).out
+    assert ("\nwhy " in out, said in out) == (bool(said), True)
+
+
+def test_torch_is_pytorch_where_that_is_usual(cli: Any) -> None:
+    words = ("compare", "--net", "alexnet", "--stack", "torch", "--csv", "--hw")
+    stacks = [cli(*words, hw).out.splitlines()[1].split(",")[2] for hw in ("l4", "gtx_1080", "i9_13900k")]
+    assert stacks == ["pytorch-2", "torch7-cudnn5.1", "pytorch-cpu"]
+
+
+def test_default_stacks_of_several_frameworks_are_said(cli: Any) -> None:
+    words = ("compare", "--net", "alexnet", "--hw", "l4,gtx_1080")
+    assert "not comparable as software: torch7 (gtx_1080) beside pytorch; --stack pytorch asks" in cli(*words).out
+    assert "not comparable" not in cli(*words, "--stack", "pytorch").out
+    assert "not comparable" in cli(*words, "--batch", "1,4").out
