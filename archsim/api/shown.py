@@ -9,7 +9,6 @@ from archsim.base.answer import Presentation
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
     from archsim.estimation.power_estimate import PowerEstimate
-    from archsim.estimation.result import Estimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.profiled import ProfileComparison
@@ -20,25 +19,9 @@ if TYPE_CHECKING:
 
 def presentation_of(answer: str) -> Presentation:
     """The forms of the class of that name."""
-    return FORMS[answer]
+    from archsim.answers import MODULES, notebook_of, page_of, record_of
 
-
-def _estimate_table(e: Estimate) -> str:
-    from archsim.report.notebook import notebook_table
-
-    return notebook_table(e)
-
-
-def _estimate_record(e: Estimate) -> Any:
-    from archsim.report.data import record
-
-    return record(e)
-
-
-def _estimate_page(e: Estimate) -> str:
-    from archsim.report.page import page
-
-    return page(e, e.spec)
+    return Presentation(table=notebook_of, record=record_of, page=page_of) if answer in MODULES else FORMS[answer]
 
 
 def _comparison_table(c: Comparison) -> str:
@@ -199,7 +182,6 @@ def _profile_page(p: ProfileComparison) -> str:
 
 
 FORMS = {
-    "Estimate": Presentation(table=_estimate_table, record=_estimate_record, page=_estimate_page),
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
     "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
     "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),

@@ -9,7 +9,8 @@ import click
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
 from archsim.cli.completed import items
-from archsim.cli.terminal import Screen, say, screen
+from archsim.cli.terminal import say, screen
+from archsim.render.text import Screen
 
 LIMIT = 100_000  # B of a page
 PAGES = {

@@ -1,0 +1,203 @@
+"""Answers as text: aligned in a pipe, within the width of a terminal, there with colours.
+
+The head of a table's first column is the title; its rows stand two spaces in. A table wider than the screen leaves out its bars,
+then is cut between columns, and each part repeats the first one: nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
+from archsim.render.palette import terminal_style
+
+BAR, GAP, INDENT = 10, 2, "  "
+NARROWEST = 24  # of a column whose cells are folded
+STYLES = {"bold": "1", "dim": "2", "bad": "1;31", "good": "1;32", "quiet": "2", "warning": "1;31"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Screen:
+    """Where text goes: its width, None where nobody sees the lines; whether it shows colours, and block signs."""
+
+    width: int | None = None
+    color: bool = False
+    blocks: bool = True
+
+
+PIPE = Screen()
+
+
+def text_of(blocks: Iterable[Block], level: int = 0, on: Screen = PIPE) -> str:
+    """The blocks of an answer as text, a line between them."""
+    parts = [_written(block, on) for block in visible(blocks, level, "text")]
+    return "\n\n".join(part for part in parts if part)
+
+
+def clean(text: str) -> str:
+    """Text without control characters, so that a name from a file cannot move the cursor.
+
+    >>> clean("a" + chr(27) + "[2Jb")
+    'a?[2Jb'
+    """
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _written(block: Block, on: Screen) -> str:
+    match block:
+        case Verdict():
+            return "\n".join(_verdict(block, on))
+        case Facts():
+            return "\n".join(_facts(block, on))
+        case Table():
+            return "\n".join(_table(block, on))
+        case Note():
+            label = "warning: " if block.tone == "warning" else ""
+            lines = f"{label}{block.text}".splitlines()
+            return "\n".join(part for line in lines for part in _folded(line, on, style=block.tone))
+        case Chart():
+            return ""
+
+
+def _verdict(v: Verdict, on: Screen) -> list[str]:
+    title = _folded(" · ".join([v.title, *v.asked]), on, style="bold")
+    lines = [[Cell(text=cell) for cell in line] for line in v.lines]
+    widths = [max((len(line[i].text) for line in lines), default=0) for i in range(3)]
+    if on.width is not None and sum(widths) + 3 * GAP + len(INDENT) > on.width:
+        body = [part for line in v.lines for part in _folded(", ".join(filter(None, line)), on, INDENT)]
+    else:
+        body = [_row(line, widths, [False] * 3, on, first="bold") for line in lines]
+    return [*title, *([""] if lines else []), *body, *([""] if v.sentences and lines else []),
+            *(part for sentence in v.sentences for part in _folded(sentence, on))]  # fmt: skip
+
+
+def _facts(f: Facts, on: Screen) -> list[str]:
+    rows = [(name, value) for name, value in f.rows if value not in ("", [], ())]
+    width = max((len(clean(name)) for name, _ in rows), default=0)
+    lead, found = INDENT if f.title else "", [_styled(clean(f.title), "bold", on)] if f.title else []
+    for name, value in rows:
+        cells = [value] if isinstance(value, str | Cell) else list(value)
+        for i, cell in enumerate(cells):
+            said, tone = (cell, "") if isinstance(cell, str) else (cell.text, cell.tone)
+            label = clean(name) if not i else ""
+            first, *rest = _folded(said, on, "", len(lead) + width + GAP, tone) or [""]
+            pad = " " * (width + GAP - len(label))
+            found.append(f"{lead}{_styled(label, 'bold', on)}{pad}{first}".rstrip())
+            found += [" " * (len(lead) + width + GAP) + line for line in rest]
+    return found if rows else []
+
+
+def _table(t: Table, on: Screen) -> list[str]:
+    notes = [line for note in t.notes for line in _folded(note, on)]
+    if not t.rows:
+        return notes
+    columns, rows = list(t.columns), [list(row) for row in t.rows]
+    if on.width is not None and _width(columns, rows, on) > on.width:
+        kept = [i for i, column in enumerate(columns) if column.kind != "bar"]
+        columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+    head = [_heads(columns, t.title)]
+    body = [line for part in _parts(columns, rows, on, head[0]) for line in ([""] if part[0] else []) + part[1]]
+    return [*body, *notes]
+
+
+def _heads(columns: Sequence[Column], title: str) -> list[str]:
+    first = clean(title or columns[0].head)
+    return [first, *(clean(column.head) for column in columns[1:])]
+
+
+def _shown(cell: Cell, column: Column, on: Screen) -> str:
+    if column.kind == "bar" and cell.bar:
+        ends = max((piece.end for piece in cell.bar if not piece.sign), default=0.0)
+        starts = min((piece.start for piece in cell.bar if not piece.sign), default=0.0)
+        begin = round(BAR * starts)
+        return " " * begin + ("█" if on.blocks else "#") * max(round(BAR * ends) - begin, 0)
+    return clean(cell.text)
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], on: Screen, heads: Sequence[str]) -> list[int]:
+    """Columns as wide as their widest cell; a long title does not widen the first one, over which it may reach."""
+    found = []
+    for i, column in enumerate(columns):
+        cells = max((len(_shown(row[i], column, on)) for row in rows), default=0)
+        found.append(max(cells, BAR if column.kind == "bar" else len(heads[i])))
+    found[0] = max(max((len(_shown(row[0], columns[0], on)) for row in rows), default=0), len(heads[0]) - len(INDENT))
+    return found
+
+
+def _width(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], on: Screen) -> int:
+    widths = _widths(columns, rows, on, _heads(columns, ""))
+    return len(INDENT) + sum(widths) + GAP * (len(widths) - 1)
+
+
+def _parts(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], on: Screen, heads: Sequence[str]
+) -> list[tuple[bool, list[str]]]:
+    """The lines of a table in parts that fit the screen, and whether one follows another."""
+    widths = _widths(columns, rows, on, heads)
+    if on.width is not None:
+        widest = max(on.width - len(INDENT) - widths[0] - GAP, NARROWEST)
+        widths = [widths[0], *(min(width, widest) for width in widths[1:])]
+    groups, used = [[0]], len(INDENT) + widths[0]
+    for i in range(1, len(columns)):
+        if on.width is not None and used + GAP + widths[i] > on.width and len(groups[-1]) > 1:
+            groups.append([0])
+            used = len(INDENT) + widths[0]
+        groups[-1].append(i)
+        used += GAP + widths[i]
+    return [(place > 0, _lines(columns, rows, on, heads, widths, group)) for place, group in enumerate(groups)]
+
+
+def _lines(
+    columns: Sequence[Column], rows: Sequence[Sequence[Cell]], on: Screen, heads: Sequence[str], widths: Sequence[int],
+    group: Sequence[int],
+) -> list[str]:  # fmt: skip
+    own = [widths[i] for i in group]
+    right = [columns[i].kind == "number" for i in group]
+    first = heads[0].ljust(own[0] + len(INDENT))
+    rest = [(heads[i].rjust if flag else heads[i].ljust)(width)
+            for i, width, flag in zip(group[1:], own[1:], right[1:], strict=True)]  # fmt: skip
+    found = [_styled((" " * GAP).join([first, *rest]).rstrip(), "bold", on)]
+    for row in rows:
+        cells = [row[i] for i in group]
+        shown = [textwrap.wrap(_shown(cell, columns[i], on), width) if len(_shown(cell, columns[i], on)) > width
+                 else [_shown(cell, columns[i], on)] for cell, i, width in zip(cells, group, own, strict=True)]  # fmt: skip
+        for k in range(max(map(len, shown))):
+            line = [Cell(text=lines[k] if k < len(lines) else "", tone=cell.tone or _tone(cell))
+                    for lines, cell in zip(shown, cells, strict=True)]  # fmt: skip
+            found.append(_row(line, own, right, on))
+    return found
+
+
+def _tone(cell: Cell) -> str:
+    """The colour of a bar in one colour: that of its largest part."""
+    longest = max(cell.bar, key=lambda piece: piece.end - piece.start, default=None)
+    return "" if longest is None else longest.tone
+
+
+def _row(cells: Sequence[Cell], widths: Sequence[int], right: Sequence[bool], on: Screen, first: str = "") -> str:
+    parts = []
+    for i, (cell, width, flag) in enumerate(zip(cells, widths, right, strict=True)):
+        plain = clean(cell.text)
+        pad = " " * (width - len(plain))
+        said = _styled(plain, first if first and not i else cell.tone, on)
+        parts.append(f"{pad}{said}" if flag else f"{said}{pad}")
+    return (INDENT + (" " * GAP).join(parts)).rstrip()
+
+
+def _folded(text: str, on: Screen, lead: str = "", margin: int = 0, style: str = "") -> list[str]:
+    """Lines that fit the screen, a number beside its sign; as it is where nobody sees the lines."""
+    plain = lead + clean(text)
+    if on.width is None or len(plain) + margin <= on.width:
+        return [_styled(plain, style, on)] if plain else []
+    kept = re.sub(r"(?<=\d) (?=%|[a-zA-Z]{1,3}/?s?(?:[\s,;)]|$))", "\u00a0", plain)
+    lines = textwrap.wrap(kept, max(on.width - margin, NARROWEST), subsequent_indent=lead, initial_indent="",
+                          break_long_words=False, break_on_hyphens=False)  # fmt: skip
+    return [_styled(line.replace("\u00a0", " "), style, on) for line in lines]
+
+
+def _styled(text: str, style: str, on: Screen) -> str:
+    code = STYLES.get(style) or terminal_style(style)
+    return f"\x1b[{code}m{text}\x1b[0m" if on.color and code and text.strip() else text
