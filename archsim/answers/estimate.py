@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from shlex import quote
 from typing import Any
 
 from archsim.answers.layers import layer_table, layers_chart, tree_chart
@@ -16,6 +17,7 @@ from archsim.device.entry import Entry
 from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
+from archsim.estimation.own_rows import own_score
 from archsim.estimation.power_curve import step_points
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
@@ -56,7 +58,7 @@ METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power
 FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 NOTABLE = 0.0005  # of the latency: less is not shown
 WAITS = {HOST: "the host", INPUT: "decoded input"}  # what a device waits for
-FIRST_MEASURED = 3  # measurements on the first screen; the others stand behind --all
+FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 ONE = {"img": "image", "seq": "sequence", "samples": "sample"}
 
 
@@ -88,14 +90,16 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
     """The blocks of an estimate; `recording` is the simulated timeline, if there is one."""
     reason = "\n".join(why(e))
     found: list[Block] = [verdict(e), Note(text=reason, tone="verdict", only="page")]
-    found += [Note(text=line, tone="warning") for line in e.warnings]
+    found += [Note(text="\n".join(e.warnings), tone="warning")] if e.warnings else []
     found += [groups_table(e), Note(text=reason, only="text"), Facts(title="How far to trust it", rows=trust(e)),
+              Note(text=more_words(e), tone="quiet", only="text"),
               layers_chart(e), *tree_chart(e), limits_table(e), energy_table(e), power_chart(e)]  # fmt: skip
     if recording is not None:
         from archsim.answers.timeline import timeline_chart
 
         found.append(timeline_chart(recording))
-    found += [roofline(e), measured_table(e), layer_table(e), Facts(title="In detail", rows=details(e), level=2),
+    found += [roofline(e), replace(measured_table(e), only="page"), layer_table(e),
+              Facts(title="In detail", rows=details(e), level=2), replace(measured_table(e), level=2, only="text"),
               Facts(title="Assumptions", rows=assumptions(e), level=2), *_changed_values(e)]  # fmt: skip
     origin = [(key.replace("_", " "), value) for key, value in e.provenance.items()]
     found.append(Facts(title="Provenance", rows=origin, level=2, only="page"))
@@ -103,8 +107,15 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
 
 
 def title(e: Estimate) -> str:
-    """What runs on what."""
-    return f"{e.network} on {e.hardware_name}"
+    """What runs on what: the device by its name, with what is changed of it."""
+    name = e.spec.identity.name.partition(" (")[0]
+    return f"{e.network} on {e.hardware_name.replace(e.hardware, name, 1)}"
+
+
+def more_words(e: Estimate) -> str:
+    """How to see more."""
+    longest = max(e.ops, key=lambda op: op.time_s)
+    return f"--layers: every layer · --all: all else · explain --layer {quote(longest.name)}: why · --html FILE: charts"
 
 
 def asked(e: Estimate) -> list[str]:
@@ -184,13 +195,17 @@ def _bounds_bar(times: Mapping[str, float], longest: float) -> Cell:
 
 def trust(e: Estimate) -> list[tuple[str, Any]]:
     """What was measured of the same, how far such predictions are off, and what is assumed."""
-    said = [reference_words(e, r) for r in e.references]
+    said = runs_of_others(e)
     more = len(said) - FIRST_MEASURED
-    seen = [*said[:FIRST_MEASURED], *([f"{more} more measurements: --all"] if more > 0 else [])]
-    spread = e.held_out
-    expected = [f"half of such predictions are within {100 * spread.median:.0f} %, nine in ten within {100 * spread.p90:.0f} % "
-                f"({spread.rows:,} held-out rows of {e.interval_class})"] if spread.rows else []  # fmt: skip
-    expected += [part for part in spread.basis.split("; ") if part]
+    seen = [*said[:FIRST_MEASURED], *([f"{more} more: --all"] if more > 0 else [])]
+    spread, own = e.held_out, own_score(e.spec)
+    expected = [f"half of such predictions are within {100 * spread.median:.0f} %, nine in ten within "
+                f"{100 * spread.p90:.0f} %"] if spread.rows else []  # fmt: skip
+    if own:
+        inside = "" if own["coverage"] is None else f", {100 * own['coverage']:.0f} % inside their interval"
+        off = f"{100 * abs(own['bias']):.0f} %"
+        side = "right" if off == "0 %" else f"{off} too {'slow' if own['bias'] > 0 else 'fast'}"
+        expected.append(f"{own['n']:,} measurements of this device: predicted {side} in the median{inside}")
     counted = len(e.assumptions), len(e.assumed_values)
     values = f"{counted[1]} values of the chip that nobody published" if counted[1] else ""
     chosen = f"{counted[0]} choices that were left open" if counted[0] else ""
@@ -199,16 +214,38 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
             ("assumed", f"{assumed} (--all)" if assumed else "")]  # fmt: skip
 
 
-def reference_words(e: Estimate, r: Reference) -> str:
-    """A published measurement beside its prediction."""
-    unit = metric_unit(e, r.metric)
-    of_time = "slower" if r.error > 0 else "faster"
-    off = f"{100 * abs(r.error):.1f} %"
-    told = f"{off} {of_time}" if r.metric in RATES or r.metric == "latency_s" else f"{100 * r.error:+.1f} %"
-    odd = f"; measured with {'; '.join(r.conditions)}" if r.conditions else ""
-    covers = f"; it covers: {r.boundary}" if r.boundary and r.metric == "power_w" else ""
-    return (f"{METRIC_NAMES[r.metric]} {show(r.measured, unit)}, predicted {show(r.predicted, unit)}, {told} "
-            f"({r.source}; {r.stack}, {show(r.clock_hz, 'Hz', 3)}){covers}{odd}")  # fmt: skip
+def runs_of_others(e: Estimate) -> list[str]:
+    """Published measurements, those of one run on a line: what was measured, with which software, and how far off we are."""
+    runs: dict[tuple[Any, ...], list[Reference]] = {}
+    for r in e.references:
+        runs.setdefault((r.source, r.stack, r.clock_hz, r.conditions), []).append(r)
+    return [_run_words(e, run) for run in runs.values()]
+
+
+def _run_words(e: Estimate, run: Sequence[Reference]) -> str:
+    first = run[0]
+    by_metric = {r.metric: [other for other in run if other.metric == r.metric] for r in run}
+    values = " and ".join(_range([r.measured for r in of], metric_unit(e, metric)) for metric, of in by_metric.items())
+    odd = [condition for condition in first.conditions if not condition.startswith("stack ")]
+    other = f"; {len(odd)} other condition{'' if len(odd) == 1 else 's'}: --all" if odd else ""
+    software = "the same software" if first.stack == e.stack else first.stack
+    return f"{values} with {software} ({first.source}): predicted {', '.join(map(off_words, by_metric.values()))}{other}"
+
+
+def _range(values: Sequence[float], unit: str) -> str:
+    low, high = show(min(values), unit, 3), show(max(values), unit, 3)
+    return low if low == high else f"{low} to {high}"
+
+
+def off_words(run: Sequence[Reference]) -> str:
+    """How far predictions of one metric are off: `1 % slower`, `34 to 36 % slower`, `2 % less power`."""
+    metric, errors = run[0].metric, sorted(r.error for r in run)
+    timed = metric in RATES or metric == "latency_s"
+    more, less = ("slower", "faster") if timed else (f"more {METRIC_NAMES[metric]}", f"less {METRIC_NAMES[metric]}")
+    if errors[0] * errors[-1] < 0:
+        return f"{100 * -errors[0]:.0f} % {less} to {100 * errors[-1]:.0f} % {more}"
+    near, far = (f"{100 * end:.0f}" for end in sorted(map(abs, (errors[0], errors[-1]))))
+    return f"{near if near == far else f'{near} to {far}'} % {more if errors[-1] > 0 else less}"
 
 
 def measured_table(e: Estimate) -> Table:
@@ -216,14 +253,18 @@ def measured_table(e: Estimate) -> Table:
     rows = [
         [words(METRIC_NAMES[r.metric]), number(r.measured, metric_unit(e, r.metric), 4),
          number(r.predicted, metric_unit(e, r.metric), 4), percent(r.error, "+.1f"), words(r.stack),
-         number(r.clock_hz, "Hz", 4), words(r.source), words("; ".join(r.conditions) or "what is asked here")]
+         number(r.clock_hz, "Hz", 4), words(r.source), words("; ".join((*_covers(r), *r.conditions)) or "what is asked here")]
         for r in e.references
     ]  # fmt: skip
     heads = ("metric", "measured", "predicted", "error of the time" if e.references else "error", "stack", "clock", "source",
              "measured with")  # fmt: skip
     columns = [Column(head=head, kind="number" if 0 < i < 4 or i == 5 else "text", needed=i < 4) for i, head in enumerate(heads)]
     note = "Each prediction is for the conditions of its own row; a positive error is a prediction above the measurement."
-    return Table(title="Measured by others", columns=columns, rows=rows, notes=[note] if rows else [], only="page")
+    return Table(title="Measured by others", columns=columns, rows=rows, notes=[note] if rows else [])
+
+
+def _covers(r: Reference) -> list[str]:
+    return [f"it covers {r.boundary}"] if r.boundary and r.metric == "power_w" else []
 
 
 def limits_table(e: Estimate) -> Table:
@@ -330,7 +371,8 @@ def assumptions(e: Estimate) -> list[tuple[str, Any]]:
                                     f"p90 {100 * seen.p90:.0f} %"))  # fmt: skip
         rows.append(("", f"not published of system {e.wall.system}: {', '.join(values)}" if values else ""))
     rows.append(("not published", ", ".join(e.assumed_values)))
-    rows.append(("evidence", f"held out: {e.held_out.rows:,} rows of {e.interval_class}" if e.held_out.rows else ""))
+    evidence = [f"{e.held_out.rows:,} held-out rows of {e.interval_class}"] if e.held_out.rows else []
+    rows.append(("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part]))
     return rows
 
 

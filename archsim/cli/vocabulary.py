@@ -98,10 +98,11 @@ def answer_forms(csv: str = "", json: str = "Print one JSON object.", layers: st
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def asked(as_json: bool, as_csv: bool = False, layers: bool = False, everything: bool = False, **given: Any) -> Any:
+        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
             if as_json and as_csv:
                 raise click.UsageError("--json and --csv both print to standard output; choose one")
-            return command(form=AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(layers)), **given)
+            deeper = bool(layers) and given.pop("layers")
+            return command(form=AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper)), **given)
 
         flags = (("--all", "everything", all), ("--layers", "layers", layers), ("--csv", "as_csv", csv),
                  ("--json", "as_json", json))  # fmt: skip

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
-from archsim.base.units import show
-from archsim.cost.bounds import BOUNDS, INPUT
+from archsim.base.units import grouped, show
+from archsim.cost.bounds import BOUNDS, INPUT, POWER
 from archsim.cost.relief import FASTER
 from archsim.device.device import Cpu
 from archsim.estimation.limits import HOST
@@ -18,16 +18,35 @@ from archsim.estimation.result import Estimate, OpEstimate
 FAMILIES = {  # of layers that a reader takes as one: name of one, of many -> kinds
     ("convolution", "convolutions"): ("conv1d", "conv2d", "conv3d", "conv_transpose2d"),
     ("linear layer", "linear layers"): ("linear", "matmul", "batch_matmul"),
-    ("attention", "attention"): ("attention", "latent_attention"),
-    ("recurrent layer", "recurrent layers"): ("lstm", "gru", "rnn"),
+    ("expert layer", "expert layers"): ("experts", "gated"),
+    ("attention layer", "attention layers"): ("attention", "latent_attention"),
+    ("recurrent layer", "recurrent layers"): ("lstm", "gru", "rnn", "lstm_cell"),
 }
+ALIKE = {  # word for several kinds of small layers -> kinds
+    "norm": ("lrn", "batch_norm", "layer_norm", "rms_norm", "group_norm"),
+    "pool": ("max_pool", "avg_pool", "global_avg_pool"),
+    "activations": ("relu", "relu6", "leaky_relu", "gelu", "gelu_tanh", "silu", "sigmoid", "hard_sigmoid", "hard_swish", "tanh"),
+    "copies": ("concat", "slice", "transpose", "reshape", "pad", "gather", "scatter", "upsample"),
+    "weight updates": ("update",), "loss": ("cross_entropy",), "linear": ("linear", "matmul", "batch_matmul"),
+}  # fmt: skip
+LONE = ("norm", "pool", "copies", "weight updates", "loss", "linear")  # words that stand for a single kind, too
+DIRECTIONS = {"backward_data": "backward", "backward_filter": "backward", "update": ""}  # phase -> word before its layers
 FEW = 3  # names of layers that are listed; of more the first and the last
-MOST_GROUPS = 6
+LONGEST = 24  # characters of a list of names
+MOST_GROUPS = 5
+SMALL = 0.02  # of the latency: layers of a family that take less stand with those of none
 NOTABLE = 0.25  # of a group's time: what takes as much limits it
 SAVES = 0.005  # of the latency: less is not worth a word
 NEAR_FLOOR = 0.8  # of the latency: from here on the host's floor is
 LEAST = 0.02  # of the peak: less is no share of it that a reader cares for
-LARGER = 16  # times the batch that is proposed where weights decide
+LARGER = 16  # the batch that is proposed where a larger one helps
+HIGHER = 2.0  # times the peak: a precision that has as much is proposed
+RELIEF = {  # word of a bound -> what more of it is called
+    "memory": "more memory bandwidth", "dispatch": "faster dispatch", "launches": "faster launches", "input": "faster input",
+    "latency of loads": "shorter latency", "L2 cache": "more L2 bandwidth", "L1 cache": "more L1 bandwidth",
+    "on-chip buffer": "more buffer bandwidth", "link of sockets": "more link bandwidth", "power limit": "more power",
+    "second pass": "faster second passes",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,18 +84,25 @@ class LayerGroup:
 
 
 def layer_groups(e: Estimate) -> list[LayerGroup]:
-    """The layers that take time by family and phase, the longest group first; the least of many groups are one."""
-    found: dict[str, list[OpEstimate]] = {}
-    several = len({op.phase for op in e.ops}) > 1
-    for op in e.ops:
-        if op.time_s > 0:
-            phase = f", {op.phase.replace('_', ' ')}" if several and op.phase != op.kind else ""
-            found.setdefault(f"{_family(op.kind)}{phase}", []).append(op)
-    groups = sorted((group_of(_name(key, ops), ops) for key, ops in found.items()), key=lambda group: -group.time)
+    """The layers that take time by family and direction, the longest group first; those that take little stand together."""
+    found: dict[tuple[str, str], list[OpEstimate]] = {}
+    live = [op for op in e.ops if op.time_s > 0]
+    several = len({op.phase for op in live}) > 1
+    for op in live:
+        direction = DIRECTIONS.get(op.phase, op.phase.replace("_", " ")) if several else ""
+        found.setdefault((_family(op.kind), direction), []).append(op)
+    for family, direction in [key for key, ops in found.items() if key[0] and _time(ops) < SMALL * e.latency_s]:
+        if len(found) > 1:
+            found.setdefault(("", direction), []).extend(found.pop((family, direction)))
+    groups = sorted((group_of(_name(*key, ops), ops) for key, ops in found.items()), key=lambda group: -group.time)
     if len(groups) > MOST_GROUPS:
         rest = [op for group in groups[MOST_GROUPS - 1 :] for op in group.ops]
         groups = [*groups[: MOST_GROUPS - 1], group_of(f"{len(rest)} others", rest)]
     return groups
+
+
+def _time(ops: Sequence[OpEstimate]) -> float:
+    return math.fsum(op.time_s for op in ops)
 
 
 def group_of(name: str, ops: Sequence[OpEstimate]) -> LayerGroup:
@@ -92,28 +118,40 @@ def _family(kind: str) -> str:
     return next((names[0] for names, kinds in FAMILIES.items() if kind in kinds), "")
 
 
-def _name(key: str, ops: Sequence[OpEstimate]) -> str:
-    """`fc6 fc7 fc8`, `conv1 to conv5`, `53 convolutions`, or the kinds of what has no family."""
-    family, _, phase = key.partition(",")
-    said = f",{phase}" if phase else ""
+def _name(family: str, direction: str, ops: Sequence[OpEstimate]) -> str:
+    """`fc6 fc7 fc8`, `conv1 to conv5`, `53 convolutions`, `backward convolutions`, or in words what is of no family."""
     names = [op.name for op in ops]
     if not family:
-        kinds = sorted({op.kind for op in ops}, key=lambda kind: -math.fsum(op.time_s for op in ops if op.kind == kind))
-        listed = ", ".join(kind.replace("_", " ") for kind in (kinds if len(kinds) <= FEW + 1 else kinds[:FEW]))
-        return (listed + (f" and {len(kinds) - FEW} more" if len(kinds) > FEW + 1 else "")) + said
-    if len(names) <= FEW and sum(map(len, names)) < 24:
-        return " ".join(names) + said
+        return f"{direction} {_kinds(ops)}".strip()
+    many = next(plural for (one, plural), _ in FAMILIES.items() if one == family)
+    if direction:
+        return f"{direction} {many}"
+    if len(names) <= FEW and sum(map(len, names)) < LONGEST:
+        return " ".join(names)
     stem = re.fullmatch(r"([A-Za-z_]+)\d+", names[0])
     if stem and all(re.fullmatch(re.escape(stem[1]) + r"\d+", name) for name in names):
-        return f"{names[0]} to {names[-1]}{said}"
-    many = next(plural for (one, plural), _ in FAMILIES.items() if one == family)
-    return f"{len(names)} {many}{said}" if len(names) > 1 else names[0] + said
+        return f"{names[0]} to {names[-1]}"
+    return f"{len(names)} {many}" if len(names) > 1 else names[0]
 
 
-def peak(e: Estimate) -> float | None:
-    """Arithmetic that the cores in use can do at the clock of the estimate [FLOP/s]; None where the precision has no peak."""
+def _kinds(ops: Sequence[OpEstimate]) -> str:
+    """The kinds of layers in words, those that take longest first."""
+    there = {op.kind for op in ops}
+    times: dict[str, float] = {}
+    for op in ops:
+        word, kinds = next(((word, kinds) for word, kinds in ALIKE.items() if op.kind in kinds), (op.kind, ()))
+        said = word if word in LONE or len(there.intersection(kinds)) > 1 else op.kind
+        times[said] = times.get(said, 0.0) + op.time_s
+    listed = [word.replace("_", " ") for word in sorted(times, key=lambda word: -times[word])]
+    more = len(listed) - FEW
+    return ", ".join(listed) if more <= 1 else f"{', '.join(listed[:FEW])} and {more} more"
+
+
+def peak(e: Estimate, precision: str = "") -> float | None:
+    """Arithmetic that the cores in use can do at the clock of the estimate [FLOP/s], in its precision or another one; None where
+    that has no peak."""
     try:
-        found = float(e.spec.device.peak_flops(e.precision, e.clock_hz))
+        found = float(e.spec.device.peak_flops(precision or e.precision, e.clock_hz))
     except Unsupported:
         return None
     device = e.spec.device
@@ -136,7 +174,9 @@ def reaches(group: LayerGroup, e: Estimate) -> str:
 
 
 def _of(rate: float, most: float, unit: str) -> str:
-    """`18.4 of 25.6 GB/s   (72 %)`."""
+    """`18.4 of 25.6 GB/s (72 %)`; a rate above the peak is that of an algorithm that needs fewer operations."""
+    if rate > 1.005 * most:
+        return f"{show(rate, unit, 3)}, {rate / most:.1f} x the peak"
     whole = show(most, unit, 3)
     prefix = whole.split(" ")[1]
     scale = most / float(whole.split(" ")[0].replace(",", ""))
@@ -144,58 +184,88 @@ def _of(rate: float, most: float, unit: str) -> str:
 
 
 def why(e: Estimate) -> list[str]:
-    """Why it takes this time, what a faster part would save, and what a user may try: one sentence each."""
+    """Why it takes this time, and what a faster part would save and a user may try: a line each."""
     groups = layer_groups(e)
     if not groups:
         return []
-    return [sentence for sentence in (_decides(e, groups), _savings(e), _advice(e, groups)) if sentence]
+    helps = " ".join(filter(None, (_savings(e), advice(e, groups))))
+    return [line for line in (decides(e, groups), helps) if line]
 
 
-def _decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
+def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
+    """What decides the time, and at which layers one sees it."""
     name = e.limited_by
     if name == HOST or (name == "none" and e.host_wait_s > 0.5 * e.latency_s):
-        return (f"Dispatch decides: {e.host_cpu} takes {show(e.host_floor_s, 's', 3)} to issue {len(e.ops)} ops, and no faster "
-                "chip gets below.")  # fmt: skip
+        if e.threads:
+            return f"Dispatch decides: the framework takes {show(e.host_floor_s, 's', 3)} to call {len(e.ops)} ops."
+        return (f"Dispatch decides: the host CPU ({e.host_cpu}) takes {show(e.host_floor_s, 's', 3)} to issue {len(e.ops)} ops, "
+                "and no faster chip gets below.")  # fmt: skip
     if name == INPUT:
         return "Input decides: samples are read and decoded more slowly than the device takes them."
+    if name == POWER:
+        return (f"The power limit decides: within {show(e.power_limit_w, 'W', 3)} the core clock is {show(e.clock_hz, 'Hz', 3)} in "
+                "the mean.")  # fmt: skip
+    if name == "none":
+        return f"No single part decides: none that is {100 * (FASTER - 1):.0f} % faster saves much."
     mine = max(groups, key=lambda group: group.time_s.get(name, 0.0))
-    each = f"for {_samples(e)}"
-    top = peak(e)
-    if name == "dram":
-        balance = f"; this chip balances at {top / bandwidth(e):.3g}" if top else ""
-        return (f"Memory decides: {mine.name} move {show(mine.dram_bytes, 'B', 3)} {each} "
-                f"({mine.flop / mine.dram_bytes:.2g} FLOP per byte{balance}).")  # fmt: skip
-    if name == "compute":
-        share = f", at {100 * mine.flop / mine.time / top:.0f} % of the chip's peak" if top and mine.flop else ""
-        return f"Arithmetic decides: {mine.name} do {show(mine.flop, 'FLOP', 3)} {each}{share}."
+    if name == "dram" and mine.dram_bytes:
+        top = peak(e)
+        balance = f"; this chip balances at {grouped(top / bandwidth(e), 3)}" if top else ""
+        return (f"Memory decides: {_subject(mine, 'move')} {show(mine.dram_bytes, 'B', 3)} {_samples(e)} "
+                f"({grouped(mine.flop / mine.dram_bytes, 2)} FLOP per byte{balance}).")  # fmt: skip
+    if name == "compute" and mine.flop:
+        return f"Arithmetic decides: {_subject(mine, 'do')} {show(mine.flop, 'FLOP', 3)} {_samples(e)}{_share(mine, e)}."
     row = BOUNDS.get(name, BOUNDS["none"])
-    return f"{row.word[0].upper()}{row.word[1:]} decide{'' if row.word.endswith('es') else 's'}: {row.meaning}."
+    verb = "decide" if row.word.endswith("es") else "decides"
+    return f"{row.word[0].upper()}{row.word[1:]} {verb}: {row.meaning}, most of all in {_subject(mine)}."
+
+
+def _subject(group: LayerGroup, verb: str = "") -> str:
+    """A group as the subject of a sentence: `the 53 convolutions do`, `fc6 fc7 fc8 do`, `fc does`."""
+    named = group.name == " ".join(op.name for op in group.ops) or " to " in group.name
+    of_one = {"do": "does", "move": "moves", "": ""}[verb] if len(group.ops) == 1 else verb
+    return f"{'' if named else 'the '}{group.name} {of_one}".rstrip()
+
+
+def _share(group: LayerGroup, e: Estimate) -> str:
+    """At which share of the peak a group computes."""
+    top = peak(e)
+    if top is None:
+        return ""
+    share = group.flop / group.time / top
+    if share > 1.005:
+        return f", {share:.1f} x the chip's peak by an algorithm that needs fewer"
+    return f", at {100 * share:.0f} % of the chip's peak"
 
 
 def _samples(e: Estimate) -> str:
-    one = {"img": "image", "seq": "sequence", "samples": "sample"}.get(e.sample, "sample")
-    return f"one {one}" if e.batch == 1 else f"{e.batch} {one}s"
+    one = {"img": "image", "seq": "sequence"}.get(e.sample, "sample")
+    return f"for one {one}" if e.batch == 1 else f"for {e.batch} {one}s"
 
 
 def _savings(e: Estimate) -> str:
     """What `FASTER` times as much of the first two resources would save."""
     saved = [(BOUNDS[name].word, time / e.latency_s) for name, time in e.relief_s.items() if time > SAVES * e.latency_s][:2]
-    if not saved:
-        return ""
-    faster = {"memory": "more bandwidth", "arithmetic": "more arithmetic", "dispatch": "faster dispatch",
-              "launches": "faster launches", "latency of loads": "shorter latency"}  # fmt: skip
-    first, *others = [f"{faster.get(word, f'more of the {word}')}{{}}{100 * share:.0f} %" for word, share in saved]
-    more = f"{100 * (FASTER - 1):.0f} % "
-    return more + first.format(" saves ") + "".join(f", {more}{other.format(' ')}" for other in others) + "."
+    more = f"{100 * (FASTER - 1):.0f} %"
+    said = [f"{more} {RELIEF.get(word, f'more {word}')}{' saves' if not i else ''} {100 * share:.0f} %"
+            for i, (word, share) in enumerate(saved)]  # fmt: skip
+    return f"{', '.join(said)}." if said else ""
 
 
-def _advice(e: Estimate, groups: Sequence[LayerGroup]) -> str:
+def advice(e: Estimate, groups: Sequence[LayerGroup]) -> str:
+    """What a user may try that needs no other device; empty where nothing is sure to help."""
+    grows = e.batch < LARGER <= (e.max_batch or 0)
     if e.limited_by == HOST and e.limits.graph:
-        return "A replayed graph issues it at once: try --graph."
-    larger = LARGER * e.batch
-    weights = groups[0].limited_by[0] == "dram" and e.task == "inference" and e.memory.parameters > 0.3 * groups[0].dram_bytes
-    if weights and (e.max_batch or 0) >= larger and e.batch < LARGER:
-        return f"A larger batch reads the same weights once: try --batch {larger}."
-    if e.limited_by == HOST and (e.max_batch or 0) >= larger:
-        return f"A larger batch takes hardly more calls: try --batch {larger}."
+        return "A replayed graph issues all at once: try --graph."
+    if e.limited_by == HOST:
+        return f"A larger batch takes hardly more calls: try --batch {LARGER}." if grows else ""
+    first = groups[0]
+    if first.limited_by[0] == "dram" and e.task == "inference" and e.memory.parameters > 0.3 * first.dram_bytes:
+        return f"A larger batch reads the same weights once: try --batch {LARGER}." if grows else ""
+    if e.limited_by == "latency":
+        return f"A larger batch fills the chip: try --batch {LARGER}." if grows else ""
+    top = peak(e)
+    if e.limited_by == "compute" and top is not None and e.precision in ("fp32", "tf32"):
+        half = peak(e, "fp16") or 0.0
+        return f"fp16 has {half / top:.0f} times the peak: try --precision fp16." if half > HIGHER * top else ""
     return ""

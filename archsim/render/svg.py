@@ -142,7 +142,7 @@ def _short(text: str) -> str:
 
 
 def _text(x: str, y: float, said: str, anchor: str = "start", ink: str = QUIET, more: str = "") -> str:
-    return f'<text x="{x}" y="{y:.1f}" text-anchor="{anchor}" fill="{ink}"{more}>{html.escape(said)}</text>'
+    return f'<text x="{x}" y="{y:.1f}" text-anchor="{anchor}" fill="{ink}"{more}>{html.escape(clean(said))}</text>'
 
 
 def _mark_text(axis: Axis, value: float) -> str:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
 from archsim.render.palette import terminal_style
 
 BAR, GAP, INDENT = 10, 2, "  "
-NARROWEST = 24  # of a column whose cells are folded
+NARROWEST = 24  # of a value beside its name; narrower ones stand below it
 STYLES = {"bold": "1", "dim": "2", "bad": "1;31", "good": "1;32", "quiet": "2", "warning": "1;31"}
 
 
@@ -56,8 +57,7 @@ def _written(block: Block, on: Screen) -> str:
             return "\n".join(_table(block, on))
         case Note():
             label = "warning: " if block.tone == "warning" else ""
-            lines = f"{label}{block.text}".splitlines()
-            return "\n".join(part for line in lines for part in _folded(line, on, style=block.tone))
+            return "\n".join(part for line in block.text.splitlines() for part in _folded(label + line, on, style=block.tone))
         case Chart():
             return ""
 
@@ -80,13 +80,17 @@ def _facts(f: Facts, on: Screen) -> list[str]:
     lead, found = INDENT if f.title else "", [_styled(clean(f.title), "bold", on)] if f.title else []
     for name, value in rows:
         cells = [value] if isinstance(value, str | Cell) else list(value)
+        margin = len(lead) + width + GAP
+        below = on.width is not None and margin + NARROWEST > on.width
+        margin = len(lead) + GAP if below else margin
+        found += [lead + line for line in _folded(name, on, "", len(lead), "bold")] if below else []
         for i, cell in enumerate(cells):
             said, tone = (cell, "") if isinstance(cell, str) else (cell.text, cell.tone)
-            label = clean(name) if not i else ""
-            first, *rest = _folded(said, on, "", len(lead) + width + GAP, tone) or [""]
-            pad = " " * (width + GAP - len(label))
+            label = clean(name) if not i and not below else ""
+            first, *rest = _folded(said, on, "", margin, tone) or [""]
+            pad = " " * (margin - len(lead) - len(label))
             found.append(f"{lead}{_styled(label, 'bold', on)}{pad}{first}".rstrip())
-            found += [" " * (len(lead) + width + GAP) + line for line in rest]
+            found += [" " * margin + line for line in rest]
     return found if rows else []
 
 
@@ -94,13 +98,17 @@ def _table(t: Table, on: Screen) -> list[str]:
     notes = [line for note in t.notes for line in _folded(note, on)]
     if not t.rows:
         return notes
-    columns, rows = list(t.columns), [list(row) for row in t.rows]
+    kept = [i for i in range(len(t.columns)) if not i or any(row[i].text or row[i].bar for row in t.rows)]
+    columns, rows = _with_columns(t, kept)
     if on.width is not None and _width(columns, rows, on) > on.width:
-        kept = [i for i, column in enumerate(columns) if column.kind != "bar"]
-        columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
+        columns, rows = _with_columns(t, [i for i in kept if t.columns[i].kind != "bar"])
     head = [_heads(columns, t.title)]
     body = [line for part in _parts(columns, rows, on, head[0]) for line in ([""] if part[0] else []) + part[1]]
     return [*body, *notes]
+
+
+def _with_columns(t: Table, kept: Sequence[int]) -> tuple[list[Column], list[list[Cell]]]:
+    return [t.columns[i] for i in kept], [[row[i] for i in kept] for row in t.rows]
 
 
 def _heads(columns: Sequence[Column], title: str) -> list[str]:
@@ -138,8 +146,9 @@ def _parts(
     """The lines of a table in parts that fit the screen, and whether one follows another."""
     widths = _widths(columns, rows, on, heads)
     if on.width is not None:
-        widest = max(on.width - len(INDENT) - widths[0] - GAP, NARROWEST)
-        widths = [widths[0], *(min(width, widest) for width in widths[1:])]
+        room = on.width - len(INDENT) - GAP
+        first = min(widths[0], room - min(max(widths[1:], default=0), room // 2))
+        widths = [first, *(min(width, room - first) for width in widths[1:])]
     groups, used = [[0]], len(INDENT) + widths[0]
     for i in range(1, len(columns)):
         if on.width is not None and used + GAP + widths[i] > on.width and len(groups[-1]) > 1:
@@ -156,19 +165,23 @@ def _lines(
 ) -> list[str]:  # fmt: skip
     own = [widths[i] for i in group]
     right = [columns[i].kind == "number" for i in group]
-    first = heads[0].ljust(own[0] + len(INDENT))
-    rest = [(heads[i].rjust if flag else heads[i].ljust)(width)
-            for i, width, flag in zip(group[1:], own[1:], right[1:], strict=True)]  # fmt: skip
-    found = [_styled((" " * GAP).join([first, *rest]).rstrip(), "bold", on)]
+    found = []
+    for line in _folded_cells([heads[i] for i in group], [own[0] + len(INDENT), *own[1:]]):
+        first, *rest = [(text.rjust if flag else text.ljust)(width) for text, width, flag in zip(line, own, right, strict=True)]
+        found.append(_styled((" " * GAP).join([first.ljust(own[0] + len(INDENT)), *rest]).rstrip(), "bold", on))
     for row in rows:
         cells = [row[i] for i in group]
-        shown = [textwrap.wrap(_shown(cell, columns[i], on), width) if len(_shown(cell, columns[i], on)) > width
-                 else [_shown(cell, columns[i], on)] for cell, i, width in zip(cells, group, own, strict=True)]  # fmt: skip
-        for k in range(max(map(len, shown))):
-            line = [Cell(text=lines[k] if k < len(lines) else "", tone=cell.tone or _tone(cell))
-                    for lines, cell in zip(shown, cells, strict=True)]  # fmt: skip
-            found.append(_row(line, own, right, on))
+        for line in _folded_cells([_shown(cell, columns[i], on) for cell, i in zip(cells, group, strict=True)], own):
+            told = [Cell(text=text, tone=cell.tone or _tone(cell)) for text, cell in zip(line, cells, strict=True)]
+            found.append(_row(told, own, right, on))
     return found
+
+
+def _folded_cells(texts: Sequence[str], widths: Sequence[int]) -> Iterator[list[str]]:
+    """The lines of a row, of which each cell is folded to its width."""
+    parts = [textwrap.wrap(text, width) if len(text) > width else [text] for text, width in zip(texts, widths, strict=True)]
+    for line in zip_longest(*parts, fillvalue=""):
+        yield list(line)
 
 
 def _tone(cell: Cell) -> str:
@@ -194,7 +207,7 @@ def _folded(text: str, on: Screen, lead: str = "", margin: int = 0, style: str =
         return [_styled(plain, style, on)] if plain else []
     kept = re.sub(r"(?<=\d) (?=%|[a-zA-Z]{1,3}/?s?(?:[\s,;)]|$))", "\u00a0", plain)
     lines = textwrap.wrap(kept, max(on.width - margin, NARROWEST), subsequent_indent=lead, initial_indent="",
-                          break_long_words=False, break_on_hyphens=False)  # fmt: skip
+                          break_on_hyphens=False)  # fmt: skip
     return [_styled(line.replace("\u00a0", " "), style, on) for line in lines]
 
 

@@ -1,17 +1,15 @@
-"""The JSON Schemas of what `--json` prints. `python -m archsim.report.schemas` writes them to `archsim/schemas`.
+"""The JSON Schemas of what `--json` prints: `archsim show schema NAME` makes them from the records of the models.
 
-They are made from the records of the models, so that a new field of a record is in the schema once the command has run again; a
-test holds that it has, and that the outputs of every command are as their schema says, without a key that it does not name.
+A new field of a record is therefore in its schema; the contract suite holds that the outputs of every command are as their schema
+says, without a key that it does not name.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from archsim.report.schema_types import (
+from archsim.answers.schema_types import (
     Schema,
     by_name,
     either,
@@ -19,12 +17,11 @@ from archsim.report.schema_types import (
     merged,
     or_null,
     record_of,
-    schema_of,
+    schema_of as typed,
     table,
 )
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-FOLDER = Path(__file__).parents[1] / "schemas"
 TEXT, NUMBER, WHOLE, YES, ANY = ({"type": "string"}, {"type": "number"}, {"type": "integer"}, {"type": "boolean"}, Schema())
 NUMBERS, MAYBE = by_name(NUMBER), or_null(NUMBER)
 DEVICE = {"hardware": TEXT, "hardware_name": TEXT, "changes": by_name(TEXT)}
@@ -39,7 +36,7 @@ def _named(name: str) -> Schema:
 def estimate() -> Schema:
     """`archsim estimate --json`."""
     from archsim.estimation.result import SCHEMA, Estimate
-    from archsim.report.data import SCALARS
+    from archsim.answers.estimate import SCALARS
 
     rest = ("held_out", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time", "ops", "references",
             "assumptions", "assumed_values", "warnings", "provenance")  # fmt: skip
@@ -74,7 +71,7 @@ def compare() -> Schema:
     from archsim.study.stack_change import StackChange
 
     row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides()),
-                                    "stack_change": or_null(schema_of(StackChange))}))  # fmt: skip
+                                    "stack_change": or_null(typed(StackChange))}))  # fmt: skip
     return {"description": "For each device an estimate with its price, costs and places; then those that cannot run it.",
             **listed(either(row, merged(table({"network": TEXT}), _excluded())))}  # fmt: skip
 
@@ -90,8 +87,8 @@ def _own() -> dict[str, Schema]:
     })  # fmt: skip
     return {
         "latency_s": NUMBER, "throughput_per_s": NUMBER, "energy_j": NUMBER, "throughput_per_w": NUMBER, "price_usd": MAYBE,
-        "throughput_per_usd": MAYBE, "copies": YES, "price": or_null(schema_of(Price)), "cost": cost,
-        "job": or_null(merged(schema_of(Workload), schema_of(JobTotals))),
+        "throughput_per_usd": MAYBE, "copies": YES, "price": or_null(typed(Price)), "cost": cost,
+        "job": or_null(merged(typed(Workload), typed(JobTotals))),
     }  # fmt: skip
 
 
@@ -124,8 +121,8 @@ def curves() -> Schema:
     best = {**table({"batch": WHOLE}), "additionalProperties": first}
     one = table({
         "schema": _named(CURVES_SCHEMA), "network": TEXT, "copies": YES, "curves": listed(curve), "best": listed(best),
-        "crossings": listed(schema_of(Crossing)),
-        "payoffs": listed(table({"home": TEXT, "guest": TEXT, "ops": listed(schema_of(Payoff))})),
+        "crossings": listed(typed(Crossing)),
+        "payoffs": listed(table({"home": TEXT, "guest": TEXT, "ops": listed(typed(Payoff))})),
         "besides_the_device": listed(_besides()), "cannot_run": listed(_excluded()), "notes": listed(TEXT),
     })  # fmt: skip
     return either(one, listed(one))
@@ -141,7 +138,7 @@ def whatif() -> Schema:
     return table({
         "schema": _named(SCHEMA), "changes": listed(TEXT), "followed": by_name(listed(ANY)), "changed": YES,
         "ratios": NUMBERS, "moves": listed(table({"before": TEXT, "after": TEXT, "ops": listed(TEXT)})), "ops": listed(op),
-        "before": estimate(), "after": estimate(), "dies": or_null(listed(schema_of(DieEstimate))),
+        "before": estimate(), "after": estimate(), "dies": or_null(listed(typed(DieEstimate))),
     })  # fmt: skip
 
 
@@ -211,7 +208,7 @@ def allreduce() -> Schema:
     """`archsim simulate allreduce --json`."""
     from archsim.simulate.allreduce import AllReduceTime
 
-    return table({"schema": _named("archsim-allreduce/1"), "node": TEXT, "rows": listed(schema_of(AllReduceTime))})
+    return table({"schema": _named("archsim-allreduce/1"), "node": TEXT, "rows": listed(typed(AllReduceTime))})
 
 
 def cache() -> Schema:
@@ -239,7 +236,7 @@ def slowest() -> Schema:
     """`archsim explain --json`: the ops from which a layer is chosen."""
     from archsim.explain.layer import Slow
 
-    return listed(schema_of(Slow))
+    return listed(typed(Slow))
 
 
 def validate() -> Schema:
@@ -297,7 +294,7 @@ def hw() -> Schema:
 
     key = table({"type": TEXT, "unit": TEXT, "range": TEXT, "meaning": TEXT, "informs_only": YES, "inherited": YES,
                  "required": YES})  # fmt: skip
-    return table({"identity": schema_of(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(_entry()), "keys": by_name(key),
+    return table({"identity": typed(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(_entry()), "keys": by_name(key),
                   "stated": by_name(_entry())})  # fmt: skip
 
 
@@ -323,7 +320,7 @@ def calibration() -> Schema:
     """`archsim show calibration --json`."""
     from archsim.calibration.constants import Constant
 
-    constant = merged(schema_of(Constant), table({"uncertainty": MAYBE}))
+    constant = merged(typed(Constant), table({"uncertainty": MAYBE}))
     return table({"schema": _named("archsim-calibration/1"), "version": TEXT, "constants": by_name(constant)})
 
 
@@ -343,7 +340,7 @@ def sm() -> Schema:
         "instructions": WHOLE,
         "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": MAYBE,
         "bandwidth_bps": NUMBERS, "energy_j": NUMBERS, "power_w": NUMBER, "stalls": NUMBERS,
-        "stalled": listed(schema_of(StalledInstruction)),
+        "stalled": listed(typed(StalledInstruction)),
     })  # fmt: skip
 
 
@@ -385,14 +382,8 @@ SCHEMAS: dict[str, Callable[[], Schema]] = {
 }  # fmt: skip
 
 
-def text_of(name: str) -> str:
-    """The file of a schema."""
+def schema_of(name: str) -> Schema:
+    """The schema of that name, with its title. Raises KeyError."""
     about = (SCHEMAS[name].__doc__ or "").strip()
     found: dict[str, Any] = {"$schema": DIALECT, "title": about.rstrip(".")}
-    return json.dumps(found | SCHEMAS[name](), indent=1, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    FOLDER.mkdir(exist_ok=True)
-    for name in SCHEMAS:
-        (FOLDER / f"{name}.json").write_text(text_of(name), "utf-8")
+    return found | SCHEMAS[name]()
