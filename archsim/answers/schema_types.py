@@ -20,10 +20,10 @@ PLAIN: dict[Any, Schema] = {
 }  # fmt: skip
 
 
-def schema_of(kind: Any) -> Schema:
+def of_type(kind: Any) -> Schema:
     """The schema of a type: of texts, numbers, records, and of tables and lists of them. TypeError for any other.
 
-    >>> schema_of(float | None), schema_of(tuple[str, ...])
+    >>> of_type(float | None), of_type(tuple[str, ...])
     ({'type': ['number', 'null']}, {'type': 'array', 'items': {'type': 'string'}})
     """
     if kind in PLAIN:
@@ -32,18 +32,18 @@ def schema_of(kind: Any) -> Schema:
         return record_of(kind)
     origin, inside = typing.get_origin(kind), typing.get_args(kind)
     if origin is LazyField:
-        return schema_of(inside[0])
+        return of_type(inside[0])
     if origin in (typing.Union, types.UnionType):
-        return either(*(schema_of(one) for one in inside if not _is_array(one)))
+        return either(*(of_type(one) for one in inside if not _is_array(one)))
     if origin is typing.Literal:
         return {"enum": list(inside)}
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return {"type": "object", "additionalProperties": schema_of(inside[1])}
+        return {"type": "object", "additionalProperties": of_type(inside[1])}
     if origin is tuple and inside[-1] is not Ellipsis:
-        items = [schema_of(one) for one in inside]
+        items = [of_type(one) for one in inside]
         return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
     if isinstance(origin, type) and issubclass(origin, Sequence | frozenset):
-        return {"type": "array", "items": schema_of(inside[0])}
+        return {"type": "array", "items": of_type(inside[0])}
     raise TypeError(f"{kind} has no JSON form")
 
 
@@ -52,7 +52,7 @@ def record_of(kind: Any, *only: str) -> Schema:
     hints = typing.get_type_hints(kind)
     names = only or tuple(field.name for field in dataclasses.fields(kind))
     found = {name: hints[name] if name in hints else _returned(kind, name) for name in names}
-    return table({name: schema_of(one) for name, one in found.items()}, about=(inspect.getdoc(kind) or "").split("\n\n")[0])
+    return table({name: of_type(one) for name, one in found.items()}, about=(inspect.getdoc(kind) or "").split("\n\n")[0])
 
 
 def _returned(kind: Any, name: str) -> Any:

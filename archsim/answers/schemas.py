@@ -15,9 +15,9 @@ from archsim.answers.schema_types import (
     either,
     listed,
     merged,
+    of_type,
     or_null,
     record_of,
-    schema_of as typed,
     table,
 )
 
@@ -35,8 +35,8 @@ def _named(name: str) -> Schema:
 
 def estimate() -> Schema:
     """`archsim estimate --json`."""
-    from archsim.estimation.result import SCHEMA, Estimate
     from archsim.answers.estimate import SCALARS
+    from archsim.estimation.result import SCHEMA, Estimate
 
     rest = ("held_out", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time", "ops", "references",
             "assumptions", "assumed_values", "warnings", "provenance")  # fmt: skip
@@ -71,7 +71,7 @@ def compare() -> Schema:
     from archsim.study.stack_change import StackChange
 
     row = merged(estimate(), table({**_own(), "ranking": by_name(or_null(_place())), "besides_the_device": listed(_besides()),
-                                    "stack_change": or_null(typed(StackChange))}))  # fmt: skip
+                                    "stack_change": or_null(of_type(StackChange))}))  # fmt: skip
     return {"description": "For each device an estimate with its price, costs and places; then those that cannot run it.",
             **listed(either(row, merged(table({"network": TEXT}), _excluded())))}  # fmt: skip
 
@@ -87,8 +87,8 @@ def _own() -> dict[str, Schema]:
     })  # fmt: skip
     return {
         "latency_s": NUMBER, "throughput_per_s": NUMBER, "energy_j": NUMBER, "throughput_per_w": NUMBER, "price_usd": MAYBE,
-        "throughput_per_usd": MAYBE, "copies": YES, "price": or_null(typed(Price)), "cost": cost,
-        "job": or_null(merged(typed(Workload), typed(JobTotals))),
+        "throughput_per_usd": MAYBE, "copies": YES, "price": or_null(of_type(Price)), "cost": cost,
+        "job": or_null(merged(of_type(Workload), of_type(JobTotals))),
     }  # fmt: skip
 
 
@@ -121,8 +121,8 @@ def curves() -> Schema:
     best = {**table({"batch": WHOLE}), "additionalProperties": first}
     one = table({
         "schema": _named(CURVES_SCHEMA), "network": TEXT, "copies": YES, "curves": listed(curve), "best": listed(best),
-        "crossings": listed(typed(Crossing)),
-        "payoffs": listed(table({"home": TEXT, "guest": TEXT, "ops": listed(typed(Payoff))})),
+        "crossings": listed(of_type(Crossing)),
+        "payoffs": listed(table({"home": TEXT, "guest": TEXT, "ops": listed(of_type(Payoff))})),
         "besides_the_device": listed(_besides()), "cannot_run": listed(_excluded()), "notes": listed(TEXT),
     })  # fmt: skip
     return either(one, listed(one))
@@ -138,7 +138,7 @@ def whatif() -> Schema:
     return table({
         "schema": _named(SCHEMA), "changes": listed(TEXT), "followed": by_name(listed(ANY)), "changed": YES,
         "ratios": NUMBERS, "moves": listed(table({"before": TEXT, "after": TEXT, "ops": listed(TEXT)})), "ops": listed(op),
-        "before": estimate(), "after": estimate(), "dies": or_null(listed(typed(DieEstimate))),
+        "before": estimate(), "after": estimate(), "dies": or_null(listed(of_type(DieEstimate))),
     })  # fmt: skip
 
 
@@ -208,7 +208,7 @@ def allreduce() -> Schema:
     """`archsim simulate allreduce --json`."""
     from archsim.simulate.allreduce import AllReduceTime
 
-    return table({"schema": _named("archsim-allreduce/1"), "node": TEXT, "rows": listed(typed(AllReduceTime))})
+    return table({"schema": _named("archsim-allreduce/1"), "node": TEXT, "rows": listed(of_type(AllReduceTime))})
 
 
 def cache() -> Schema:
@@ -236,7 +236,7 @@ def slowest() -> Schema:
     """`archsim explain --json`: the ops from which a layer is chosen."""
     from archsim.explain.layer import Slow
 
-    return listed(typed(Slow))
+    return listed(of_type(Slow))
 
 
 def validate() -> Schema:
@@ -294,7 +294,7 @@ def hw() -> Schema:
 
     key = table({"type": TEXT, "unit": TEXT, "range": TEXT, "meaning": TEXT, "informs_only": YES, "inherited": YES,
                  "required": YES})  # fmt: skip
-    return table({"identity": typed(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(_entry()), "keys": by_name(key),
+    return table({"identity": of_type(Identity), "kind": TEXT, "hash": TEXT, "values": by_name(_entry()), "keys": by_name(key),
                   "stated": by_name(_entry())})  # fmt: skip
 
 
@@ -320,7 +320,7 @@ def calibration() -> Schema:
     """`archsim show calibration --json`."""
     from archsim.calibration.constants import Constant
 
-    constant = merged(typed(Constant), table({"uncertainty": MAYBE}))
+    constant = merged(of_type(Constant), table({"uncertainty": MAYBE}))
     return table({"schema": _named("archsim-calibration/1"), "version": TEXT, "constants": by_name(constant)})
 
 
@@ -340,7 +340,7 @@ def sm() -> Schema:
         "instructions": WHOLE,
         "instructions_per_clock": NUMBER, "issue_use": NUMBER, "pipe_use": NUMBERS, "peak_share": MAYBE,
         "bandwidth_bps": NUMBERS, "energy_j": NUMBERS, "power_w": NUMBER, "stalls": NUMBERS,
-        "stalled": listed(typed(StalledInstruction)),
+        "stalled": listed(of_type(StalledInstruction)),
     })  # fmt: skip
 
 

@@ -15,7 +15,7 @@ FILE = ("reports/validation", "validation.json")
 
 
 def own_score(spec: Spec) -> Mapping[str, Any]:
-    """How predictions of the times of whole networks on a shipped device did: `n`, `bias`, `median`, `coverage`; empty without."""
+    """`n`, `bias`, `median`, `coverage` of predictions of whole networks on a shipped device; empty without any measured one."""
     found = _devices().get(spec.identity.id, {}) if is_shipped(spec) else {}
     return found if "n" in found else {}
 

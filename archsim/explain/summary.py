@@ -203,8 +203,8 @@ def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
     if name == INPUT:
         return "Input decides: samples are read and decoded more slowly than the device takes them."
     if name == POWER:
-        return (f"The power limit decides: within {show(e.power_limit_w, 'W', 3)} the core clock is {show(e.clock_hz, 'Hz', 3)} in "
-                "the mean.")  # fmt: skip
+        within, clock = show(e.power_limit_w, "W", 3), show(e.clock_hz, "Hz", 3)
+        return f"The power limit decides: within {within} the core clock is {clock} in the mean."
     if name == "none":
         return f"No single part decides: none that is {100 * (FASTER - 1):.0f} % faster saves much."
     mine = max(groups, key=lambda group: group.time_s.get(name, 0.0))

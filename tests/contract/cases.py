@@ -26,10 +26,10 @@ from archsim.render.blocks import Block
 
 ONE = "--net alexnet --hw gtx_1080"
 COMMANDS = {  # name of a schema -> commands whose JSON it describes
-    "estimate": [f"estimate {ONE}", "estimate --net alexnet --hw i7_6700k --task training --batch 2",
-                 "estimate --net bert_base --hw rtx_4090 --set sm.count=64 --power-limit 200W", f"estimate {ONE} --fidelity event",
-                 f"estimate {ONE} --fidelity roofline", "estimate --net resnet_50 --hw tpu_v3 --batch 8", f"estimate {ONE} --task training_step",
-                 "estimate --net mobilenet_v2 --hw rtx_4090"],
+    "estimate": [f"estimate {ONE}", f"estimate {ONE} --task training_step", f"estimate {ONE} --fidelity event",
+                 f"estimate {ONE} --fidelity roofline", "estimate --net alexnet --hw i7_6700k --task training --batch 2",
+                 "estimate --net bert_base --hw rtx_4090 --set sm.count=64 --power-limit 200W",
+                 "estimate --net resnet_50 --hw tpu_v3 --batch 8", "estimate --net mobilenet_v2 --hw rtx_4090"],
     "power": ["power --hw titan_xp --use fp32=0.8,dram=30%",
               "power --hw rtx_4090 --use tensor=1,dram=0.5 --set sm.count=160 --power-limit 100W"],
     "llm": ["llm --net gpt2_small --hw a100_sxm4_40gb --input 64 --output 4",

@@ -1,4 +1,4 @@
-"""What holds of every answer: its JSON, text, CSV, page and piece of a notebook, whatever it says. And that each check can fail."""
+"""What holds of every answer, whatever it says: of its JSON, text, CSV, page and piece of a notebook. Each check can fail."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ PAGE = page([VERDICT])
     lambda: checks.ill_formed(PAGE.replace("</h1>", "")), lambda: checks.ill_formed(PAGE.replace("<h1>", "<b>")),
     lambda: checks.ill_formed(PAGE.replace("<h1>", '<h1 id="a"><i id="a"></i>')),
     lambda: checks.ill_formed(PAGE.replace("<h1>", '<h1><img src="https://example.org/a.png">')),
-    lambda: checks.ill_formed(PAGE.replace("<title>a on b", "<title>")), lambda: checks.ill_formed(PAGE + "<!-- " + "a" * 300_000),
+    lambda: checks.ill_formed(PAGE.replace("<title>a on b", "<title>")),
+    lambda: checks.ill_formed(f"{PAGE}<!-- {'a' * 300_000}"),
     lambda: checks.ill_formed(PAGE.replace("<style>", "<style>@import 'a.css';")),
     lambda: checks.not_a_part(PAGE), lambda: checks.not_a_part("<div></div><div></div"),
     lambda: checks.not_a_part("<div><script></script></div>"), lambda: checks.not_a_part("<div><style>\nbody { }</style></div>"),
