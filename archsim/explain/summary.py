@@ -259,13 +259,13 @@ def advice(e: Estimate, groups: Sequence[LayerGroup]) -> str:
         return "A replayed graph issues all at once: try --graph."
     if e.limited_by == HOST:
         return f"A larger batch takes hardly more calls: try --batch {LARGER}." if grows else ""
+    if e.limited_by == "latency":
+        return f"A larger batch fills the chip: try --batch {LARGER}." if grows else ""
     if e.limited_by in (INPUT, POWER):
         return ""
     first = groups[0]
     if first.limited_by[0] == "dram" and e.task == "inference" and e.memory.parameters > 0.3 * first.dram_bytes:
         return f"A larger batch reads the same weights once: try --batch {LARGER}." if grows else ""
-    if e.limited_by == "latency":
-        return f"A larger batch fills the chip: try --batch {LARGER}." if grows else ""
     top = peak(e)
     if e.limited_by == "compute" and top is not None and e.precision in ("fp32", "tf32"):
         half = peak(e, "fp16") or 0.0
