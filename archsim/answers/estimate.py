@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from pathlib import Path
 from shlex import quote
 from typing import Any
 
@@ -109,7 +110,7 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
 def title(e: Estimate) -> str:
     """What runs on what: the device by its name, with what is changed of it."""
     name = e.spec.identity.name.partition(" (")[0]
-    return f"{e.network} on {e.hardware_name.replace(e.hardware, name, 1)}"
+    return f"{Path(e.network).name} on {e.hardware_name.replace(e.hardware, name, 1)}"
 
 
 def more_words(e: Estimate) -> str:
@@ -160,10 +161,11 @@ def verdict(e: Estimate) -> Verdict:
     """Time, power and memory, each with how sure it is and what follows from it."""
     one = ONE.get(e.sample, "sample")
     run = f"per {one}" if e.batch == 1 else f"per batch of {e.batch}"
-    each = f"{show(e.energy_j / e.batch, 'J', 3)} per {one}, {e.throughput_per_w:.3g} {rate_unit(e)} per W"
+    each = f"{show(e.energy_j / e.batch, 'J', 3)} per {one}, {grouped(e.throughput_per_w, 3)} {rate_unit(e)} per W"
     beside = f" of {show(e.power_limit_w, 'W', 3)}" if e.wall is None else " at the wall"
-    largest = "" if e.max_batch is None else f"fits up to batch {e.max_batch:,}" if e.fits else f"batch {e.max_batch:,} would fit"
-    fits = largest or ("fits" if e.fits else "")
+    largest = f"{e.max_batch or 0:,}"
+    would = f"batch {largest} would fit" if e.max_batch else "no batch fits" if e.max_batch == 0 else ""
+    fits = ("fits" if e.max_batch is None else f"fits up to batch {largest}") if e.fits else would
     lines = [
         (f"{show(e.latency_s, 's', 3)} {run}", interval(e.latency_interval_s, "s", e.interval_level),
          f"{grouped(e.throughput_per_s, 3)} {rate_unit(e)}"),

@@ -53,10 +53,12 @@ RELIEF = {  # word of a bound -> what more of it is called
 class LayerGroup:
     """Layers of one kind and phase: what they add to the latency [s], by bound, and what they do.
 
+    called: how a sentence calls them
     limited_by: bounds that take a quarter of the time or more, the largest first
     """
 
     name: str
+    called: str = ""
     ops: tuple[OpEstimate, ...]
     time_s: Mapping[str, float]
     energy_j: Mapping[str, float]
@@ -94,10 +96,10 @@ def layer_groups(e: Estimate) -> list[LayerGroup]:
     for family, direction in [key for key, ops in found.items() if key[0] and _time(ops) < SMALL * e.latency_s]:
         if len(found) > 1:
             found.setdefault(("", direction), []).extend(found.pop((family, direction)))
-    groups = sorted((group_of(_name(*key, ops), ops) for key, ops in found.items()), key=lambda group: -group.time)
+    groups = sorted((group_of(*_names(*key, ops), ops) for key, ops in found.items()), key=lambda group: -group.time)
     if len(groups) > MOST_GROUPS:
         rest = [op for group in groups[MOST_GROUPS - 1 :] for op in group.ops]
-        groups = [*groups[: MOST_GROUPS - 1], group_of(f"{len(rest)} others", rest)]
+        groups = [*groups[: MOST_GROUPS - 1], group_of(f"{len(rest)} others", f"the {len(rest)} others", rest)]
     return groups
 
 
@@ -105,33 +107,37 @@ def _time(ops: Sequence[OpEstimate]) -> float:
     return math.fsum(op.time_s for op in ops)
 
 
-def group_of(name: str, ops: Sequence[OpEstimate]) -> LayerGroup:
+def group_of(name: str, called: str, ops: Sequence[OpEstimate]) -> LayerGroup:
     """Some ops under one name: their times by bound, their energies by component."""
     times: dict[str, float] = {}
     for op in ops:
         times[op.bound] = times.get(op.bound, 0.0) + op.time_s
     energy = {part: math.fsum(op.energy_breakdown_j[part] for op in ops) for part in ops[0].energy_breakdown_j}
-    return LayerGroup(name=name, ops=tuple(ops), time_s=times, energy_j=energy)
+    return LayerGroup(name=name, called=called, ops=tuple(ops), time_s=times, energy_j=energy)
 
 
 def _family(kind: str) -> str:
     return next((names[0] for names, kinds in FAMILIES.items() if kind in kinds), "")
 
 
-def _name(family: str, direction: str, ops: Sequence[OpEstimate]) -> str:
-    """`fc6 fc7 fc8`, `conv1 to conv5`, `53 convolutions`, `backward convolutions`, or in words what is of no family."""
+def _names(family: str, direction: str, ops: Sequence[OpEstimate]) -> tuple[str, str]:
+    """What a table and a sentence call some layers: `fc6 fc7 fc8`, `conv1 to conv5`, `53 convolutions`, `backward convolutions`;
+    what is of no family by its kinds."""
     names = [op.name for op in ops]
     if not family:
-        return f"{direction} {_kinds(ops)}".strip()
+        name = f"{direction} {_kinds(ops)}".strip()
+        if name.endswith("more"):
+            return name, f"{name} kinds of layer"
+        return name, f"the {name}" if name.endswith("updates") else f"the {name} layers"
     many = next(plural for (one, plural), _ in FAMILIES.items() if one == family)
     if direction:
-        return f"{direction} {many}"
-    if len(names) <= FEW and sum(map(len, names)) < LONGEST:
-        return " ".join(names)
+        return f"{direction} {many}", f"the {direction} {many}"
+    if len(names) == 1 or (len(names) <= FEW and sum(map(len, names)) < LONGEST):
+        return (" ".join(names),) * 2
     stem = re.fullmatch(r"([A-Za-z_]+)\d+", names[0])
     if stem and all(re.fullmatch(re.escape(stem[1]) + r"\d+", name) for name in names):
-        return f"{names[0]} to {names[-1]}"
-    return f"{len(names)} {many}" if len(names) > 1 else names[0]
+        return (f"{names[0]} to {names[-1]}",) * 2
+    return f"{len(names)} {many}", f"the {len(names)} {many}"
 
 
 def _kinds(ops: Sequence[OpEstimate]) -> str:
@@ -198,8 +204,8 @@ def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
     if name == HOST or (name == "none" and e.host_wait_s > 0.5 * e.latency_s):
         if e.threads:
             return f"Dispatch decides: the framework takes {show(e.host_floor_s, 's', 3)} to call {len(e.ops)} ops."
-        return (f"Dispatch decides: the host CPU ({e.host_cpu}) takes {show(e.host_floor_s, 's', 3)} to issue {len(e.ops)} ops, "
-                "and no faster chip gets below.")  # fmt: skip
+        return (f"Dispatch decides: the host CPU ({e.host_cpu}) takes {show(e.host_floor_s, 's', 3)} to issue the kernels of "
+                f"{len(e.ops)} ops, and no faster chip gets below.")  # fmt: skip
     if name == INPUT:
         return "Input decides: samples are read and decoded more slowly than the device takes them."
     if name == POWER:
@@ -217,14 +223,13 @@ def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
         return f"Arithmetic decides: {_subject(mine, 'do')} {show(mine.flop, 'FLOP', 3)} {_samples(e)}{_share(mine, e)}."
     row = BOUNDS.get(name, BOUNDS["none"])
     verb = "decide" if row.word.endswith("es") else "decides"
-    return f"{row.word[0].upper()}{row.word[1:]} {verb}: {row.meaning}, most of all in {_subject(mine)}."
+    return f"{row.word[0].upper()}{row.word[1:]} {verb}: {row.meaning}, most of all in {mine.called}."
 
 
-def _subject(group: LayerGroup, verb: str = "") -> str:
+def _subject(group: LayerGroup, verb: str) -> str:
     """A group as the subject of a sentence: `the 53 convolutions do`, `fc6 fc7 fc8 do`, `fc does`."""
-    named = group.name == " ".join(op.name for op in group.ops) or " to " in group.name
-    of_one = {"do": "does", "move": "moves", "": ""}[verb] if len(group.ops) == 1 else verb
-    return f"{'' if named else 'the '}{group.name} {of_one}".rstrip()
+    of_one = {"do": "does", "move": "moves"}[verb] if group.called == group.ops[0].name else verb
+    return f"{group.called} {of_one}"
 
 
 def _share(group: LayerGroup, e: Estimate) -> str:
