@@ -119,7 +119,8 @@ def test_dispatch_decides(alexnet: Estimate) -> None:
 
 def test_input_the_power_limit_latency_and_launches_decide(alexnet: Estimate) -> None:
     assert why(limited(alexnet, input=0.1)) == [
-        "Input decides: samples are read and decoded more slowly than the device takes them.", "20 % faster input saves 10 %."]  # fmt: skip
+        "Input decides: samples are read and decoded more slowly than the device takes them.",
+        "20 % faster input saves 10 %."]  # fmt: skip
     assert why(limited(alexnet, power=0.1)) == [
         f"The power limit decides: within 10 W the core clock is {show(alexnet.clock_hz, 'Hz', 3)} in the mean.",
         "20 % more power saves 10 %."]  # fmt: skip
