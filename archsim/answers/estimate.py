@@ -99,8 +99,10 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
         from archsim.answers.timeline import timeline_chart
 
         found.append(timeline_chart(recording))
-    found += [roofline(e), replace(measured_table(e), only="page"), layer_table(e),
-              Facts(title="In detail", rows=details(e), level=2), replace(measured_table(e), level=2, only="text"),
+    measured = [measured_table(e)] if e.references else []
+    found += [roofline(e), *(replace(one, only="page") for one in measured), layer_table(e),
+              Facts(title="In detail", rows=details(e), level=2),
+              *(replace(one, level=2, only="text") for one in measured),
               Facts(title="Assumptions", rows=assumptions(e), level=2), *_changed_values(e)]  # fmt: skip
     origin = [(key.replace("_", " "), value) for key, value in e.provenance.items()]
     found.append(Facts(title="Provenance", rows=origin, level=2, only="page"))
@@ -258,11 +260,11 @@ def measured_table(e: Estimate) -> Table:
          number(r.clock_hz, "Hz", 4), words(r.source), words("; ".join((*_covers(r), *r.conditions)) or "what is asked here")]
         for r in e.references
     ]  # fmt: skip
-    heads = ("metric", "measured", "predicted", "error of the time" if e.references else "error", "stack", "clock", "source",
+    heads = ("metric", "measured", "predicted", "error of the time", "stack", "clock", "source",
              "measured with")  # fmt: skip
     columns = [Column(head=head, kind="number" if 0 < i < 4 or i == 5 else "text", needed=i < 4) for i, head in enumerate(heads)]
     note = "Each prediction is for the conditions of its own row; a positive error is a prediction above the measurement."
-    return Table(title="Measured by others", columns=columns, rows=rows, notes=[note] if rows else [])
+    return Table(title="Measured by others", columns=columns, rows=rows, notes=[note])
 
 
 def _covers(r: Reference) -> list[str]:

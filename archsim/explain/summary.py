@@ -11,9 +11,9 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import BOUNDS, INPUT, POWER
 from archsim.cost.relief import FASTER
-from archsim.device.device import Cpu
 from archsim.estimation.limits import HOST
 from archsim.estimation.result import Estimate, OpEstimate
+from archsim.explain.levels import cores_used
 
 FAMILIES = {  # of layers that a reader takes as one: name of one, of many -> kinds
     ("convolution", "convolutions"): ("conv1d", "conv2d", "conv3d", "conv_transpose2d"),
@@ -160,8 +160,7 @@ def peak(e: Estimate, precision: str = "") -> float | None:
         found = float(e.spec.device.peak_flops(precision or e.precision, e.clock_hz))
     except Unsupported:
         return None
-    device = e.spec.device
-    return found * (min(1.0, e.threads / float(device.core.count)) if isinstance(device, Cpu) and e.threads else 1.0)
+    return found * cores_used(e)
 
 
 def bandwidth(e: Estimate) -> float:

@@ -25,6 +25,7 @@ LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is loga
 STRETCH = 1000  # width of what is stretched
 LARGEST, SMALLEST, MARK = 17.0, 3.0, 4.0  # radius of a mark [px]
 LONGEST = 30  # characters of a label
+HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4"'  # of a text that a line may cross
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +253,12 @@ def _labels(series: Sequence[Series], plot: _Plot) -> Iterator[str]:
     for s in (s for s in series if s.labels and not s.mark):  # a line says its name above its end
         for i, said in enumerate(s.labels):
             if said:
-                y, width = plot.y(s.y[i]) - 6, LETTER * len(_short(said))
-                right = plot.width * plot.across(s.x[i])
-                taken.append((right - width - 8, y - 11, right, y + 3))
-                yield _text(plot.x(s.x[i]), y, _short(said), "end", more=' dx="-6"')
+                last = i == len(s.x) - 1  # above the end of a line, or below its beginning
+                y, width = plot.y(s.y[i]) + (-6 if last else 14), LETTER * len(_short(said)) + 8
+                left = plot.width * plot.across(s.x[i]) - (width if last else 0)
+                taken.append((left, y - 11, left + width, y + 3))
+                more = f' dx="{-6 if last else 6}" {HALO}'
+                yield _text(plot.x(s.x[i]), y, _short(said), "end" if last else "start", more=more)
     for r, x, y, said in sorted(points, key=lambda point: -point[0]):
         if not said:
             continue
