@@ -282,7 +282,7 @@ def limits_table(e: Estimate) -> Table:
         for name, time in split
     ]  # fmt: skip
     heads = ("bound", "time", "share", "", f"saved if {FASTER_TEXT} faster", "meaning")
-    columns = [Column(head=head, kind="bar" if i == 3 else "number" if 0 < i < 5 else "text", needed=i != 5)
+    columns = [Column(head=head, kind="bar" if i == 3 else "number" if 0 < i < 5 else "text", needed=i not in (2, 5))
                for i, head in enumerate(heads)]  # fmt: skip
     floor = floor_line(e)
     return Table(title="What limits it", columns=columns, rows=rows, notes=[floor] if floor else [], level=1, only="page")

@@ -10,7 +10,7 @@ from typing import Any
 from archsim.base.units import show
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import LayerGroup, group_of, peak
-from archsim.render.blocks import Cell, Chart, Column, Table, number, percent, stacked, words
+from archsim.render.blocks import Cell, Chart, Column, Table, count, number, percent, stacked, words
 from archsim.render.palette import colour, order
 from archsim.render.text import clean
 
@@ -39,7 +39,7 @@ def _layer(op: OpEstimate, e: Estimate, top: float | None) -> list[Cell]:
     return [
         words(op.name, tip=kernels), words(kind), words(op.bound, tone=op.bound), number(op.time_s, "s"),
         percent(op.time_s / e.latency_s), number(op.flop, "FLOP"), number(op.dram_bytes, "B"),
-        words("-") if intensity is None else Cell(text=f"{intensity:.3g}", value=intensity),
+        words("-") if intensity is None else count(intensity, 3),
         words("-") if share is None else percent(share, ".0f"), number(op.energy_j, "J"),
     ]  # fmt: skip
 

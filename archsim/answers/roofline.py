@@ -28,7 +28,7 @@ def roofline(e: Estimate) -> Chart:
     ridges = [rate / memory for _, rate, _ in ceilings]
     live = [op for op in e.ops if op.flop > 0 and op.time_s > 0]
     marks = sorted(filter(None, (_mark(ops, e, BEYOND * max(ridges)) for ops in _alike(live))), key=lambda mark: -_time(mark[0]))
-    ends = min([x for _, x, _ in marks] + ridges) / 2.0, max([x for _, x, _ in marks] + ridges) * 4.0
+    ends = min([x for _, x, _ in marks] + ridges) / 4.0, max([x for _, x, _ in marks] + ridges) * 4.0
     top = max(rate for _, rate, _ in ceilings)
     lines = [_slope("memory", memory, ends[0], top), *(_slope(one.name, one.bandwidth, ends[0], top) for one in levels(e))]
     lines += [Series(name=name, x=(rate / memory, ends[1]), y=(rate, rate), tone="" if chosen else "quiet", mark="",
@@ -46,7 +46,7 @@ def roofline(e: Estimate) -> Chart:
         ))  # fmt: skip
     return Chart(
         title="Roofline", series=lines, notes=_notes(e, marks), height=440,
-        x=Axis(title="arithmetic intensity [FLOP per byte of memory, or of the cache that holds the data]", log=True, ends=ends),
+        x=Axis(title="FLOP per byte of memory, or of a cache", log=True, ends=ends),
         y=Axis(title="performance", unit="FLOP/s", log=True),
     )  # fmt: skip
 

@@ -19,7 +19,8 @@ from archsim.render.text import clean
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
 LETTER, LINE = 6.6, 15.0  # of a text [px]
-TOP, BELOW, EDGE = 14, 46, 16  # margins of the plot [px]
+Box = tuple[float, float, float, float]  # left, top, right, bottom [px]
+TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
 USUAL = 1000.0  # width of a plot for which labels are placed [px]
 LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 STRETCH = 1000  # width of what is stretched
@@ -99,18 +100,30 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     aside = 12 + LETTER * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
     height = chart.height if not chart.y.names else 26 * len(chart.y.names)
     plot = _Plot(across, up, height, (width or USUAL + left + aside) - left - aside)
-    points = [part for s, tone in _toned(live) for part in _series(s, tone, plot)]
-    names = [*_labels(live, plot), *(_end_names(ends, plot) if aside > EDGE else ())]
-    body = "\n".join([*_grid(chart, plot), *_guides(chart, plot), *points, *names])
+    lines, points = ([part for s, tone in _toned(live) if bool(s.mark) == marked for part in _series(s, tone, plot)]
+                     for marked in (False, True))  # fmt: skip
+    taken: list[Box] = []
+    lines += _line_labels(live, plot, taken)
+    names = [*_labels(live, plot, taken), *(_end_names(ends, plot) if aside > EDGE else ())]
+    body = "\n".join([*_grid(chart, plot), *lines, *points, *_guides(chart, plot), *names])
     named = f'role="img"><title>{html.escape(clean(chart.title))}</title>\n'
     look = f'font-family="{FONT}" font-size="12"'
     if width is None:
         room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px"'
         return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {named}{body}\n</svg></div>'
-    whole = TOP + height + BELOW
+    key = "".join(_key(chart, left))
+    top = TOP + (KEY if key else 0)
+    whole = top + height + BELOW
     frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
-    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n<svg x="{left:.0f}" y="{TOP}" '
+    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{key}<svg x="{left:.0f}" y="{top}" '
             f'width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n</svg>\n</svg>\n')  # fmt: skip
+
+
+def _key(chart: Chart, left: float) -> Iterator[str]:
+    """The legend of a drawing that stands alone, in one line above it."""
+    for name, paint in legend(chart):
+        yield f'<rect x="{left:.0f}" y="9" width="11" height="11" rx="2" fill="{paint}"/>' + _text(f"{left + 16:.0f}", 19, name)
+        left += 34 + LETTER * len(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,11 +184,11 @@ def _guides(chart: Chart, plot: _Plot) -> Iterator[str]:
         if axis == "y":
             y = plot.y(value)
             yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{QUIET}" stroke-dasharray="6 4"/>'
-            yield _text("100%", y - 5, said, "end")
+            yield _text("100%", y - 5, said, "end", more=f" {HALO}")
         else:
             x = plot.x(value)
             yield f'<line x1="{x}" x2="{x}" y1="0" y2="{plot.height}" stroke="{QUIET}" stroke-dasharray="6 4"/>'
-            yield _text(x, 12, said, more=' dx="5"')
+            yield _text(x, 12, said, more=f' dx="5" {HALO}')
 
 
 def _series(s: Series, tone: str, plot: _Plot) -> Iterator[str]:
@@ -242,23 +255,24 @@ def _end_names(ends: Sequence[tuple[Series, str]], plot: _Plot) -> Iterator[str]
         yield _text("100%", place, said, ink=paint, more=' dx="9" class="end" font-weight="600"')
 
 
-Box = tuple[float, float, float, float]
-
-
-def _labels(series: Sequence[Series], plot: _Plot) -> Iterator[str]:
-    """What stands beside points, those with the largest marks first, where there is room at the usual width."""
-    points = [(_radius(s, i), plot.width * plot.across(s.x[i]), plot.y(s.y[i]), s.labels[i] if s.labels else "")
-              for s in series if s.mark for i in range(len(s.x))]  # fmt: skip
-    taken: list[Box] = [(x - r, y - r, x + r, y + r) for r, x, y, _ in points]
-    for s in (s for s in series if s.labels and not s.mark):  # a line says its name above its end
+def _line_labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Iterator[str]:
+    """What a line says above its end, or below its beginning; `taken` gets where."""
+    for s in (s for s in series if s.labels and not s.mark):
         for i, said in enumerate(s.labels):
             if said:
-                last = i == len(s.x) - 1  # above the end of a line, or below its beginning
+                last = i == len(s.x) - 1
                 y, width = plot.y(s.y[i]) + (-6 if last else 14), LETTER * len(_short(said)) + 8
                 left = plot.width * plot.across(s.x[i]) - (width if last else 0)
                 taken.append((left, y - 11, left + width, y + 3))
                 more = f' dx="{-6 if last else 6}" {HALO}'
                 yield _text(plot.x(s.x[i]), y, _short(said), "end" if last else "start", more=more)
+
+
+def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Iterator[str]:
+    """What stands beside points, those with the largest marks first, where there is room at the usual width."""
+    points = [(_radius(s, i), plot.width * plot.across(s.x[i]), plot.y(s.y[i]), s.labels[i] if s.labels else "")
+              for s in series if s.mark for i in range(len(s.x))]  # fmt: skip
+    taken += [(x - r, y - r, x + r, y + r) for r, x, y, _ in points]
     for r, x, y, said in sorted(points, key=lambda point: -point[0]):
         if not said:
             continue
