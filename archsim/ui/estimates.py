@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from urllib.parse import parse_qsl, urlencode
 
 from archsim.base.errors import ArchsimError
 from archsim.estimation.estimate import estimate_of
+from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.request import Request
 from archsim.estimation.result import Estimate
 from archsim.generation.estimate import GenerationEstimate
 from archsim.study.whatif import Change, change
-from archsim.ui.state import MODELS, PageState
+from archsim.ui.state import MODELS, PageState, View, read_state
+from archsim.ui.uploads import UploadedFile
 
 ABOUT = ("layer",)  # choices of what is shown, which no estimate takes
+MOST_FIELDS = 20  # of an address whose fault is looked for
 USUAL = {"input": "1024", "output": "256"}  # tokens, where nobody says
 
 
@@ -56,6 +60,33 @@ def requested(state: PageState, changed: bool = True) -> Request:
     return make_request(net, hw, **run_arguments("estimate", _words(*words), EstimateWords))
 
 
+def fault_of(query: str, view: View, files: Mapping[str, UploadedFile]) -> tuple[str, str]:
+    """Of an address that cannot be estimated the field that is the fault, and the address without it.
+
+    It is the last field without which there is an estimate; empty where there is no such one, or the address is not at fault.
+    """
+    try:
+        pairs = parse_qsl(query, errors="replace", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        return "", view.default
+    pairs = [pair for pair in pairs if pair[0] != "pin" and pair != ("fidelity", SIMULATED)]  # which takes seconds
+    usual = dict(parse_qsl(view.default))
+
+    def without(field: str) -> str:
+        given = {name for name, _ in pairs} - {field}
+        kept = [(name, usual[name]) for name in ("net", "hw") if name not in given]
+        return urlencode([*kept, *(pair for pair in pairs if pair[0] != field)])
+
+    for name in ("", *dict(reversed(pairs))):
+        try:
+            state = read_state(without(name), view, files)
+            generated(state) if view is MODELS else estimated(state)
+        except ArchsimError:
+            continue
+        return name, without(name)
+    return "", view.default
+
+
 def generated(state: PageState, changed: bool = True) -> GenerationEstimate:
     """The estimate of a language model that an engine serves. Raises ArchsimError."""
     return _generate(_asked(state, changed))
@@ -76,6 +107,15 @@ def change_of(state: PageState) -> Change:
     compared = beside(sold, requested(state))
     before = estimated(state, changed=False) if compared is sold else estimate_of(compared)
     return change(before, estimated(state), state.words)
+
+
+def usual(state: PageState) -> Mapping[str, str]:
+    """What the choices that nobody made come to; nothing where they cannot be estimated."""
+    try:
+        e = generated(state, changed=False) if state.view is MODELS else estimated(state, changed=False)
+    except ArchsimError:
+        return USUAL if state.view is MODELS else {}
+    return {name: str(getattr(e, name)) for name in state.view.choices if name not in state.choices and hasattr(e, name)}
 
 
 def tuned_values(state: PageState) -> Mapping[str, float | None]:

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import BARE, TEXT, UNITS
+from archsim.base.units import BARE, COUNT, TEXT, UNITS, show, show_capacity
+from archsim.device.catalog import heads
 from archsim.device.device import PRECISION_BYTES
 from archsim.device.entry import quantity
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
 from archsim.report.markup import text
 from archsim.study.knob import ARGUMENTS
-from archsim.ui.estimates import USUAL, requested, tuned_values
-from archsim.ui.state import MODELS, VIEWS, PageState, known_devices, known_engines, plain
+from archsim.ui.estimates import requested, tuned_values, usual
+from archsim.ui.state import HELP, MODELS, VIEWS, PageState, View, known_engines, plain
 from archsim.ui.uploads import MOST_BYTES, SPEC
 from archsim.ui.uploads import NETWORKS as NETWORK_FILES
 
+TITLES = {  # of the fields of what runs where
+    "net": "Network", "hw": "Device", "stack": "Software stack", "precision": "Precision", "task": "Task", "batch": "Batch",
+    "fidelity": "Model", "layer": "Layer shown", "seq_len": "Tokens", "bind": "Other sizes",
+}  # fmt: skip
+OF_MODELS = {
+    "net": "Model", "input": "Prompt tokens", "output": "Answer tokens", "batch": "Requests", "tp": "Devices of a layer",
+    "engine": "Engine", "precision": "Activations", "weights": "Weights", "kv": "Keys and values",
+}  # fmt: skip
 FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.bandwidth", "l2.size", "l3.size", "power_limit")
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
+Groups = Mapping[str, Sequence[tuple[str, str]]]  # of a long list: heading -> values with what is shown
 STEPS = 1000  # of a slider, equal in the logarithm
 
 
@@ -57,33 +69,43 @@ def _slider(key: str, unit: Unit, value: float) -> SliderRange:
     return SliderRange(key=key, unit=unit, value=value, low=low, high=min(high, unit.high))
 
 
-def form(state: PageState, problem: bool = False) -> str:
-    """The form; its fields are named as in the address. `problem` opens the list of all values, to find the wrong one."""
+def form(state: PageState) -> str:
+    """The form; its fields are named as in the address."""
     every = knobs(state)
     first = [one for one in every if one.key in FIRST]
     rest = [one for one in every if one.key not in FIRST]
-    shown = " open" if problem or any(one.key in state.settings for one in rest) else ""
+    shown = " open" if any(one.key in state.settings for one in rest) else ""
     listed = {one.key for one in every}
     odd = "".join(_hidden(key, value) for key, value in state.settings.items() if key not in listed)
     return (
-        f'<form id="state" action="{state.view.path}" method="get">\n{_views(state)}\n{_choices(state)}\n'
+        f'<form id="state" action="{state.view.path}" method="get">\n{_views(state)}\n'
+        f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(_choices(state))}{_drop()}</fieldset>\n'
         f'<fieldset><legend>Values of the device</legend>\n{"".join(_knob(one, state) for one in first)}'
         f'<details{shown}><summary>All {len(rest)} other numbers</summary>\n'
         f'{"".join(_knob(one, state) for one in rest)}</details></fieldset>\n'
         f'{odd}{"".join(_hidden("pin", pin) for pin in state.pins)}'
-        f'<p><button type="submit">Estimate</button> <a href="{state.view.path}?{text(_reset(state))}">Reset the values</a></p>\n'
-        "</form>"
+        f'<p><button type="submit">Estimate</button> <a href="{state.view.path}?{text(replace(state, settings={}).query)}">'
+        "Reset the values</a></p>\n</form>"
     )
 
 
-def _reset(state: PageState) -> str:
-    return replace(state, settings={}).query
+def in_words(message: str, view: View) -> str:
+    """What an error says of options of the command line, said of the fields of a page.
+
+    >>> in_words("--set: sm.count: 'two' is not a number", VIEWS[0])
+    "sm.count: 'two' is not a number"
+    >>> in_words("height, width: unknown; give --bind height=SIZE --bind width=SIZE", VIEWS[0])
+    'height, width: unknown; give Other sizes height=SIZE,width=SIZE'
+    """
+    message = message.replace("--set: ", "").replace("SIZE --bind ", "SIZE,")
+    titles = TITLES | (OF_MODELS if view is MODELS else {})
+    return re.sub(r"--([a-z][a-z-]*)", lambda option: titles.get(option[1].replace("-", "_"), option[0]), message)
 
 
 def _views(state: PageState) -> str:
     """The pages; the device goes along from one to the other."""
     links = [f'<a href="{one.path}"{_current(one is state.view)}>{one.title}</a>' for one in VIEWS]
-    return f'<nav aria-label="Pages">{" ".join(links)}</nav>'
+    return f'<nav aria-label="Pages">{" ".join(links)} <a class="help" href="{HELP}">Help</a></nav>'
 
 
 def _current(yes: bool) -> str:
@@ -94,44 +116,57 @@ def _hidden(name: str, value: str) -> str:
     return f'<input type="hidden" name="{text(name)}" value="{text(value)}">'
 
 
-def _choices(state: PageState) -> str:
-    if state.view is MODELS:
-        fields = [_own_select(state, "net", "Model"), _own_select(state, "hw", "Device"), *_of_models(state)]
-    else:
-        fields = [_own_select(state, "net", "Network"), _own_select(state, "hw", "Device"), *_of_networks(state)]
-    return f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(fields)}{_drop()}</fieldset>'
-
-
-def _of_networks(state: PageState) -> list[str]:
+def _choices(state: PageState) -> list[str]:
+    """The fields of what runs where; an empty one says what it comes to."""
     from archsim.estimation.fidelity import FIDELITIES, FITTED, SIMULATED
+    from archsim.generation.formats import CACHE_BYTES, WEIGHTS
     from archsim.trace.training import TASKS
 
-    fields = [
-        _select(state, "stack", "Software stack", ("", *_stacks(state.spec.kind))),
-        _select(state, "precision", "Precision", ("", *PRECISION_BYTES)),
-        _select(state, "task", "Task", ("", *TASKS), draws=True), _text(state, "batch", "Batch"),
-        _select(state, "fidelity", "Model", ("", *(name for name in FIDELITIES if name != FITTED)), draws=True, usual=FITTED),
+    comes = usual(state)
+    own = {hw: [(one.name, one.title) for one in state.files.values() if one.hw is hw] for hw in (False, True)}
+    fields = [_chosen(state, "net", {"Your files": own[False], **families(state.view.nets())}, state.net, draws=True),
+              _chosen(state, "hw", {"Your files": own[True], **devices()}, state.hw, draws=True)]  # fmt: skip
+    if state.view is MODELS:
+        lists = {"engine": known_engines(), "precision": ("bf16", "fp16"), "weights": WEIGHTS, "kv": CACHE_BYTES}
+        return fields + [_select(state, name, lists[name], comes) if name in lists else _text(state, name, {**comes, "tp": "1"})
+                         for name in state.view.choices]  # fmt: skip
+    stacks = {"": [("", _usual(comes, "stack"))], **families(_stacks(state.spec.kind))}
+    models = [name for name in FIDELITIES if name != FITTED]
+    fields += [
+        _chosen(state, "stack", stacks, state.choices.get("stack", "")), _select(state, "precision", PRECISION_BYTES, comes),
+        _select(state, "task", TASKS, comes, draws=True), _text(state, "batch", comes),
+        _select(state, "fidelity", models, {"fidelity": FITTED}, draws=True),
     ]  # fmt: skip
     if state.choices.get("fidelity") == SIMULATED:
-        fields.append(_select(state, "layer", "Layer shown", ("", *_layers(state)), usual="the slowest"))
-    if state.net in state.files or "seq_len" in state.choices or _takes_tokens(state):
-        fields.append(_text(state, "seq_len", "Tokens"))
-    if state.net in state.files or "bind" in state.choices:
-        fields.append(_text(state, "bind", "Other sizes", hint="height=224,width=224", numeric=False))
+        fields.append(_select(state, "layer", _layers(state), {"layer": "the slowest"}))
+    if "seq_len" in state.choices or state.net in state.files or _takes_tokens(state):
+        fields.append(_text(state, "seq_len", {}))
+    if "bind" in state.choices or state.net in state.files:
+        fields.append(_text(state, "bind", {"bind": "height=224,width=224"}, mode="text"))
     return fields
 
 
-def _of_models(state: PageState) -> list[str]:
-    from archsim.generation.formats import CACHE_BYTES, WEIGHTS
+@cache
+def devices() -> Groups:
+    """The shipped devices by maker and year, the newest of a maker first: ids with names."""
+    made: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    for name, head in heads().items():
+        made.setdefault((head["vendor"], -head["year"]), []).append((name, head["name"].removeprefix(head["vendor"]).strip()))
+    by_maker = sorted(made.items(), key=lambda group: (group[0][0].casefold(), group[0][1]))
+    return {f"{maker}, {-year}": sorted(own, key=lambda one: one[1]) for (maker, year), own in by_maker}
 
-    return [
-        _text(state, "input", "Prompt tokens", hint=USUAL["input"]),
-        _text(state, "output", "Answer tokens", hint=USUAL["output"]),
-        _text(state, "batch", "Requests", hint="1"), _text(state, "tp", "Devices of a layer", hint="1"),
-        _select(state, "engine", "Engine", ("", *known_engines())),
-        _select(state, "precision", "Activations", ("", "bf16", "fp16")),
-        _select(state, "weights", "Weights", ("", *WEIGHTS)), _select(state, "kv", "Keys and values", ("", *CACHE_BYTES)),
-    ]  # fmt: skip
+
+def families(names: Iterable[str]) -> Groups:
+    """Names by their first letters; those that have no kin come last.
+
+    >>> families(("vgg_16", "nin", "vgg_19"))
+    {'vgg': [('vgg_16', 'vgg_16'), ('vgg_19', 'vgg_19')], 'others': [('nin', 'nin')]}
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name in names:
+        found.setdefault((re.match("[A-Za-z]*", name) or [""])[0], []).append((name, name))
+    alone = [pair for pairs in found.values() if len(pairs) == 1 for pair in pairs]
+    return {family: pairs for family, pairs in found.items() if len(pairs) > 1} | ({"others": alone} if alone else {})
 
 
 @cache
@@ -160,35 +195,44 @@ def _takes_tokens(state: PageState) -> bool:
         return False
 
 
-def _own_select(state: PageState, name: str, title: str) -> str:
-    """What is shipped, and what the user has dropped."""
-    shipped, chosen = (state.view.nets(), state.net) if name == "net" else (known_devices(), state.hw)
-    own = [one for one in state.files.values() if one.hw == (name == "hw")]
-    options = "".join(_option(one, one, chosen) for one in shipped)
-    if own:
-        files = "".join(_option(one.name, one.title, chosen) for one in own)
-        options = f'<optgroup label="Your files">{files}</optgroup><optgroup label="Shipped">{options}</optgroup>'
-    return f'<label>{title} <select name="{name}" data-draws="form">{options}</select></label>'
+def _field(state: PageState, name: str, control: str) -> str:
+    title = (TITLES | (OF_MODELS if state.view is MODELS else {}))[name]
+    return f'<div class="field"><label for="f-{name}">{title}</label> {control}</div>\n'
+
+
+def _chosen(state: PageState, name: str, groups: Groups, chosen: str, draws: bool = False) -> str:
+    """A long list in groups, which the script makes one to search in."""
+    known = any(value == chosen for pairs in groups.values() for value, _ in pairs)
+    groups = groups if known else {**groups, "": [(chosen, chosen), *groups.get("", ())]}
+    options = ""
+    for group, pairs in groups.items():
+        inner = "".join(_option(value, shown, chosen) for value, shown in pairs)
+        options += f'<optgroup label="{text(group)}">{inner}</optgroup>' if group and inner else inner
+    return _field(state, name, f'<select id="f-{name}" name="{name}" class="combo"{_draws(draws)}>{options}</select>')
 
 
 def _option(value: str, shown: str, chosen: str) -> str:
     return f'<option value="{text(value)}"{" selected" if value == chosen else ""}>{text(shown)}</option>'
 
 
-def _select(
-    state: PageState, name: str, title: str, values: tuple[str, ...], draws: bool = False, usual: str = "default"
-) -> str:  # fmt: skip
-    """`draws`: the form itself depends on it."""
+def _usual(comes: Mapping[str, str], name: str) -> str:
+    return f"usual: {comes[name]}" if name in comes else "usual"
+
+
+def _draws(yes: bool) -> str:
+    """A mark: the form itself depends on it."""
+    return " data-draws=form" if yes else ""
+
+
+def _select(state: PageState, name: str, values: Iterable[str], comes: Mapping[str, str], draws: bool = False) -> str:
     chosen = state.choices.get(name, "")
-    listed = values if chosen in values else (*values, chosen)
-    options = "".join(_option(value, value or usual, chosen) for value in listed)
-    return f'<label>{title} <select name="{name}"{" data-draws=form" if draws else ""}>{options}</select></label>'
+    options = "".join(_option(value, value or _usual(comes, name), chosen) for value in dict.fromkeys(("", *values, chosen)))
+    return _field(state, name, f'<select id="f-{name}" name="{name}"{_draws(draws)}>{options}</select>')
 
 
-def _text(state: PageState, name: str, title: str, hint: str = "default", numeric: bool = True) -> str:
-    mode = ' inputmode="numeric"' if numeric else ""
-    return (f'<label>{title} <input type="text"{mode} name="{name}" value="{text(state.choices.get(name, ""))}" '
-            f'placeholder="{text(hint)}"></label>')  # fmt: skip
+def _text(state: PageState, name: str, comes: Mapping[str, str], mode: str = "numeric") -> str:
+    return _field(state, name, f'<input type="text" inputmode="{mode}" id="f-{name}" name="{name}" '
+                  f'value="{text(state.choices.get(name, ""))}" placeholder="{text(comes.get(name, ""))}">')  # fmt: skip
 
 
 def _drop() -> str:
@@ -196,7 +240,7 @@ def _drop() -> str:
     endings = (*NETWORK_FILES, SPEC)
     said = f"Your own: drop a network or a device here ({', '.join(endings)}), or choose a file."
     return (f'<label id="drop" class="drop" data-most="{MOST_BYTES}" hidden><span>{text(said)}</span> '
-            f'<input type="file" accept="{",".join(endings)},.gz"></label>')  # fmt: skip
+            f'<input type="file" accept="{",".join(endings)},.gz"></label><p id="told" role="status"></p>')  # fmt: skip
 
 
 def _knob(one: SliderRange, state: PageState) -> str:
@@ -210,13 +254,19 @@ def _knob(one: SliderRange, state: PageState) -> str:
         f'aria-valuetext="{text(written or base)}" '
         f'data-low="{one.low:.9g}" data-high="{one.high:.9g}" data-unit="{"" if unit == "1" else text(unit)}" '
         f'data-prefixes="{prefixes}" data-whole="{"yes" if one.unit.whole else "no"}">'
-        if 0 < one.low < one.high else "<span></span>"
+        f'<span class="ends"><span>{_end(one, one.low)}</span> <span>{_end(one, one.high)}</span></span>'
+        if 0 < one.low < one.high else ""
     )  # fmt: skip
+    whole = "; a whole number" if one.unit.whole and unit == COUNT else ""
     return (
-        f'<div class="knob"><label for="k-{name}"><b>{name}</b> <span class="quiet">{text(one.unit.doc)}; '
-        f'{text(one.unit.range)}</span></label>'
-        f'{slider}<input type="text" id="k-{name}" name="{name}" value="{text(written)}" placeholder="{text(base)}"></div>\n'
+        f'<div class="knob"><label for="k-{name}"><b>{name}</b> <span class="quiet">{text(one.unit.doc)}{whole}</span></label>'
+        f'<span>{slider}</span>'
+        f'<input type="text" id="k-{name}" name="{name}" value="{text(written)}" placeholder="{text(base)}"></div>\n'
     )
+
+
+def _end(one: SliderRange, value: float) -> str:
+    return text(show_capacity(value, 3) if one.unit.unit == "B" and value >= 1024 else show(value, one.unit.unit, 3))
 
 
 def _position(one: SliderRange, value: float) -> int:

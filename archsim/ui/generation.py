@@ -13,8 +13,9 @@ from archsim.report.llm import heading as asked_line
 from archsim.report.markup import bound_cell, items, number, percent, table, text, words
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
-from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
+from archsim.ui.form import in_words
+from archsim.ui.state import MODELS, PageState
+from archsim.ui.variants import Total, cards, heading, variants
 
 SHOWN = 0.005  # of the time of a phase: less is not listed
 
@@ -68,11 +69,8 @@ def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool
 def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
     note = ("All prompts are read, then all tokens are made. Colours say what limits each part of the time: engine is the host's "
             "work between steps, links are collectives.")  # fmt: skip
-    rows = [_rows(e) for e in (before, after)]
-    drawn = [bars(own, e.e2e_s, e.energy_j, what="phase", beside=other)
-             for own, e, other in ((rows[0], before, rows[1]), (rows[1], after, rows[0]))]  # fmt: skip
-    pictures = pair(drawn[0], drawn[1], changed, broad=True)
-    return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{pictures}\n{_parts(before, after, changed)}'
+    drawn = bars(_rows(after), after.e2e_s, after.energy_j, what="phase", before=_rows(before) if changed else ())
+    return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{drawn}\n{_parts(before, after, changed)}'
 
 
 def _rows(e: GenerationEstimate) -> list[LayerRow]:
@@ -104,6 +102,6 @@ def _memory(e: GenerationEstimate) -> str:
 
 
 def _basis(e: GenerationEstimate) -> str:
-    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *e.assumptions]
+    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *(in_words(said, MODELS) for said in e.assumptions)]
     measure = f"<p>The engine measures the same by</p>\n<pre>{text(e.benchmark)}</pre>" if e.benchmark else ""
     return f"<h2>What the numbers rest on</h2>\n{items(notes)}\n{measure}"

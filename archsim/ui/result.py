@@ -36,7 +36,7 @@ def result(state: PageState) -> str:
     b, changed = c.before, bool(state.settings)
     asked = f"{task_words(b)} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
     sections = [
-        heading(state, b.network, asked, b.hardware_name),
+        heading(state, b.network, asked, state.spec.identity.name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),
         cards(totals(b), totals(c.after), changed), _expected(c.after), _limits(c, changed),
         variants(state, _of_variant), _rooflines(c, changed), _bars(c, changed), _tree(c, changed),
@@ -47,9 +47,9 @@ def result(state: PageState) -> str:
     return "\n".join(filter(None, sections))
 
 
-def problem(message: str) -> str:
-    """What the page says instead of a result."""
-    return f'<p class="warn" role="alert"><b>Not possible:</b> {text(message)}</p>'
+def problem(message: str, field: str) -> str:
+    """What the page says instead of a result; its script says it at the field."""
+    return f'<p class="warn" role="alert" data-field="{text(field)}"><b>Not possible:</b> <span>{text(message)}</span></p>'
 
 
 def interval(e: Estimate, name: str) -> tuple[float, float]:
@@ -111,11 +111,9 @@ def _rooflines(c: Change, changed: bool) -> str:
 def _bars(c: Change, changed: bool) -> str:
     rows_of = by_kind if is_large(c.before) else by_op
     what = "kind of layer" if is_large(c.before) else "layer"
-    before, after = rows_of(c.before), rows_of(c.after)
-    drawn = [bars(rows, e.latency_s, e.energy_j, beside=other)
-             for rows, e, other in ((before, c.before, after), (after, c.after, before))]  # fmt: skip
-    head = f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>'
-    return f"{head}\n{pair(drawn[0], drawn[1], changed, broad=True)}"
+    drawn = bars(rows_of(c.after), c.after.latency_s, c.after.energy_j, before=rows_of(c.before) if changed else ())
+    note = f"Coloured by what limits each.{' The pale bar is that before the change.' if changed else ''}"
+    return f'<h2>Time and energy by {what}</h2>\n<p class="quiet">{note}</p>\n{drawn}'
 
 
 def _tree(c: Change, changed: bool) -> str:

@@ -15,6 +15,7 @@ from archsim.ui.uploads import SPEC, UploadedFile
 LONGEST, MOST = 16_000, 300  # characters of an address, and fields in it
 MOST_PINS = 6
 AGAIN = "a file of yours is known until the server ends; drop it again"
+HELP = "/help"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

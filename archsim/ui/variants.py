@@ -41,6 +41,9 @@ def cards(before: Sequence[Total], after: Sequence[Total], changed: bool) -> str
 
 def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Total], str]]) -> str:
     """This state beside the pinned ones. `totals` gives the numbers of a state, and what limits it."""
+    head, links = "<h2>Variants</h2>", f"<p>{_links(state)}</p>"
+    if not state.pins:
+        return f'{head}\n<p class="quiet">A pinned variant stays here, beside what is changed after it.</p>\n{links}'
     rows: list[list[TableCell]] = []
     titles: tuple[str, ...] = ()
     for query in (*state.pins, ""):
@@ -55,7 +58,7 @@ def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Tota
             values = [words(str(error))]
         rows.append([words(name if query else f"{name} (this one)"), *values])
     filled = [[*row, *(words("") for _ in range(len(titles) + 2 - len(row)))] for row in rows]
-    return f'<h2>Variants</h2>\n{table(("variant", *titles, "limited by"), filled, style="variants")}\n<p>{_links(state)}</p>'
+    return f'{head}\n{table(("variant", *titles, "limited by"), filled, style="variants")}\n{links}'
 
 
 def _links(state: PageState) -> str:
@@ -75,10 +78,9 @@ def _link(state: PageState, shown: str) -> str:
     return f'<a href="{state.view.path}?{text(state.query)}">{shown}</a>'
 
 
-def pair(before: str, after: str, changed: bool, broad: bool = False) -> str:
-    """Two pictures side by side, `broad` ones where there is much room; one where nothing is changed."""
+def pair(before: str, after: str, changed: bool) -> str:
+    """Two pictures side by side; one where nothing is changed."""
     if not changed:
         return f"<div>{after}</div>"
     parts = "".join(f"<div><h3>{when}</h3>{body}</div>" for when, body in (("Before", before), ("After", after)))
-    style = "pair broad" if broad else "pair"
-    return f'<div class="{style}">{parts}</div>'
+    return f'<div class="pair">{parts}</div>'
