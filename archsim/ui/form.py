@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -14,24 +15,21 @@ from archsim.base.errors import ArchsimError
 from archsim.base.units import BARE, COUNT, TEXT, UNITS, show, show_capacity
 from archsim.device.catalog import heads
 from archsim.device.device import PRECISION_BYTES
-from archsim.device.entry import quantity
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
+from archsim.estimation.fidelity import FIDELITIES, FITTED, SIMULATED
+from archsim.generation.formats import CACHE_BYTES, WEIGHTS
+from archsim.generation.plan import engines
 from archsim.report.markup import text
+from archsim.stack.choose import candidates
 from archsim.study.knob import ARGUMENTS
+from archsim.trace.dims import SEQUENCE
+from archsim.trace.training import TASKS
 from archsim.ui.estimates import requested, tuned_values, usual
-from archsim.ui.state import HELP, MODELS, VIEWS, PageState, View, known_engines, plain
+from archsim.ui.state import HELP, MODELS, VIEWS, PageState, View, plain
 from archsim.ui.uploads import MOST_BYTES, SPEC
 from archsim.ui.uploads import NETWORKS as NETWORK_FILES
 
-TITLES = {  # of the fields of what runs where
-    "net": "Network", "hw": "Device", "stack": "Software stack", "precision": "Precision", "task": "Task", "batch": "Batch",
-    "fidelity": "Model", "layer": "Layer shown", "seq_len": "Tokens", "bind": "Other sizes",
-}  # fmt: skip
-OF_MODELS = {
-    "net": "Model", "input": "Prompt tokens", "output": "Answer tokens", "batch": "Requests", "tp": "Devices of a layer",
-    "engine": "Engine", "precision": "Activations", "weights": "Weights", "kv": "Keys and values",
-}  # fmt: skip
 FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.bandwidth", "l2.size", "l3.size", "power_limit")
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
 Groups = Mapping[str, Sequence[tuple[str, str]]]  # of a long list: heading -> values with what is shown
@@ -98,18 +96,14 @@ def in_words(message: str, view: View) -> str:
     'height, width: unknown; give Other sizes height=SIZE,width=SIZE'
     """
     message = message.replace("--set: ", "").replace("SIZE --bind ", "SIZE,")
-    titles = TITLES | (OF_MODELS if view is MODELS else {})
-    return re.sub(r"--([a-z][a-z-]*)", lambda option: titles.get(option[1].replace("-", "_"), option[0]), message)
+    return re.sub(r"--([a-z][a-z-]*)", lambda option: view.fields.get(option[1].replace("-", "_"), option[0]), message)
 
 
 def _views(state: PageState) -> str:
     """The pages; the device goes along from one to the other."""
-    links = [f'<a href="{one.path}"{_current(one is state.view)}>{one.title}</a>' for one in VIEWS]
+    current = {state.view.path: ' aria-current="page"'}
+    links = [f'<a href="{one.path}"{current.get(one.path, "")}>{one.title}</a>' for one in VIEWS]
     return f'<nav aria-label="Pages">{" ".join(links)} <a class="help" href="{HELP}">Help</a></nav>'
-
-
-def _current(yes: bool) -> str:
-    return ' aria-current="page"' if yes else ""
 
 
 def _hidden(name: str, value: str) -> str:
@@ -118,19 +112,19 @@ def _hidden(name: str, value: str) -> str:
 
 def _choices(state: PageState) -> list[str]:
     """The fields of what runs where; an empty one says what it comes to."""
-    from archsim.estimation.fidelity import FIDELITIES, FITTED, SIMULATED
-    from archsim.generation.formats import CACHE_BYTES, WEIGHTS
-    from archsim.trace.training import TASKS
-
     comes = usual(state)
     own = {hw: [(one.name, one.title) for one in state.files.values() if one.hw is hw] for hw in (False, True)}
     fields = [_chosen(state, "net", {"Your files": own[False], **families(state.view.nets())}, state.net, draws=True),
               _chosen(state, "hw", {"Your files": own[True], **devices()}, state.hw, draws=True)]  # fmt: skip
     if state.view is MODELS:
-        lists = {"engine": known_engines(), "precision": ("bf16", "fp16"), "weights": WEIGHTS, "kv": CACHE_BYTES}
+        lists = {"engine": engines(), "precision": ("bf16", "fp16"), "weights": WEIGHTS, "kv": CACHE_BYTES}
         return fields + [_select(state, name, lists[name], comes) if name in lists else _text(state, name, {**comes, "tp": "1"})
                          for name in state.view.choices]  # fmt: skip
-    stacks = {"": [("", _usual(comes, "stack"))], **families(_stacks(state.spec.kind))}
+    layers, tokens = list[str](), False
+    with suppress(ArchsimError):
+        request = requested(state)
+        layers, tokens = [op.name for op in request.trace.ops], SEQUENCE in request.template.free_symbols
+    stacks = {"": [("", _usual(comes, "stack"))], **families(sorted(candidates(None, state.spec.kind)))}
     models = [name for name in FIDELITIES if name != FITTED]
     fields += [
         _chosen(state, "stack", stacks, state.choices.get("stack", "")), _select(state, "precision", PRECISION_BYTES, comes),
@@ -138,8 +132,8 @@ def _choices(state: PageState) -> list[str]:
         _select(state, "fidelity", models, {"fidelity": FITTED}, draws=True),
     ]  # fmt: skip
     if state.choices.get("fidelity") == SIMULATED:
-        fields.append(_select(state, "layer", _layers(state), {"layer": "the slowest"}))
-    if "seq_len" in state.choices or state.net in state.files or _takes_tokens(state):
+        fields.append(_select(state, "layer", layers, {"layer": "the slowest"}))
+    if "seq_len" in state.choices or state.net in state.files or tokens:
         fields.append(_text(state, "seq_len", {}))
     if "bind" in state.choices or state.net in state.files:
         fields.append(_text(state, "bind", {"bind": "height=224,width=224"}, mode="text"))
@@ -169,35 +163,8 @@ def families(names: Iterable[str]) -> Groups:
     return {family: pairs for family, pairs in found.items() if len(pairs) > 1} | ({"others": alone} if alone else {})
 
 
-@cache
-def _stacks(kind: str) -> tuple[str, ...]:
-    """The stacks of a kind of device."""
-    from archsim.stack.choose import candidates
-
-    return tuple(sorted(candidates(None, kind)))
-
-
-def _layers(state: PageState) -> tuple[str, ...]:
-    """The ops of the network, which the picture of the issue slots may be of."""
-    try:
-        return tuple(dict.fromkeys(op.name for op in requested(state).trace.ops))
-    except ArchsimError:
-        return ()
-
-
-def _takes_tokens(state: PageState) -> bool:
-    """Whether the network is of sequences whose length can be set."""
-    from archsim.trace.dims import SEQUENCE
-
-    try:
-        return SEQUENCE in requested(state).template.free_symbols
-    except ArchsimError:
-        return False
-
-
 def _field(state: PageState, name: str, control: str) -> str:
-    title = (TITLES | (OF_MODELS if state.view is MODELS else {}))[name]
-    return f'<div class="field"><label for="f-{name}">{title}</label> {control}</div>\n'
+    return f'<div class="field"><label for="f-{name}">{state.view.fields[name]}</label> {control}</div>\n'
 
 
 def _chosen(state: PageState, name: str, groups: Groups, chosen: str, draws: bool = False) -> str:
@@ -245,13 +212,10 @@ def _drop() -> str:
 
 def _knob(one: SliderRange, state: PageState) -> str:
     written = state.settings.get(one.key, "")
-    value, problem = quantity(written, one.unit) if written else (one.value, None)
-    now = float(value) if problem is None else one.value
     base, unit, name = plain(one.value, one.unit.unit), one.unit.unit, text(one.key)
     prefixes = "no" if UNITS.get(unit, BARE) is BARE else "yes"
     slider = (
-        f'<input type="range" min="0" max="{STEPS}" step="1" value="{_position(one, now)}" aria-label="{name} slider" '
-        f'aria-valuetext="{text(written or base)}" '
+        f'<input type="range" min="0" max="{STEPS}" step="1" aria-label="{name} slider" '
         f'data-low="{one.low:.9g}" data-high="{one.high:.9g}" data-unit="{"" if unit == "1" else text(unit)}" '
         f'data-prefixes="{prefixes}" data-whole="{"yes" if one.unit.whole else "no"}">'
         f'<span class="ends"><span>{_end(one, one.low)}</span> <span>{_end(one, one.high)}</span></span>'
@@ -267,11 +231,3 @@ def _knob(one: SliderRange, state: PageState) -> str:
 
 def _end(one: SliderRange, value: float) -> str:
     return text(show_capacity(value, 3) if one.unit.unit == "B" and value >= 1024 else show(value, one.unit.unit, 3))
-
-
-def _position(one: SliderRange, value: float) -> int:
-    """Where a slider stands, 0 to STEPS."""
-    if not 0 < one.low < one.high or value <= 0:
-        return 0
-    share = math.log(value / one.low) / math.log(one.high / one.low)
-    return round(STEPS * min(max(share, 0.0), 1.0))

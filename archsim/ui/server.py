@@ -41,7 +41,7 @@ from archsim.ui.estimates import fault_of
 from archsim.ui.form import form, in_words
 from archsim.ui.generation import model_result
 from archsim.ui.result import problem, result
-from archsim.ui.state import HELP, MODELS, NETWORKS, PageState, View, known_models, known_nets, read_state
+from archsim.ui.state import HELP, MODELS, NETWORKS, PageState, View, read_state
 from archsim.ui.uploads import MOST_BYTES, Uploads
 
 ADDRESS = "127.0.0.1"
@@ -56,12 +56,9 @@ HEADERS = {
     "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
     "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store",
 }  # fmt: skip
-DRAWN: dict[str, Callable[[PageState], str]] = {NETWORKS.path: result, MODELS.path: model_result}
-PAGES: dict[str, tuple[View, bool]] = {  # path -> the view, and whether the answer is a whole page or what a change draws anew
-    path: (view, whole) for view in (NETWORKS, MODELS)
-    for path, whole in ((view.path, True), (f"{view.path.rstrip('/')}/result", False))
-}  # fmt: skip
-UPLOAD = "/upload"
+PAGES: dict[str, tuple[View, Callable[[PageState], str]]] = {view.path: (view, drawn) for view, drawn in (
+    (NETWORKS, result), (MODELS, model_result))}  # fmt: skip
+PART = "/result"  # behind the path of a page: what a change draws anew
 
 
 class WhatIfApplication(Starlette):
@@ -73,25 +70,29 @@ class WhatIfApplication(Starlette):
         self.hosts = {f"{name}:{port}" for name in (ADDRESS, "localhost")} | ({ADDRESS, "localhost"} if port == 80 else set())
         self.uploads = Uploads()
         self.working, self.sending = CapacityLimiter(1), CapacityLimiter(MOST_PENDING)
+        pages = [Route(path.rstrip("/") + part or "/", self._page) for path in PAGES for part in ("", PART)]
+        fixed = [Route(path, made) for path, made in (("/ui.js", _script), ("/ui.css", _style), (HELP, _help))]
         super().__init__(
-            routes=[*(Route(path, self._page) for path in PAGES), Route(UPLOAD, self._upload, methods=["POST"]),
-                    *(Route(path, made) for path, made in (("/ui.js", _script), ("/ui.css", _style), (HELP, _help)))],
+            routes=[*pages, *fixed, Route("/upload", self._upload, methods=["POST"])],
             middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guarded)], lifespan=_deleting,
+            exception_handlers=dict.fromkeys((ArchsimError, ClientDisconnect, OSError), _told),
         )  # fmt: skip
         self.router.redirect_slashes = False
 
     async def _guarded(self, request: Request, onward: RequestResponseEndpoint) -> Response:
         """The answer to a request that may be answered, under headers that keep other sites out."""
-        response = self._opened(request) or self._refused(request) or await onward(request)
+        try:
+            why = self._refused(request)
+            response = self._opened(request) or (PlainTextResponse(f"{why}\n", 403) if why else await onward(request))
+        except Exception as error:  # the server stays up
+            response = PlainTextResponse(f"This is a defect of archsim; please report it: {type(error).__name__}: {error}\n", 500)
         response.headers.update(HEADERS)
         return response
 
     def _opened(self, request: Request) -> Response | None:
         """The cookie, for the printed address, be it opened from a terminal in a page of another site."""
-        words, path = request.query_params, request.scope["path"]
-        if request.method != "GET" or request.headers.get("host") not in self.hosts or not _equal(words.get("key"), self.key):
-            return None
-        if not PAGES.get(path, (None, False))[1]:
+        words, path, host = request.query_params, request.scope["path"], request.headers.get("host")
+        if request.method != "GET" or path not in PAGES or host not in self.hosts or not _equal(words.get("key"), self.key):
             return None
         rest = urlencode([(name, value) for name, value in words.multi_items() if name != "key"])
         told = f'<meta http-equiv="refresh" content="0;url={path}{text(f"?{rest}") if rest else ""}"><title>archsim</title>'
@@ -99,31 +100,29 @@ class WhatIfApplication(Starlette):
         response.set_cookie(self.cookie, self.key, httponly=True, samesite="strict")
         return response
 
-    def _refused(self, request: Request) -> Response | None:
+    def _refused(self, request: Request) -> str:
         host = request.headers.get("host", "")
         if host not in self.hosts:
-            return PlainTextResponse(f"This server answers to {' and '.join(sorted(self.hosts))} only\n", 403)
+            return f"This server answers to {' and '.join(sorted(self.hosts))} only"
         if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return PlainTextResponse("Another site asks; open the page itself\n", 403)
+            return "Another site asks; open the page itself"
         if not _equal(request.cookies.get(self.cookie), self.key):
-            return PlainTextResponse("Open the address that `archsim ui` printed: it holds a key that others do not have\n", 403)
+            return "Open the address that `archsim ui` printed: it holds a key that others do not have"
         if request.method == "POST" and request.headers.get("origin") != f"http://{host}":
-            return PlainTextResponse("Only the page itself sends files\n", 403)
-        return None
+            return "Only the page itself sends files"
+        return ""
 
     async def _page(self, request: Request) -> Response:
-        query = request.scope["query_string"].decode("latin-1")
-        try:
-            return await to_thread.run_sync(self._drawn, *PAGES[request.scope["path"]], query, limiter=self.working)
-        except Exception as error:  # the server stays up
-            return _defect(error)
+        path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
+        asked = path.removesuffix(PART) or "/", not path.endswith(PART), query
+        return await to_thread.run_sync(self._drawn, *asked, limiter=self.working)
 
-    def _drawn(self, view: View, whole: bool, query: str) -> Response:
-        own, code, state = self.uploads.files, 200, None
+    def _drawn(self, path: str, whole: bool, query: str) -> Response:
+        (view, drawn), own, code, state = PAGES[path], self.uploads.files, 200, None
         with files_within(self.uploads.folder):
             try:
                 state = read_state(query, view, own)
-                body = DRAWN[view.path](state)
+                body = drawn(state)
             except ArchsimError as error:
                 field, rest = fault_of(query, view, own)
                 state = state or read_state(rest, view, own)
@@ -134,28 +133,25 @@ class WhatIfApplication(Starlette):
         """Keep a file; the answer is what it adds to the address."""
         length = request.headers.get("content-length", "")
         if not length.isdecimal() or len(length) > 15 or int(length) > MOST_BYTES + AROUND:
-            return PlainTextResponse(f"A file has its length, and at most {MOST_BYTES >> 20} MiB: "
-                                     "`archsim whatif --net FILE` reads larger ones\n", 413)  # fmt: skip
+            raise HTTPException(413, f"A file has its length, and at most {MOST_BYTES >> 20} MiB: "
+                                     "`archsim whatif --net FILE` reads larger ones")  # fmt: skip
         if not self.sending.available_tokens:
-            return PlainTextResponse("Other files are still being sent; drop it again when they are there\n", 400)
-        try:
-            async with self.sending:
-                with fail_after(SENT):
-                    sent = await request.form(max_files=1, max_fields=0)
-                async with request.form():
-                    file = sent.get("file")
-                    if not isinstance(file, UploadFile):
-                        return PlainTextResponse("No file was sent\n", 400)
-                    found = await to_thread.run_sync(self.uploads.take, file.filename or "", file.file, limiter=self.working)
-        except TimeoutError:
-            return PlainTextResponse(f"The file was not sent within {SENT:.0f} s\n", 408)
-        except (ArchsimError, HTTPException, ClientDisconnect) as error:
-            return PlainTextResponse(f"{error.detail if isinstance(error, HTTPException) else error}\n", 400)
-        except OSError as error:
-            return PlainTextResponse(f"The file was not taken ({error.strerror or error})\n", 400)
-        except Exception as error:
-            return _defect(error)
+            raise HTTPException(400, "Other files are still being sent; drop it again when they are there")
+        async with self.sending:
+            with fail_after(SENT):
+                sent = await request.form(max_files=1, max_fields=0)
+            async with request.form():
+                file = sent.get("file")
+                if not isinstance(file, UploadFile):
+                    raise HTTPException(400, "No file was sent")
+                found = await to_thread.run_sync(self.uploads.take, file.filename or "", file.file, limiter=self.working)
         return PlainTextResponse(urlencode({"hw" if found.hw else "net": found.name}))
+
+
+def _told(request: Request, error: Exception) -> Response:
+    """What is the matter with a file, its sender or the disk."""
+    late = f"the file was not sent within {SENT:.0f} s" if isinstance(error, TimeoutError) else ""
+    return PlainTextResponse(f"{late or getattr(error, 'strerror', None) or error}\n", 408 if late else 400)
 
 
 @asynccontextmanager
@@ -168,10 +164,6 @@ async def _deleting(app: Starlette) -> AsyncIterator[None]:
 
 def _equal(one: str | None, other: str) -> bool:
     return compare_digest((one or "").encode("utf-8", "replace"), other.encode())
-
-
-def _defect(error: Exception) -> Response:
-    return PlainTextResponse(f"{type(error).__name__}: {error}\nThis is a defect of archsim; please report it.\n", 500)
 
 
 def _whole(state: PageState, body: str) -> str:
@@ -248,7 +240,7 @@ class PageServer(Server):
             chosen["net"] = own.get(net) or canonical(net)
         if hw is not None:
             chosen["hw"] = own.get(hw) or find(hw).identity.id
-        view = MODELS if chosen.get("net") in set(known_models()) - set(known_nets()) else NETWORKS
+        view = MODELS if chosen.get("net") in set(MODELS.nets()) - set(NETWORKS.nets()) else NETWORKS
         words = {**dict(parse_qsl(view.default)), **chosen} if chosen else {}
         read_state(urlencode(words), view, self.app.uploads.files)  # raises what the page would say
         return f"http://{ADDRESS}:{self.socket.getsockname()[1]}{view.path}?{urlencode({'key': self.app.key, **words})}"

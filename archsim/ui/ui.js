@@ -269,6 +269,10 @@ function send(file) {
   }).catch(function () { told.textContent = "The server does not answer: is `archsim ui` still running?"; });
 }
 
+form.querySelectorAll(".knob input[type=range]").forEach(function (slider) {
+  var box = slider.closest(".knob").querySelector("input[type=text]");
+  slid(box.value || box.placeholder, slider);
+});
 drop.hidden = false;
 ["dragover", "dragleave", "drop"].forEach(function (kind) {
   document.addEventListener(kind, function (event) {
