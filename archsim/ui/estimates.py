@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from archsim.api import functions
+from archsim.api.arguments import EstimateWords, run_arguments
 from archsim.base.errors import ArchsimError
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.fidelity import SIMULATED
-from archsim.estimation.request import Request
+from archsim.estimation.request import Request, beside, make_request
 from archsim.estimation.result import Estimate
 from archsim.generation.estimate import GenerationEstimate
 from archsim.study.whatif import Change, change
 from archsim.ui.state import MODELS, PageState, View, read_state
 from archsim.ui.uploads import UploadedFile
 
-ABOUT = ("layer",)  # choices of what is shown, which no estimate takes
+ABOUT = "layer"  # what is shown of a simulation, which no estimate takes
 MOST_FIELDS = 20  # of an address whose fault is looked for
 USUAL = {"input": "1024", "output": "256"}  # tokens, where nobody says
 
@@ -26,7 +29,8 @@ Asked = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]
 
 def _asked(state: PageState, changed: bool) -> Asked:
     """The arguments of a function of the API. An own file has another name when it has another content."""
-    words = {name: value for name, value in state.choices.items() if name not in ABOUT} | (state.tuned if changed else {})
+    words = {**(USUAL if state.view is MODELS else {}), **state.choices, **(state.tuned if changed else {})}
+    words.pop(ABOUT, "")
     of_device = state.of_device if changed else {}
     return state.place(state.net), state.place(state.hw), tuple(words.items()), tuple(of_device.items())
 
@@ -38,24 +42,20 @@ def _words(pairs: tuple[tuple[str, str], ...], of_device: tuple[tuple[str, str],
     return words
 
 
+@lru_cache(maxsize=64)
+def _made(function: Callable[..., Any], net: str, hw: str, *words: tuple[tuple[str, str], ...]) -> Any:
+    """What is before a change stays while a slider moves, and so does what is pinned."""
+    return function(net, hw, **_words(*words))
+
+
 def estimated(state: PageState, changed: bool = True) -> Estimate:
     """The estimate of a network, or that of the device before the change. Raises ArchsimError."""
-    return _estimate(_asked(state, changed))
-
-
-@lru_cache(maxsize=32)
-def _estimate(asked: Asked) -> Estimate:
-    """What is before a change stays while a slider moves, and so does what is pinned."""
-    from archsim.api.functions import estimate
-
-    return estimate(asked[0], asked[1], **_words(*asked[2:]))  # type: ignore[arg-type]
+    found: Estimate = _made(functions.estimate, *_asked(state, changed))
+    return found
 
 
 def requested(state: PageState, changed: bool = True) -> Request:
     """What is asked of the model for `estimated`. Raises ArchsimError."""
-    from archsim.api.arguments import EstimateWords, run_arguments
-    from archsim.estimation.request import make_request
-
     net, hw, *words = _asked(state, changed)
     return make_request(net, hw, **run_arguments("estimate", _words(*words), EstimateWords))
 
@@ -89,20 +89,12 @@ def fault_of(query: str, view: View, files: Mapping[str, UploadedFile]) -> tuple
 
 def generated(state: PageState, changed: bool = True) -> GenerationEstimate:
     """The estimate of a language model that an engine serves. Raises ArchsimError."""
-    return _generate(_asked(state, changed))
-
-
-@lru_cache(maxsize=32)
-def _generate(asked: Asked) -> GenerationEstimate:
-    from archsim.api.functions import llm
-
-    return llm(asked[0], asked[1], **{**USUAL, **_words(*asked[2:])})  # type: ignore[arg-type]
+    found: GenerationEstimate = _made(functions.llm, *_asked(state, changed))
+    return found
 
 
 def change_of(state: PageState) -> Change:
     """Before and after. Raises ArchsimError."""
-    from archsim.estimation.request import beside
-
     sold = requested(state, changed=False)
     compared = beside(sold, requested(state))
     before = estimated(state, changed=False) if compared is sold else estimate_of(compared)

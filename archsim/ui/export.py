@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from archsim.report.markup import text
 from archsim.study.whatif import Change
@@ -16,9 +16,9 @@ from archsim.ui.state import MODELS, PageState, plain
 
 def export(state: PageState, c: Change | None = None) -> str:
     """How to run it elsewhere: commands, and for a change of a network a study file."""
-    commands = [llm_command(state)] if state.view is MODELS else [whatif_command(state)]
+    commands = [plain_command("llm" if state.view is MODELS else "estimate", state)]
     if state.settings and state.view is not MODELS:
-        commands += [estimate_command(state), sweep_command(state)]
+        commands = [whatif_command(state), *commands, sweep_command(state)]
     parts = [f"<h2>Run it elsewhere</h2>\n<pre>{_lines(commands)}</pre>"]
     own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
     if own:
@@ -39,47 +39,32 @@ def _lines(listed: list[str]) -> str:
 
 
 def whatif_command(state: PageState) -> str:
-    """The command that prints the same change; the estimate alone where nothing is changed."""
-    words = ["archsim", "whatif" if state.settings else "estimate", *_asked(state)]
-    for key, value in state.settings.items():
-        words += ["--to" if key in state.view.tuned else "--set", f"{key}={value}"]
-    return shlex.join(words)
+    """The command that prints the same change."""
+    to = [(("--to" if key in state.view.tuned else "--set"), f"{key}={value}") for key, value in state.settings.items()]
+    return _joined("whatif", state, to)
 
 
-def estimate_command(state: PageState) -> str:
-    """The command that estimates the changed device alone."""
-    return shlex.join(["archsim", "estimate", *_asked(state), *_changed(state)])
-
-
-def llm_command(state: PageState) -> str:
-    """The command that estimates the model on the changed device."""
-    return shlex.join(["archsim", "llm", *_asked(state), *_changed(state)])
+def plain_command(command: str, state: PageState) -> str:
+    """The command that estimates what is changed alone: `estimate`, or `llm` of a language model."""
+    given = [*((name.replace("_", "-"), value) for name, value in state.tuned.items()),
+             *(("set", f"{key}={value}") for key, value in state.of_device.items())]  # fmt: skip
+    return _joined(command, state, [(f"--{name}", value) for name, value in given])
 
 
 def sweep_command(state: PageState) -> str:
-    """Every combination of each value before and after; empty where nothing is changed."""
+    """Every combination of each value before and after."""
     before = {one.key: plain(one.value, one.unit.unit) for one in knobs(state)}
-    words = ["archsim", "sweep", *_asked(state)]
-    for key, value in state.settings.items():
-        values = [before[key], value] if key in before and before[key] != value else [value]
-        words += ["--vary", f"{key}={','.join(one.replace(' ', '') for one in values)}"]
-    return shlex.join(words) if state.settings else ""
+    varied = [(key, dict.fromkeys((before.get(key, value), value))) for key, value in state.settings.items()]
+    return _joined("sweep", state, [("--vary", f"{key}={','.join(values)}".replace(" ", "")) for key, values in varied])
 
 
-def _asked(state: PageState) -> list[str]:
+def _joined(command: str, state: PageState, more: Iterable[tuple[str, str]]) -> str:
     choices = {**(USUAL if state.view is MODELS else {}), **state.choices}
     pairs = [("net", state.title(state.net)), ("hw", state.title(state.hw)),
-             *((name, value) for name, value in choices.items() if name not in (*ABOUT, "bind"))]  # fmt: skip
+             *((name, value) for name, value in choices.items() if name not in (ABOUT, "bind"))]  # fmt: skip
     pairs += [("bind", pair.strip()) for pair in state.choices.get("bind", "").split(",") if pair.strip()]
-    return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
-
-
-def _changed(state: PageState) -> list[str]:
-    """Arguments that are changed as options of their own, values of the device by `--set`."""
-    words = []
-    for key, value in state.settings.items():
-        words += [f"--{key.replace('_', '-')}", value] if key in state.view.tuned else ["--set", f"{key}={value}"]
-    return words
+    asked = [(f"--{name.replace('_', '-')}", value) for name, value in pairs]
+    return shlex.join(["archsim", command, *(word for pair in (*asked, *more) for word in pair)])
 
 
 def study_text(state: PageState, c: Change) -> str:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import grouped, show
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
 from archsim.report.bars import bars
@@ -25,9 +24,7 @@ from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
-
-UNITS = {"latency": "s", "power": "W", "energy": "J"}
+from archsim.ui.variants import Total, cards, heading, pair, total, variants
 
 
 def result(state: PageState) -> str:
@@ -52,25 +49,14 @@ def problem(message: str, field: str) -> str:
     return f'<p class="warn" role="alert" data-field="{text(field)}"><b>Not possible:</b> <span>{text(message)}</span></p>'
 
 
-def interval(e: Estimate, name: str) -> tuple[float, float]:
-    """The interval of a total, at the level of the estimate."""
-    low, high = e.latency_interval_s
-    if name == "throughput":
-        return e.throughput_per_s * e.latency_s / high, e.throughput_per_s * e.latency_s / low
-    return {"latency": (low, high), "power": e.power_interval_w, "energy": e.energy_interval_j}[name]
-
-
 def totals(e: Estimate) -> tuple[Total, ...]:
     """Latency, throughput, power and energy with their intervals."""
-    values = {"latency": e.latency_s, "throughput": e.throughput_per_s, "power": e.power_w, "energy": e.energy_j}
-    found = []
-    for title, value in values.items():
-        low, high = interval(e, title)
-        unit = UNITS.get(title)
-        shown = show(value, unit) if unit else f"{grouped(value)} {rate_unit(e)}"
-        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{grouped(low, 3)} to {grouped(high, 3)}"
-        found.append(Total(title=title, value=value, shown=shown, span=span))
-    return tuple(found)
+    low, high = (e.throughput_per_s * e.latency_s / end for end in reversed(e.latency_interval_s))
+    return (
+        total("latency", e.latency_s, "s", e.latency_interval_s),
+        total("throughput", e.throughput_per_s, rate_unit(e), (low, high)),
+        total("power", e.power_w, "W", e.power_interval_w), total("energy", e.energy_j, "J", e.energy_interval_j),
+    )  # fmt: skip
 
 
 def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from archsim.base.errors import ArchsimError
+from archsim.base.units import show
 from archsim.report.markup import TableCell, table, text, words
 from archsim.report.whatif import ratio_text
 from archsim.ui.state import MOST_PINS, PageState, read_state
@@ -19,6 +20,12 @@ class Total:
     value: float
     shown: str
     span: str = ""
+
+
+def total(title: str, value: float, unit: str, ends: tuple[float, float] | None = None) -> Total:
+    """A number of a unit with its interval."""
+    span = " to ".join(show(end, unit, 3) for end in ends or ())
+    return Total(title=title, value=value, shown=show(value, unit), span=span)
 
 
 def heading(state: PageState, title: str, asked: str, hardware: str) -> str:

@@ -24,7 +24,7 @@ from archsim.device.catalog import find, names
 from archsim.device.entry import quantity
 from archsim.study.file import load
 from archsim.ui.estimates import change_of, fault_of, generated
-from archsim.ui.export import estimate_command, llm_command, study_text, sweep_command, whatif_command
+from archsim.ui.export import plain_command, study_text, sweep_command, whatif_command
 from archsim.ui.form import devices, knobs
 from archsim.ui.server import PageServer, WhatIfApplication
 from archsim.ui.state import MODELS, MOST_PINS, NETWORKS, plain, read_state
@@ -206,11 +206,11 @@ def test_the_exported_commands_give_the_numbers_of_the_page() -> None:
     state, served_state = read_state(urlencode(FASTER)), read_state(urlencode(LLAMA_FASTER), MODELS)
     change = change_of(state)
     runner = CliRunner()
-    for made in (whatif_command(state), estimate_command(state), sweep_command(state)):
+    for made in (whatif_command(state), plain_command("estimate", state), sweep_command(state)):
         outcome = runner.invoke(group, shlex.split(made)[1:] + (["--json"] if " sweep " not in made else []))
         assert outcome.exit_code == 0, outcome.output
         assert f"{change.after.latency_s:.6g}"[:6] in outcome.output, made
-    outcome = runner.invoke(group, [*shlex.split(llm_command(served_state))[1:], "--json"])
+    outcome = runner.invoke(group, [*shlex.split(plain_command("llm", served_state))[1:], "--json"])
     assert json.loads(outcome.stdout)["tpot_s"] == pytest.approx(generated(served_state).tpot_s)
 
 
