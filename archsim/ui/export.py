@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from archsim.report.markup import text
 from archsim.study.whatif import Change
@@ -70,32 +70,22 @@ def _joined(command: str, state: PageState, more: Iterable[tuple[str, str]]) -> 
 def study_text(state: PageState, c: Change) -> str:
     """A study of the change, for `archsim study FILE`; the precision is written out, because a study takes fp32 otherwise."""
     net, hw = state.title(state.net), state.title(state.hw)
-    asked: dict[str, str | int] = {"batch": c.before.batch, "precision": c.before.precision, "task": c.before.task,
-                                   "stack": c.before.stack}  # fmt: skip
-    lines = [
-        "schema = 1", f"title = {_quoted(f'What if: {net} on {hw}')}",
-        f"question = {_quoted('What changes with ' + ', '.join(state.words) + '?')}", "", "[[part]]", 'kind = "whatif"',
-        'name = "change"', f"title = {_quoted(f'{net} on {hw}')}", f"net = [{_quoted(net)}]", f"hw = [{_quoted(hw)}]",
-        *(f"{name} = {_quoted(value) if isinstance(value, str) else value}" for name, value in asked.items()), *_chosen(state),
-        _table("change", state.of_device), _table("to", state.tuned),
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _chosen(state: PageState) -> list[str]:
-    """The choices beyond those of every study: how it is simulated, how many tokens a sequence has, what symbols are bound to."""
-    lines = [f"fidelity = {_quoted(state.choices['fidelity'])}"] if "fidelity" in state.choices else []
-    lines += [f"seq_len = {int(state.choices['seq_len'])}"] if "seq_len" in state.choices else []
     pairs = [pair.split("=", 1) for pair in state.choices.get("bind", "").split(",") if "=" in pair]
-    if pairs:
-        lines.append(f"bind = {{ {', '.join(f'{_quoted(name.strip())} = {int(value)}' for name, value in pairs)} }}")
-    return lines
+    whole = {"schema": 1, "title": f"What if: {net} on {hw}", "question": f"What changes with {', '.join(state.words)}?"}
+    part = {
+        "kind": "whatif", "name": "change", "title": f"{net} on {hw}", "net": [net], "hw": [hw], "batch": c.before.batch,
+        "precision": c.before.precision, "task": c.before.task, "stack": c.before.stack,
+        **{name: state.choices[name] for name in ("fidelity",) if name in state.choices},
+        **{name: int(state.choices[name]) for name in ("seq_len",) if name in state.choices},
+        **({"bind": {name.strip(): int(value) for name, value in pairs}} if pairs else {}),
+        "change": state.of_device, "to": state.tuned,
+    }  # fmt: skip
+    written = ["\n".join(f"{name} = {_toml(value)}" for name, value in table.items()) for table in (whole, part)]
+    return "\n\n[[part]]\n".join(written) + "\n"
 
 
-def _table(name: str, pairs: Mapping[str, str]) -> str:
-    return f"{name} = {{ {', '.join(f'{_quoted(key)} = {_quoted(value)}' for key, value in pairs.items())} }}"
-
-
-def _quoted(value: str) -> str:
-    """A text of TOML: its escapes are those of JSON."""
+def _toml(value: object) -> str:
+    """A value of TOML; texts, numbers and lists are those of JSON."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml(one)}' for key, one in value.items())} }}"
     return json.dumps(value)

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import BARE, COUNT, TEXT, UNITS, show, show_capacity
+from archsim.base.units import BARE, COUNT, TEXT, UNITS
 from archsim.device.catalog import heads
 from archsim.device.device import PRECISION_BYTES
 from archsim.device.part import Unit
@@ -33,6 +33,7 @@ from archsim.ui.uploads import NETWORKS as NETWORK_FILES
 FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.bandwidth", "l2.size", "l3.size", "power_limit")
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
 Groups = Mapping[str, Sequence[tuple[str, str]]]  # of a long list: heading -> values with what is shown
+DRAWS, SHORT = ("net", "hw", "task", "fidelity"), 12  # fields that the form depends on; entries of a list that needs no search
 STEPS = 1000  # of a slider, equal in the logarithm
 
 
@@ -112,32 +113,23 @@ def _hidden(name: str, value: str) -> str:
 
 def _choices(state: PageState) -> list[str]:
     """The fields of what runs where; an empty one says what it comes to."""
-    comes = usual(state)
-    own = {hw: [(one.name, one.title) for one in state.files.values() if one.hw is hw] for hw in (False, True)}
-    fields = [_chosen(state, "net", {"Your files": own[False], **families(state.view.nets())}, state.net, draws=True),
-              _chosen(state, "hw", {"Your files": own[True], **devices()}, state.hw, draws=True)]  # fmt: skip
-    if state.view is MODELS:
-        lists = {"engine": engines(), "precision": ("bf16", "fp16"), "weights": WEIGHTS, "kv": CACHE_BYTES}
-        return fields + [_select(state, name, lists[name], comes) if name in lists else _text(state, name, {**comes, "tp": "1"})
-                         for name in state.view.choices]  # fmt: skip
-    layers, tokens = list[str](), False
+    own, layers, tokens = state.net in state.files, list[str](), False
     with suppress(ArchsimError):
         request = requested(state)
         layers, tokens = [op.name for op in request.trace.ops], SEQUENCE in request.template.free_symbols
-    stacks = {"": [("", _usual(comes, "stack"))], **families(sorted(candidates(None, state.spec.kind)))}
-    models = [name for name in FIDELITIES if name != FITTED]
-    fields += [
-        _chosen(state, "stack", stacks, state.choices.get("stack", "")), _select(state, "precision", PRECISION_BYTES, comes),
-        _select(state, "task", TASKS, comes, draws=True), _text(state, "batch", comes),
-        _select(state, "fidelity", models, {"fidelity": FITTED}, draws=True),
-    ]  # fmt: skip
-    if state.choices.get("fidelity") == SIMULATED:
-        fields.append(_select(state, "layer", layers, {"layer": "the slowest"}))
-    if "seq_len" in state.choices or state.net in state.files or tokens:
-        fields.append(_text(state, "seq_len", {}))
-    if "bind" in state.choices or state.net in state.files:
-        fields.append(_text(state, "bind", {"bind": "height=224,width=224"}, mode="text"))
-    return fields
+    files = [(one.name, one.title, one.hw) for one in state.files.values()]
+    lists: dict[str, Groups] = {
+        "net": {"Your files": [(name, title) for name, title, hw in files if not hw], **families(state.view.nets())},
+        "hw": {"Your files": [(name, title) for name, title, hw in files if hw], **devices()},
+        "stack": families(sorted(candidates(None, state.spec.kind))),
+        **{name: {"": [(value, value) for value in values]} for name, values in (
+            ("precision", ("bf16", "fp16") if state.view is MODELS else PRECISION_BYTES), ("task", TASKS), ("layer", layers),
+            ("fidelity", FIDELITIES), ("engine", engines()), ("weights", WEIGHTS), ("kv", CACHE_BYTES))},
+    }  # fmt: skip
+    comes = {"fidelity": FITTED, "layer": "the slowest", "bind": "height=224,width=224", "tp": "1", **usual(state)}
+    seen = {"layer": state.choices.get("fidelity") == SIMULATED, "seq_len": own or tokens, "bind": own}
+    return [_list(state, name, lists[name], comes) if name in lists else _written(state, name, comes)
+            for name in state.view.fields if seen.get(name, True) or (name in state.choices and name != "layer")]  # fmt: skip
 
 
 @cache
@@ -167,37 +159,25 @@ def _field(state: PageState, name: str, control: str) -> str:
     return f'<div class="field"><label for="f-{name}">{state.view.fields[name]}</label> {control}</div>\n'
 
 
-def _chosen(state: PageState, name: str, groups: Groups, chosen: str, draws: bool = False) -> str:
-    """A long list in groups, which the script makes one to search in."""
-    known = any(value == chosen for pairs in groups.values() for value, _ in pairs)
-    groups = groups if known else {**groups, "": [(chosen, chosen), *groups.get("", ())]}
-    options = ""
+def _list(state: PageState, name: str, groups: Groups, comes: Mapping[str, str]) -> str:
+    """A list in groups, a long one with a search by the script. What the form itself depends on loads the page anew."""
+    chosen = {"net": state.net, "hw": state.hw, **state.choices}.get(name, "")
+    known = {value for pairs in groups.values() for value, _ in pairs}
+    head = [] if name in ("net", "hw") else [("", f"usual: {comes[name]}" if name in comes else "usual")]
+    options = "".join(_option(value, shown, chosen) for value, shown in (*head, *([] if chosen in known else [(chosen, chosen)])))
     for group, pairs in groups.items():
         inner = "".join(_option(value, shown, chosen) for value, shown in pairs)
         options += f'<optgroup label="{text(group)}">{inner}</optgroup>' if group and inner else inner
-    return _field(state, name, f'<select id="f-{name}" name="{name}" class="combo"{_draws(draws)}>{options}</select>')
+    marks = ' class="combo"' * (len(known) > SHORT) + " data-draws=form" * (name in DRAWS)
+    return _field(state, name, f'<select id="f-{name}" name="{name}"{marks}>{options}</select>')
 
 
 def _option(value: str, shown: str, chosen: str) -> str:
     return f'<option value="{text(value)}"{" selected" if value == chosen else ""}>{text(shown)}</option>'
 
 
-def _usual(comes: Mapping[str, str], name: str) -> str:
-    return f"usual: {comes[name]}" if name in comes else "usual"
-
-
-def _draws(yes: bool) -> str:
-    """A mark: the form itself depends on it."""
-    return " data-draws=form" if yes else ""
-
-
-def _select(state: PageState, name: str, values: Iterable[str], comes: Mapping[str, str], draws: bool = False) -> str:
-    chosen = state.choices.get(name, "")
-    options = "".join(_option(value, value or _usual(comes, name), chosen) for value in dict.fromkeys(("", *values, chosen)))
-    return _field(state, name, f'<select id="f-{name}" name="{name}"{_draws(draws)}>{options}</select>')
-
-
-def _text(state: PageState, name: str, comes: Mapping[str, str], mode: str = "numeric") -> str:
+def _written(state: PageState, name: str, comes: Mapping[str, str]) -> str:
+    mode = "text" if name == "bind" else "numeric"
     return _field(state, name, f'<input type="text" inputmode="{mode}" id="f-{name}" name="{name}" '
                   f'value="{text(state.choices.get(name, ""))}" placeholder="{text(comes.get(name, ""))}">')  # fmt: skip
 
@@ -218,7 +198,7 @@ def _knob(one: SliderRange, state: PageState) -> str:
         f'<input type="range" min="0" max="{STEPS}" step="1" aria-label="{name} slider" '
         f'data-low="{one.low:.9g}" data-high="{one.high:.9g}" data-unit="{"" if unit == "1" else text(unit)}" '
         f'data-prefixes="{prefixes}" data-whole="{"yes" if one.unit.whole else "no"}">'
-        f'<span class="ends"><span>{_end(one, one.low)}</span> <span>{_end(one, one.high)}</span></span>'
+        f'<span class="ends"><span>{text(plain(one.low, unit, 3))}</span> <span>{text(plain(one.high, unit, 3))}</span></span>'
         if 0 < one.low < one.high else ""
     )  # fmt: skip
     whole = "; a whole number" if one.unit.whole and unit == COUNT else ""
@@ -227,7 +207,3 @@ def _knob(one: SliderRange, state: PageState) -> str:
         f'<span>{slider}</span>'
         f'<input type="text" id="k-{name}" name="{name}" value="{text(written)}" placeholder="{text(base)}"></div>\n'
     )
-
-
-def _end(one: SliderRange, value: float) -> str:
-    return text(show_capacity(value, 3) if one.unit.unit == "B" and value >= 1024 else show(value, one.unit.unit, 3))

@@ -184,7 +184,7 @@ def _check_settings(state: PageState) -> None:
             raise UnknownName(f"{kind} key", key, [*numbers, *state.view.tuned, *state.view.choices])
 
 
-def plain(value: float, unit: str) -> str:
+def plain(value: float, unit: str, digits: int = 6) -> str:
     """A number as `--set` takes it.
 
     >>> plain(2e9, "1"), plain(5.12e10, "B/s"), plain(2 * 1024 * 1024, "B")
@@ -192,4 +192,4 @@ def plain(value: float, unit: str) -> str:
     """
     if unit == "B" and value >= 1024 and value % 1024 == 0:
         return show_capacity(value, 8)
-    return f"{value:.12g}" if unit == COUNT else show(value, unit, 6)
+    return f"{value:.{2 * digits}g}" if unit == COUNT else show(value, unit, digits)

@@ -51,21 +51,18 @@ def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Tota
     head, links = "<h2>Variants</h2>", f"<p>{_links(state)}</p>"
     if not state.pins:
         return f'{head}\n<p class="quiet">A pinned variant stays here, beside what is changed after it.</p>\n{links}'
+    titles = [one.title for one in totals(state)[0]]
     rows: list[list[TableCell]] = []
-    titles: tuple[str, ...] = ()
-    for query in (*state.pins, ""):
-        shown = read_state(query, state.view, state.files) if query else state
-        name = f"{shown.title(shown.net)} on {shown.title(shown.hw)}" + "".join(
-            f", {one}" for one in (*(f"{key} {value}" for key, value in shown.choices.items()), *shown.words))  # fmt: skip
+    for shown in (*(read_state(pin, state.view, state.files) for pin in state.pins), state):
+        chosen = [f"{key} {value}" for key, value in shown.choices.items()]
+        name = ", ".join([f"{shown.title(shown.net)} on {shown.title(shown.hw)}", *chosen, *shown.words])
         try:
             found, limit = totals(shown)
-            titles = tuple(one.title for one in found)
-            values = [*(words(f"{one.shown} ({one.span})" if one.span else one.shown) for one in found), words(limit)]
+            values = [*(f"{one.shown} ({one.span})" if one.span else one.shown for one in found), limit]
         except ArchsimError as error:
-            values = [words(str(error))]
-        rows.append([words(name if query else f"{name} (this one)"), *values])
-    filled = [[*row, *(words("") for _ in range(len(titles) + 2 - len(row)))] for row in rows]
-    return f'{head}\n{table(("variant", *titles, "limited by"), filled, style="variants")}\n{links}'
+            values = [str(error), *[""] * len(titles)]
+        rows.append([*map(words, (f"{name} (this one)" if shown is state else name, *values))])
+    return f'{head}\n{table(("variant", *titles, "limited by"), rows, style="variants")}\n{links}'
 
 
 def _links(state: PageState) -> str:
@@ -74,10 +71,9 @@ def _links(state: PageState) -> str:
     if own not in state.pins and len(state.pins) < MOST_PINS:
         links.append(_link(replace(state, pins=(*state.pins, own)), "Pin this variant"))
     for i, pin in enumerate(state.pins, 1):
+        opened = replace(read_state(pin, state.view, state.files), pins=state.pins)
         others = tuple([one for one in state.pins if one != pin])
-        opened = read_state(pin, state.view, state.files)
-        links += [_link(replace(opened, pins=state.pins), f"Open variant {i}"),
-                  _link(replace(state, pins=others), f"Remove variant {i}")]  # fmt: skip
+        links += [_link(opened, f"Open variant {i}"), _link(replace(state, pins=others), f"Remove variant {i}")]
     return " · ".join(links)
 
 

@@ -137,7 +137,7 @@ def test_the_oldest_file_makes_place_and_all_end_with_the_server(app: WhatIfAppl
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(app: WhatIfApplication, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> str:
+    def full(*words: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("archsim.ui.uploads.shutil.copyfileobj", full)
