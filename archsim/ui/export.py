@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from archsim.report.markup import text
 from archsim.study.whatif import Change
@@ -16,9 +16,9 @@ from archsim.ui.state import MODELS, PageState, plain
 
 def export(state: PageState, c: Change | None = None) -> str:
     """How to run it elsewhere: commands, and for a change of a network a study file."""
-    commands = [llm_command(state)] if state.view is MODELS else [whatif_command(state)]
+    commands = [plain_command("llm" if state.view is MODELS else "estimate", state)]
     if state.settings and state.view is not MODELS:
-        commands += [estimate_command(state), sweep_command(state)]
+        commands = [whatif_command(state), *commands, sweep_command(state)]
     parts = [f"<h2>Run it elsewhere</h2>\n<pre>{_lines(commands)}</pre>"]
     own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
     if own:
@@ -39,78 +39,53 @@ def _lines(listed: list[str]) -> str:
 
 
 def whatif_command(state: PageState) -> str:
-    """The command that prints the same change; the estimate alone where nothing is changed."""
-    words = ["archsim", "whatif" if state.settings else "estimate", *_asked(state)]
-    for key, value in state.settings.items():
-        words += ["--to" if key in state.view.tuned else "--set", f"{key}={value}"]
-    return shlex.join(words)
+    """The command that prints the same change."""
+    to = [(("--to" if key in state.view.tuned else "--set"), f"{key}={value}") for key, value in state.settings.items()]
+    return _joined("whatif", state, to)
 
 
-def estimate_command(state: PageState) -> str:
-    """The command that estimates the changed device alone."""
-    return shlex.join(["archsim", "estimate", *_asked(state), *_changed(state)])
-
-
-def llm_command(state: PageState) -> str:
-    """The command that estimates the model on the changed device."""
-    return shlex.join(["archsim", "llm", *_asked(state), *_changed(state)])
+def plain_command(command: str, state: PageState) -> str:
+    """The command that estimates what is changed alone: `estimate`, or `llm` of a language model."""
+    given = [*((name.replace("_", "-"), value) for name, value in state.tuned.items()),
+             *(("set", f"{key}={value}") for key, value in state.of_device.items())]  # fmt: skip
+    return _joined(command, state, [(f"--{name}", value) for name, value in given])
 
 
 def sweep_command(state: PageState) -> str:
-    """Every combination of each value before and after; empty where nothing is changed."""
+    """Every combination of each value before and after."""
     before = {one.key: plain(one.value, one.unit.unit) for one in knobs(state)}
-    words = ["archsim", "sweep", *_asked(state)]
-    for key, value in state.settings.items():
-        values = [before[key], value] if key in before and before[key] != value else [value]
-        words += ["--vary", f"{key}={','.join(one.replace(' ', '') for one in values)}"]
-    return shlex.join(words) if state.settings else ""
+    varied = [(key, dict.fromkeys((before.get(key, value), value))) for key, value in state.settings.items()]
+    return _joined("sweep", state, [("--vary", f"{key}={','.join(values)}".replace(" ", "")) for key, values in varied])
 
 
-def _asked(state: PageState) -> list[str]:
+def _joined(command: str, state: PageState, more: Iterable[tuple[str, str]]) -> str:
     choices = {**(USUAL if state.view is MODELS else {}), **state.choices}
     pairs = [("net", state.title(state.net)), ("hw", state.title(state.hw)),
-             *((name, value) for name, value in choices.items() if name not in (*ABOUT, "bind"))]  # fmt: skip
+             *((name, value) for name, value in choices.items() if name not in (ABOUT, "bind"))]  # fmt: skip
     pairs += [("bind", pair.strip()) for pair in state.choices.get("bind", "").split(",") if pair.strip()]
-    return [word for name, value in pairs for word in (f"--{name.replace('_', '-')}", value)]
-
-
-def _changed(state: PageState) -> list[str]:
-    """Arguments that are changed as options of their own, values of the device by `--set`."""
-    words = []
-    for key, value in state.settings.items():
-        words += [f"--{key.replace('_', '-')}", value] if key in state.view.tuned else ["--set", f"{key}={value}"]
-    return words
+    asked = [(f"--{name.replace('_', '-')}", value) for name, value in pairs]
+    return shlex.join(["archsim", command, *(word for pair in (*asked, *more) for word in pair)])
 
 
 def study_text(state: PageState, c: Change) -> str:
     """A study of the change, for `archsim study FILE`; the precision is written out, because a study takes fp32 otherwise."""
     net, hw = state.title(state.net), state.title(state.hw)
-    asked: dict[str, str | int] = {"batch": c.before.batch, "precision": c.before.precision, "task": c.before.task,
-                                   "stack": c.before.stack}  # fmt: skip
-    lines = [
-        "schema = 1", f"title = {_quoted(f'What if: {net} on {hw}')}",
-        f"question = {_quoted('What changes with ' + ', '.join(state.words) + '?')}", "", "[[part]]", 'kind = "whatif"',
-        'name = "change"', f"title = {_quoted(f'{net} on {hw}')}", f"net = [{_quoted(net)}]", f"hw = [{_quoted(hw)}]",
-        *(f"{name} = {_quoted(value) if isinstance(value, str) else value}" for name, value in asked.items()), *_chosen(state),
-        _table("change", state.of_device), _table("to", state.tuned),
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _chosen(state: PageState) -> list[str]:
-    """The choices beyond those of every study: how it is simulated, how many tokens a sequence has, what symbols are bound to."""
-    lines = [f"fidelity = {_quoted(state.choices['fidelity'])}"] if "fidelity" in state.choices else []
-    lines += [f"seq_len = {int(state.choices['seq_len'])}"] if "seq_len" in state.choices else []
     pairs = [pair.split("=", 1) for pair in state.choices.get("bind", "").split(",") if "=" in pair]
-    if pairs:
-        lines.append(f"bind = {{ {', '.join(f'{_quoted(name.strip())} = {int(value)}' for name, value in pairs)} }}")
-    return lines
+    whole = {"schema": 1, "title": f"What if: {net} on {hw}", "question": f"What changes with {', '.join(state.words)}?"}
+    part = {
+        "kind": "whatif", "name": "change", "title": f"{net} on {hw}", "net": [net], "hw": [hw], "batch": c.before.batch,
+        "precision": c.before.precision, "task": c.before.task, "stack": c.before.stack,
+        **{name: state.choices[name] for name in ("fidelity",) if name in state.choices},
+        **{name: int(state.choices[name]) for name in ("seq_len",) if name in state.choices},
+        **({"bind": {name.strip(): int(value) for name, value in pairs}} if pairs else {}),
+        "change": state.of_device, "to": state.tuned,
+    }  # fmt: skip
+    written = ["\n".join(f"{name} = {_toml(value)}" for name, value in table.items()) for table in (whole, part)]
+    return "\n\n[[part]]\n".join(written) + "\n"
 
 
-def _table(name: str, pairs: Mapping[str, str]) -> str:
-    return f"{name} = {{ {', '.join(f'{_quoted(key)} = {_quoted(value)}' for key, value in pairs.items())} }}"
-
-
-def _quoted(value: str) -> str:
-    """A text of TOML: its escapes are those of JSON."""
+def _toml(value: object) -> str:
+    """A value of TOML; texts, numbers and lists are those of JSON."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml(one)}' for key, one in value.items())} }}"
     return json.dumps(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import grouped, show
+from archsim.base.units import show
 from archsim.generation.estimate import GenerationEstimate
 from archsim.report.bars import bars
 from archsim.report.layers import LayerRow
@@ -13,8 +13,9 @@ from archsim.report.llm import heading as asked_line
 from archsim.report.markup import bound_cell, items, number, percent, table, text, words
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
-from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
+from archsim.ui.form import in_words
+from archsim.ui.state import MODELS, PageState
+from archsim.ui.variants import Total, cards, heading, total, variants
 
 SHOWN = 0.005  # of the time of a phase: less is not listed
 
@@ -36,18 +37,12 @@ def model_result(state: PageState) -> str:
 
 def totals(e: GenerationEstimate) -> tuple[Total, ...]:
     """What a user of the model waits for, what its owner gets and pays for."""
-    timed = [("time to first token", e.ttft_s, e.ttft_interval_s), ("time per token", e.tpot_s, e.tpot_interval_s),
-             ("all answered", e.e2e_s, e.e2e_interval_s)]  # fmt: skip
     low, high = (e.tokens_per_s * e.e2e_s / end for end in reversed(e.e2e_interval_s))
-    least, most = e.energy_per_token_interval_j
     return (
-        *(Total(title=title, value=value, shown=show(value, "s"), span=f"{show(ends[0], 's', 3)} to {show(ends[1], 's', 3)}")
-          for title, value, ends in timed),
-        Total(title="tokens per second", value=e.tokens_per_s, shown=grouped(e.tokens_per_s),
-              span=f"{grouped(low, 3)} to {grouped(high, 3)}"),
-        Total(title="energy per token", value=e.energy_per_token_j, shown=show(e.energy_per_token_j, "J"),
-              span=f"{show(least, 'J', 3)} to {show(most, 'J', 3)}"),
-        Total(title="most requests at once", value=e.max_batch, shown=f"{e.max_batch}"),
+        total("time to first token", e.ttft_s, "s", e.ttft_interval_s), total("time per token", e.tpot_s, "s", e.tpot_interval_s),
+        total("all answered", e.e2e_s, "s", e.e2e_interval_s), total("tokens per second", e.tokens_per_s, "", (low, high)),
+        total("energy per token", e.energy_per_token_j, "J", e.energy_per_token_interval_j),
+        total("most requests at once", e.max_batch, ""),
     )  # fmt: skip
 
 
@@ -68,11 +63,8 @@ def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool
 def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
     note = ("All prompts are read, then all tokens are made. Colours say what limits each part of the time: engine is the host's "
             "work between steps, links are collectives.")  # fmt: skip
-    rows = [_rows(e) for e in (before, after)]
-    drawn = [bars(own, e.e2e_s, e.energy_j, what="phase", beside=other)
-             for own, e, other in ((rows[0], before, rows[1]), (rows[1], after, rows[0]))]  # fmt: skip
-    pictures = pair(drawn[0], drawn[1], changed, broad=True)
-    return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{pictures}\n{_parts(before, after, changed)}'
+    drawn = bars(_rows(after), after.e2e_s, after.energy_j, what="phase", before=_rows(before) if changed else ())
+    return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{drawn}\n{_parts(before, after, changed)}'
 
 
 def _rows(e: GenerationEstimate) -> list[LayerRow]:
@@ -104,6 +96,6 @@ def _memory(e: GenerationEstimate) -> str:
 
 
 def _basis(e: GenerationEstimate) -> str:
-    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *e.assumptions]
+    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *(in_words(said, MODELS) for said in e.assumptions)]
     measure = f"<p>The engine measures the same by</p>\n<pre>{text(e.benchmark)}</pre>" if e.benchmark else ""
     return f"<h2>What the numbers rest on</h2>\n{items(notes)}\n{measure}"

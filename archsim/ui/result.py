@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import grouped, show
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
 from archsim.report.bars import bars
@@ -25,9 +24,7 @@ from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
-
-UNITS = {"latency": "s", "power": "W", "energy": "J"}
+from archsim.ui.variants import Total, cards, heading, pair, total, variants
 
 
 def result(state: PageState) -> str:
@@ -36,7 +33,7 @@ def result(state: PageState) -> str:
     b, changed = c.before, bool(state.settings)
     asked = f"{task_words(b)} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
     sections = [
-        heading(state, b.network, asked, b.hardware_name),
+        heading(state, b.network, asked, state.spec.identity.name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),
         cards(totals(b), totals(c.after), changed), _expected(c.after), _limits(c, changed),
         variants(state, _of_variant), _rooflines(c, changed), _bars(c, changed), _tree(c, changed),
@@ -47,30 +44,19 @@ def result(state: PageState) -> str:
     return "\n".join(filter(None, sections))
 
 
-def problem(message: str) -> str:
-    """What the page says instead of a result."""
-    return f'<p class="warn" role="alert"><b>Not possible:</b> {text(message)}</p>'
-
-
-def interval(e: Estimate, name: str) -> tuple[float, float]:
-    """The interval of a total, at the level of the estimate."""
-    low, high = e.latency_interval_s
-    if name == "throughput":
-        return e.throughput_per_s * e.latency_s / high, e.throughput_per_s * e.latency_s / low
-    return {"latency": (low, high), "power": e.power_interval_w, "energy": e.energy_interval_j}[name]
+def problem(message: str, field: str) -> str:
+    """What the page says instead of a result; its script says it at the field."""
+    return f'<p class="warn" role="alert" data-field="{text(field)}"><b>Not possible:</b> <span>{text(message)}</span></p>'
 
 
 def totals(e: Estimate) -> tuple[Total, ...]:
     """Latency, throughput, power and energy with their intervals."""
-    values = {"latency": e.latency_s, "throughput": e.throughput_per_s, "power": e.power_w, "energy": e.energy_j}
-    found = []
-    for title, value in values.items():
-        low, high = interval(e, title)
-        unit = UNITS.get(title)
-        shown = show(value, unit) if unit else f"{grouped(value)} {rate_unit(e)}"
-        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{grouped(low, 3)} to {grouped(high, 3)}"
-        found.append(Total(title=title, value=value, shown=shown, span=span))
-    return tuple(found)
+    low, high = (e.throughput_per_s * e.latency_s / end for end in reversed(e.latency_interval_s))
+    return (
+        total("latency", e.latency_s, "s", e.latency_interval_s),
+        total("throughput", e.throughput_per_s, rate_unit(e), (low, high)),
+        total("power", e.power_w, "W", e.power_interval_w), total("energy", e.energy_j, "J", e.energy_interval_j),
+    )  # fmt: skip
 
 
 def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
@@ -111,11 +97,9 @@ def _rooflines(c: Change, changed: bool) -> str:
 def _bars(c: Change, changed: bool) -> str:
     rows_of = by_kind if is_large(c.before) else by_op
     what = "kind of layer" if is_large(c.before) else "layer"
-    before, after = rows_of(c.before), rows_of(c.after)
-    drawn = [bars(rows, e.latency_s, e.energy_j, beside=other)
-             for rows, e, other in ((before, c.before, after), (after, c.after, before))]  # fmt: skip
-    head = f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>'
-    return f"{head}\n{pair(drawn[0], drawn[1], changed, broad=True)}"
+    drawn = bars(rows_of(c.after), c.after.latency_s, c.after.energy_j, before=rows_of(c.before) if changed else ())
+    note = f"Coloured by what limits each.{' The pale bar is that before the change.' if changed else ''}"
+    return f'<h2>Time and energy by {what}</h2>\n<p class="quiet">{note}</p>\n{drawn}'
 
 
 def _tree(c: Change, changed: bool) -> str:

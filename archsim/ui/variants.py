@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from archsim.base.errors import ArchsimError
+from archsim.base.units import show
 from archsim.report.markup import TableCell, table, text, words
 from archsim.report.whatif import ratio_text
 from archsim.ui.state import MOST_PINS, PageState, read_state
@@ -19,6 +20,12 @@ class Total:
     value: float
     shown: str
     span: str = ""
+
+
+def total(title: str, value: float, unit: str, ends: tuple[float, float] | None = None) -> Total:
+    """A number of a unit with its interval."""
+    span = " to ".join(show(end, unit, 3) for end in ends or ())
+    return Total(title=title, value=value, shown=show(value, unit), span=span)
 
 
 def heading(state: PageState, title: str, asked: str, hardware: str) -> str:
@@ -41,21 +48,21 @@ def cards(before: Sequence[Total], after: Sequence[Total], changed: bool) -> str
 
 def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Total], str]]) -> str:
     """This state beside the pinned ones. `totals` gives the numbers of a state, and what limits it."""
+    head, links = "<h2>Variants</h2>", f"<p>{_links(state)}</p>"
+    if not state.pins:
+        return f'{head}\n<p class="quiet">A pinned variant stays here, beside what is changed after it.</p>\n{links}'
+    titles = [one.title for one in totals(state)[0]]
     rows: list[list[TableCell]] = []
-    titles: tuple[str, ...] = ()
-    for query in (*state.pins, ""):
-        shown = read_state(query, state.view, state.files) if query else state
-        name = f"{shown.title(shown.net)} on {shown.title(shown.hw)}" + "".join(
-            f", {one}" for one in (*(f"{key} {value}" for key, value in shown.choices.items()), *shown.words))  # fmt: skip
+    for shown in (*(read_state(pin, state.view, state.files) for pin in state.pins), state):
+        chosen = [f"{key} {value}" for key, value in shown.choices.items()]
+        name = ", ".join([f"{shown.title(shown.net)} on {shown.title(shown.hw)}", *chosen, *shown.words])
         try:
             found, limit = totals(shown)
-            titles = tuple(one.title for one in found)
-            values = [*(words(f"{one.shown} ({one.span})" if one.span else one.shown) for one in found), words(limit)]
+            values = [*(f"{one.shown} ({one.span})" if one.span else one.shown for one in found), limit]
         except ArchsimError as error:
-            values = [words(str(error))]
-        rows.append([words(name if query else f"{name} (this one)"), *values])
-    filled = [[*row, *(words("") for _ in range(len(titles) + 2 - len(row)))] for row in rows]
-    return f'<h2>Variants</h2>\n{table(("variant", *titles, "limited by"), filled, style="variants")}\n<p>{_links(state)}</p>'
+            values = [str(error), *[""] * len(titles)]
+        rows.append([*map(words, (f"{name} (this one)" if shown is state else name, *values))])
+    return f'{head}\n{table(("variant", *titles, "limited by"), rows, style="variants")}\n{links}'
 
 
 def _links(state: PageState) -> str:
@@ -64,10 +71,9 @@ def _links(state: PageState) -> str:
     if own not in state.pins and len(state.pins) < MOST_PINS:
         links.append(_link(replace(state, pins=(*state.pins, own)), "Pin this variant"))
     for i, pin in enumerate(state.pins, 1):
+        opened = replace(read_state(pin, state.view, state.files), pins=state.pins)
         others = tuple([one for one in state.pins if one != pin])
-        opened = read_state(pin, state.view, state.files)
-        links += [_link(replace(opened, pins=state.pins), f"Open variant {i}"),
-                  _link(replace(state, pins=others), f"Remove variant {i}")]  # fmt: skip
+        links += [_link(opened, f"Open variant {i}"), _link(replace(state, pins=others), f"Remove variant {i}")]
     return " · ".join(links)
 
 
@@ -75,10 +81,9 @@ def _link(state: PageState, shown: str) -> str:
     return f'<a href="{state.view.path}?{text(state.query)}">{shown}</a>'
 
 
-def pair(before: str, after: str, changed: bool, broad: bool = False) -> str:
-    """Two pictures side by side, `broad` ones where there is much room; one where nothing is changed."""
+def pair(before: str, after: str, changed: bool) -> str:
+    """Two pictures side by side; one where nothing is changed."""
     if not changed:
         return f"<div>{after}</div>"
     parts = "".join(f"<div><h3>{when}</h3>{body}</div>" for when, body in (("Before", before), ("After", after)))
-    style = "pair broad" if broad else "pair"
-    return f'<div class="{style}">{parts}</div>'
+    return f'<div class="pair">{parts}</div>'
