@@ -110,8 +110,8 @@ def _heads(columns: Sequence[Column], title: str) -> list[str]:
 
 def _shown(cell: Cell, column: Column, on: Screen) -> str:
     if column.kind == "bar" and cell.bar:
-        ends = max((piece.end for piece in cell.bar if not piece.sign), default=0.0)
-        starts = min((piece.start for piece in cell.bar if not piece.sign), default=0.0)
+        filled = [piece for piece in cell.bar if not piece.sign and piece.half != "upper"]
+        ends, starts = max((piece.end for piece in filled), default=0.0), min((piece.start for piece in filled), default=0.0)
         begin = round(BAR * starts)
         return " " * begin + ("█" if on.blocks else "#") * max(round(BAR * ends) - begin, 0)
     return clean(cell.text)

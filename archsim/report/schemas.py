@@ -133,7 +133,7 @@ def curves() -> Schema:
 
 def whatif() -> Schema:
     """`archsim whatif --json`."""
-    from archsim.report.whatif import SCHEMA
+    from archsim.answers.whatif import SCHEMA
     from archsim.study.silicon import DieEstimate
 
     side = or_null(table({"time_s": NUMBER, "bound": TEXT, "limit": TEXT, "energy_j": NUMBER}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from archsim.answers.whatif import limits, quantity, ratio_text
 from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.result import OpEstimate
@@ -13,13 +14,12 @@ from archsim.report.lines_svg import lines_svg
 from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
 from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
-from archsim.report.whatif import limits, moves_text, quantity, ratio_text
 from archsim.study.batches import BatchCurve, batch_curve, batches_of
 from archsim.study.changed import changed_arguments
 from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.sensitivity import NOTHING, sensitivity
-from archsim.study.whatif import TOTALS, Change, beside, change
+from archsim.study.whatif import TOTALS, Change, beside, change, changed_limits
 
 
 def elasticities(part: PartForm) -> Section:
@@ -63,7 +63,7 @@ def before_after(part: PartForm) -> Section:
     for b, a in zip(before, after, strict=True):
         found = change(estimate_of(beside(b, a), references=False), estimate_of(a, references=False), words)
         made.body += ["", f"{b.network} on {b.spec.identity.id}, what if {', '.join(words)}:"]
-        made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in moves_text(found).splitlines())]
+        made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in changed_limits(found))]
         rows += [[b.network, b.spec.identity.id, op.name, op.kind, *_op(op.before), *_op(op.after), op.ratio] for op in found.ops]
     head = ("network", "hardware", "op", "kind", "before_s", "before_bound", "after_s", "after_bound", "ratio")
     made.files[f"{part.name}.csv"] = csv_text(head, rows)
