@@ -85,11 +85,16 @@ def share_words(ratio: float, of: str) -> str:
 def _sure(c: Change, one: Saving, times: bool = False) -> str:
     """The interval of a ratio: as a factor, that of `speed_words` where it is below 1, or in per cent."""
     low, high = (1 / one.interval[1], 1 / one.interval[0]) if times and one.ratio < 1 - FEW else one.interval
-    ends = f"{low:.3g} to {high:.3g}" if times else f"{_points(low)} to {_points(high)} %"
+    ends = f"{low:.3g} to {high:.3g}" if times else f"{points_words(low)} to {points_words(high)} %"
     return f"{100 * c.before.interval_level:.0f} %: {ends}"
 
 
-def _points(ratio: float) -> str:
+def points_words(ratio: float) -> str:
+    """A ratio as its difference from 1 in per cent.
+
+    >>> points_words(0.88), points_words(1.0)
+    ('-12', '0')
+    """
     return f"{round(100 * (ratio - 1)) or 0:+d}".replace("+0", "0")
 
 

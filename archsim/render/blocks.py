@@ -88,6 +88,7 @@ class Table:
     """Rows of cells under columns; `notes` are said below, `long` tables scroll and are searched on a page.
 
     key: tones of bars with what they stand for, for a page
+    first: places of the rows that stand on the first screen, where that is not all of them; `--all` has the others
     """
 
     title: str = ""
@@ -95,6 +96,7 @@ class Table:
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
     key: Sequence[tuple[str, str]] = ()
+    first: Sequence[int] = ()
     long: bool = False
     level: int = 0
     only: Only = ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
 from archsim.render.palette import terminal_style
@@ -33,7 +33,7 @@ PIPE = Screen()
 
 def text_of(blocks: Iterable[Block], level: int = 0, on: Screen = PIPE) -> str:
     """The blocks of an answer as text, a line between them."""
-    parts = [_written(block, on) for block in visible(blocks, level, "text")]
+    parts = [_written(_shortened(block, level), on) for block in visible(blocks, level, "text")]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -44,6 +44,14 @@ def clean(text: str) -> str:
     'a?[2Jb'
     """
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _shortened(block: Block, level: int) -> Block:
+    """A long table on the first screen: some of its rows, and how many more there are."""
+    if not isinstance(block, Table) or not block.first or level > 1 or len(block.first) >= len(block.rows):
+        return block
+    more = f"{len(block.rows) - len(block.first):,} more: --all"
+    return replace(block, rows=[block.rows[i] for i in block.first], notes=[more, *block.notes])
 
 
 def _written(block: Block, on: Screen) -> str:

@@ -178,7 +178,7 @@ def search() -> Schema:
 
 def tune() -> Schema:
     """`archsim tune --json`."""
-    from archsim.report.tune import SCHEMA
+    from archsim.answers.tune import SCHEMA
     from archsim.study.tune import Tuning
 
     return merged(table({"schema": _named(SCHEMA)}), record_of(Tuning))
