@@ -12,7 +12,7 @@ from typing import Any
 from archsim.render.blocks import Block
 
 MODULES = {  # class of an answer -> the module here that says it
-    "Estimate": "estimate", "Change": "whatif", "Tuning": "tune",
+    "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
 }  # fmt: skip
 
 

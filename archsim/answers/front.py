@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from archsim.cost.bounds import BOUNDS
@@ -12,6 +12,7 @@ from archsim.render.blocks import Axis, Chart, Series
 
 T = TypeVar("T")
 MOST_COLOURS = 7  # that are told apart in one chart
+ROOM, WIDE = 0.06, 8.0  # beside the data, as a share of their range; ratio of values above which an axis is logarithmic
 FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 
 
@@ -29,10 +30,15 @@ class FrontPoint:
 
 def front_chart(
     title: str, x: Axis, y: Axis, front: Sequence[FrontPoint], others: Sequence[FrontPoint] = (),
-    marked: Mapping[str, FrontPoint] | None = None, notes: Sequence[str] = (),
+    marked: Mapping[str, FrontPoint] | None = None, order: Sequence[str] = (), notes: Sequence[str] = (),
 ) -> Chart:  # fmt: skip
-    """A Pareto front as a line with its points, coloured by group, before other points; `marked` ones on top, by name."""
-    groups = list(dict.fromkeys(point.group for point in (*front, *others)))
+    """A Pareto front as a line with its points, before other points; `marked` ones on top, by name.
+
+    order: of the groups, of which each has a colour
+    """
+    every = [*front, *others, *(marked or {}).values()]
+    x, y = _fitted(x, [point.x for point in every]), _fitted(y, [point.y for point in every])
+    groups = order or [""]
     line = sorted(front, key=lambda point: point.x)
     series = [Series(name="", x=[p.x for p in line], y=[p.y for p in line], tone="quiet", mark="")]
     for place, group in enumerate(groups):
@@ -44,20 +50,31 @@ def front_chart(
     return Chart(title=title, x=x, y=y, series=series, notes=notes, height=420)
 
 
+def _fitted(axis: Axis, values: Sequence[float]) -> Axis:
+    """An axis from the least to the largest value, with a little room."""
+    low, high = min(values), max(values)
+    if low > 0 and high / low > WIDE:
+        return replace(axis, log=True)
+    room = ROOM * (high - low or abs(high) or 1.0)
+    return replace(axis, log=False, ends=(max(low - room, min(low, 0.0)), high + room))
+
+
 def _marks(name: str, points: Sequence[FrontPoint], tone: str, size: float, mark: Any = "o", label: str = "") -> Series:
     return Series(name=name, x=[p.x for p in points], y=[p.y for p in points], tone=tone, mark=mark, joined=False,
                   sizes=[size] * len(points), hollow=[p.hollow for p in points], tips=[p.tip for p in points],
                   labels=[label or p.label for p in points])  # fmt: skip
 
 
-def colours_of(rows: Sequence[Mapping[str, Any]], knobs: Sequence[str], shown: Callable[[str, Any], str]) -> list[str]:
-    """The group of each row: its value of the first knob that has few of them, or a range of values of the first that varies.
+def colours_of(
+    rows: Sequence[Mapping[str, Any]], knobs: Sequence[str], shown: Callable[[str, Any], str]
+) -> tuple[list[str], list[str]]:  # fmt: skip
+    """The groups in order, and that of each row: the value of the first knob that has few of them, else a range of values.
 
-    shown: what a value of a knob is called, from (knob, value). Where nothing varies, every group is "".
+    shown: what a value of a knob is called, from (knob, value). Where nothing varies, there are no groups.
     """
     several = {knob: values for knob in knobs if len(values := sorted({row[knob] for row in rows})) > 1}
     if not several:
-        return [""] * len(rows)
+        return [], [""] * len(rows)
     knob = min(several, key=lambda name: len(several[name]) > MOST_COLOURS)
     values, size = several[knob], -(-len(several[knob]) // MOST_COLOURS)
     named: dict[Any, str] = {}
@@ -65,7 +82,7 @@ def colours_of(rows: Sequence[Mapping[str, Any]], knobs: Sequence[str], shown: C
         own = values[begin : begin + size]
         ends = shown(knob, own[0]) if len(own) == 1 else f"{shown(knob, own[0])} to {shown(knob, own[-1])}"
         named |= dict.fromkeys(own, f"{knob} {ends}")
-    return [named[row[knob]] for row in rows]
+    return list(dict.fromkeys(named.values())), [named[row[knob]] for row in rows]
 
 
 def thin(rows: Sequence[T], most: int) -> Sequence[T]:

@@ -126,7 +126,7 @@ def _chart(t: Tuning, best: OperatingPoint) -> Block:
     """Latency and energy of the front, coloured by what varies in it."""
     rows = [{name: getattr(one, key) for key, (name, _) in SETTINGS.items() if key != "memory_clock_hz"} for one in t.front]
     units = dict(SETTINGS.values())
-    groups = colours_of(rows, ("batch", "power limit", "core clock"), lambda knob, value: show(value, units[knob], 3))
+    order, groups = colours_of(rows, ("batch", "power limit", "core clock"), lambda knob, value: show(value, units[knob], 3))
 
     def point(one: OperatingPoint, group: str = "") -> FrontPoint:
         tip = "\n".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items())
@@ -135,7 +135,7 @@ def _chart(t: Tuning, best: OperatingPoint) -> Block:
     across, up = Axis(title="latency of a batch", unit="s"), Axis(title="energy per sample", unit="J")
     return front_chart("Pareto front of latency and energy", across, up,
                        [point(one, group) for one, group in zip(t.front, groups, strict=True)],
-                       marked={"default": point(t.default), "best": point(best)})  # fmt: skip
+                       marked={"default": point(t.default), "best": point(best)}, order=order)  # fmt: skip
 
 
 def record(t: Tuning) -> dict[str, Any]:

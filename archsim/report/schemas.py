@@ -167,7 +167,7 @@ def sensitivity() -> Schema:
 
 def search() -> Schema:
     """`archsim search --json`."""
-    from archsim.report.search import SCHEMA
+    from archsim.answers.search import SCHEMA
 
     return table({
         "schema": _named(SCHEMA), **ASKED, "wanted": TEXT, "how": TEXT, "points": WHOLE, "feasible": WHOLE, "no_machine": WHOLE,
