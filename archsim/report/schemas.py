@@ -154,7 +154,7 @@ def profile() -> Schema:
 
 def sensitivity() -> Schema:
     """`archsim sensitivity --json`."""
-    from archsim.report.sensitivity import SCHEMA
+    from archsim.answers.sensitivity import SCHEMA
 
     value = table({
         "key": TEXT, "unit": TEXT, "value": NUMBER, "elasticity": or_null(NUMBERS), "one_sided": or_null(by_name(listed(MAYBE))),
