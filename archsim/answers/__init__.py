@@ -3,6 +3,7 @@ renderer knows), and where rows make sense `csv`."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
@@ -10,7 +11,10 @@ from typing import Any
 
 from archsim.render.blocks import Block
 
-MODULES = {"Estimate": "estimate"}  # class of an answer -> the module here that says it
+MODULES = {  # class of an answer -> the module here that says it
+    "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
+    "Sensitivity": "sensitivity",
+}  # fmt: skip
 
 
 def module_of(answer: Any) -> ModuleType:
@@ -19,8 +23,8 @@ def module_of(answer: Any) -> ModuleType:
 
 
 def record_of(answer: Any) -> Any:
-    """The answer as plain values."""
-    return module_of(answer).record(answer)
+    """The answer as plain values, as they come out of JSON."""
+    return json.loads(json.dumps(module_of(answer).record(answer), allow_nan=False))
 
 
 def sections_of(answer: Any) -> Sequence[Block]:

@@ -130,7 +130,7 @@ def curves() -> Schema:
 
 def whatif() -> Schema:
     """`archsim whatif --json`."""
-    from archsim.report.whatif import SCHEMA
+    from archsim.answers.whatif import SCHEMA
     from archsim.study.silicon import DieEstimate
 
     side = or_null(table({"time_s": NUMBER, "bound": TEXT, "limit": TEXT, "energy_j": NUMBER}))
@@ -151,7 +151,7 @@ def profile() -> Schema:
 
 def sensitivity() -> Schema:
     """`archsim sensitivity --json`."""
-    from archsim.report.sensitivity import SCHEMA
+    from archsim.answers.sensitivity import SCHEMA
 
     value = table({
         "key": TEXT, "unit": TEXT, "value": NUMBER, "elasticity": or_null(NUMBERS), "one_sided": or_null(by_name(listed(MAYBE))),
@@ -164,7 +164,7 @@ def sensitivity() -> Schema:
 
 def search() -> Schema:
     """`archsim search --json`."""
-    from archsim.report.search import SCHEMA
+    from archsim.answers.search import SCHEMA
 
     return table({
         "schema": _named(SCHEMA), **ASKED, "wanted": TEXT, "how": TEXT, "points": WHOLE, "feasible": WHOLE, "no_machine": WHOLE,
@@ -175,7 +175,7 @@ def search() -> Schema:
 
 def tune() -> Schema:
     """`archsim tune --json`."""
-    from archsim.report.tune import SCHEMA
+    from archsim.answers.tune import SCHEMA
     from archsim.study.tune import Tuning
 
     return merged(table({"schema": _named(SCHEMA)}), record_of(Tuning))

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.profiled import ProfileComparison
-    from archsim.study.tune import Tuning
-    from archsim.study.whatif import Change
     from archsim.validation.evaluation import Validation
 
 
@@ -58,26 +56,6 @@ def _curves_page(c: CurveComparison) -> str:
     from archsim.report.compare_page import curve_pages
 
     return curve_pages([c])
-
-
-def _change_table(c: Change) -> str:
-    from archsim.report.notebook import change_table
-
-    return change_table(c)
-
-
-def _change_record(c: Change) -> Any:
-    import json
-
-    from archsim.report.whatif import whatif_record
-
-    return json.loads(json.dumps(whatif_record(c), allow_nan=False))
-
-
-def _change_page(c: Change) -> str:
-    from archsim.report.whatif_page import whatif_page
-
-    return whatif_page(c)
 
 
 def _validation_table(v: Validation) -> str:
@@ -127,24 +105,6 @@ def _power_record(p: PowerEstimate) -> Any:
     return power_record(p)
 
 
-def _tuning_table(t: Tuning) -> str:
-    from archsim.report.tune import tune_table
-
-    return tune_table(t)
-
-
-def _tuning_record(t: Tuning) -> Any:
-    from archsim.report.tune import record
-
-    return record(t)
-
-
-def _tuning_page(t: Tuning) -> str:
-    from archsim.report.tune import tune_page
-
-    return tune_page(t)
-
-
 def _llm_table(g: GenerationEstimate) -> str:
     from archsim.report.llm import llm_table
 
@@ -184,10 +144,8 @@ def _profile_page(p: ProfileComparison) -> str:
 FORMS = {
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
     "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
-    "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
     "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
     "PowerEstimate": Presentation(table=_power_table, record=_power_record),
-    "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
     "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
     "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record, page=_sweep_page),

@@ -26,6 +26,7 @@ class Piece:
     """A part of a bar, from `start` to `end`, as shares of its column [1]; `tone` names its colour, `tip` is told on hover.
 
     sign: "" a filled part, "|" a mark at `end`, "o" a ring there: what others measured
+    half: of the bar's height: before above, after below
     """
 
     start: float
@@ -33,6 +34,7 @@ class Piece:
     tone: str = ""
     tip: str = ""
     sign: Literal["", "|", "o"] = ""
+    half: Literal["", "upper", "lower"] = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +85,18 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows of cells under columns; `notes` are said below, `long` tables scroll and are searched on a page."""
+    """Rows of cells under columns; `notes` are said below, `long` tables scroll and are searched on a page.
+
+    key: tones of bars with what they stand for, for a page
+    first: places of the rows that stand on the first screen, where that is not all of them; `--all` has the others
+    """
 
     title: str = ""
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
     notes: Sequence[str] = ()
+    key: Sequence[tuple[str, str]] = ()
+    first: Sequence[int] = ()
     long: bool = False
     level: int = 0
     only: Only = ""
@@ -201,12 +209,16 @@ def percent(share: float, form: str = ".1f", tone: str = "") -> Cell:
     return Cell(text=f"{100 * share:{form}} %", value=share, tone=tone)
 
 
-def stacked(parts: Mapping[str, float], most: float, unit: str = COUNT) -> Cell:
-    """A bar of parts by tone, of which `most` fills the column."""
+def stacked(
+    parts: Mapping[str, float], most: float, unit: str = COUNT, names: Mapping[str, str] | None = None,
+    half: Literal["", "upper", "lower"] = "",
+) -> Cell:  # fmt: skip
+    """A bar of parts by tone, of which `most` fills the column; `names` of tones that are not what a reader calls them."""
     pieces, at = [], 0.0
     for tone, value in parts.items():
         if value > 0 and most > 0:
-            pieces.append(Piece(start=at / most, end=(at + value) / most, tone=tone, tip=f"{tone} {show(value, unit, 3)}"))
+            tip = f"{(names or {}).get(tone, tone)} {show(value, unit, 3)}"
+            pieces.append(Piece(start=at / most, end=(at + value) / most, tone=tone, tip=tip, half=half))
             at += value
     return Cell(bar=pieces, value=at)
 

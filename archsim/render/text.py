@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
@@ -34,7 +34,7 @@ PIPE = Screen()
 
 def text_of(blocks: Iterable[Block], level: int = 0, on: Screen = PIPE) -> str:
     """The blocks of an answer as text, a line between them."""
-    parts = [_written(block, on) for block in visible(blocks, level, "text")]
+    parts = [_written(_shortened(block, level), on) for block in visible(blocks, level, "text")]
     return "\n\n".join(part for part in parts if part)
 
 
@@ -45,6 +45,14 @@ def clean(text: str) -> str:
     'a?[2Jb'
     """
     return "".join(c if c.isprintable() else "?" for c in text)
+
+
+def _shortened(block: Block, level: int) -> Block:
+    """A long table on the first screen: some of its rows, and how many more there are."""
+    if not isinstance(block, Table) or not block.first or level > 1 or len(block.first) >= len(block.rows):
+        return block
+    more = f"{len(block.rows) - len(block.first):,} more: --all"
+    return replace(block, rows=[block.rows[i] for i in block.first], notes=[more, *block.notes])
 
 
 def _written(block: Block, on: Screen) -> str:
@@ -118,8 +126,8 @@ def _heads(columns: Sequence[Column], title: str) -> list[str]:
 
 def _shown(cell: Cell, column: Column, on: Screen) -> str:
     if column.kind == "bar" and cell.bar:
-        ends = max((piece.end for piece in cell.bar if not piece.sign), default=0.0)
-        starts = min((piece.start for piece in cell.bar if not piece.sign), default=0.0)
+        filled = [piece for piece in cell.bar if not piece.sign and piece.half != "upper"]
+        ends, starts = max((piece.end for piece in filled), default=0.0), min((piece.start for piece in filled), default=0.0)
         begin = round(BAR * starts)
         return " " * begin + ("█" if on.blocks else "#") * max(round(BAR * ends) - begin, 0)
     return clean(cell.text)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from archsim.answers.whatif import layers_table
 from archsim.base.errors import ArchsimError
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
+from archsim.render.html import sections as drawn
 from archsim.report.bars import bars
 from archsim.report.layer_tree import tree_html
 from archsim.report.layers import by_kind, by_op, is_large
@@ -17,9 +19,7 @@ from archsim.report.references import references
 from archsim.report.roofline import RooflineChart, roof
 from archsim.report.roofline_svg import NARROW, inline
 from archsim.report.text import limit_line, rate_unit, task_words
-from archsim.report.whatif import moves_text
-from archsim.report.whatif_page import layer_table
-from archsim.study.whatif import Change
+from archsim.study.whatif import Change, changed_limits
 from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
@@ -74,7 +74,7 @@ def _limits(c: Change, changed: bool) -> str:
     if not changed:
         return f"<h2>What limits it</h2>\n<p>{text(limit_line(c.before))}.</p>"
     return (f"<h2>What limits it</h2>\n<p>Before: {text(limit_line(c.before))}.<br>After: {text(limit_line(c.after))}.</p>\n"
-            + items(moves_text(c).splitlines()))  # fmt: skip
+            + items(changed_limits(c)))  # fmt: skip
 
 
 def _rooflines(c: Change, changed: bool) -> str:
@@ -114,7 +114,7 @@ def _tree(c: Change, changed: bool) -> str:
 def _layers(c: Change, changed: bool) -> str:
     if not changed:
         return layers_section(c.before)
-    return f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>'
+    return drawn([layers_table(c)])
 
 
 def _measured(e: Estimate, changed: bool) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from archsim.answers.whatif import ratio_text
 from archsim.base.errors import ArchsimError
 from archsim.base.units import show
 from archsim.report.markup import TableCell, table, text, words
-from archsim.report.whatif import ratio_text
 from archsim.ui.state import MOST_PINS, PageState, read_state
 
 
