@@ -5,6 +5,7 @@ A chart that a reader enlarges takes plotly's library into the page, packed; all
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -47,6 +48,15 @@ def styles() -> str:
     """The style sheet of all pages: that of the package, and a class for the colour of each tone."""
     rules = (f".t-{name.replace('.', '-')} {{ --c: {colour}; }}\n" for name, colour in tones().items())
     return asset("page.css") + "".join(rules)
+
+
+def escaped(text: str) -> str:
+    """Text for the body of a page or for a quoted attribute.
+
+    >>> escaped('<b title="x">')
+    '&lt;b title=&quot;x&quot;&gt;'
+    """
+    return html.escape(clean(text))
 
 
 def asset(name: str) -> str:

@@ -7,7 +7,7 @@ import shlex
 from base64 import b64encode
 from collections.abc import Iterable
 
-from archsim.report.markup import text
+from archsim.render.html import escaped
 from archsim.study.whatif import Change
 from archsim.ui.estimates import ABOUT, USUAL
 from archsim.ui.form import knobs
@@ -23,7 +23,7 @@ def export(state: PageState, c: Change | None = None) -> str:
     own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
     if own:
         said = f"{' and '.join(own)}: your own, which the command looks for in the folder where it runs."
-        parts.append(f'<p class="quiet">{text(said)}</p>')
+        parts.append(f'<p class="quiet">{escaped(said)}</p>')
     if c is not None and state.settings:
         study = study_text(state, c)
         packed = b64encode(study.encode()).decode("ascii")
@@ -35,7 +35,7 @@ def export(state: PageState, c: Change | None = None) -> str:
 
 def _lines(listed: list[str]) -> str:
     """Lines of code: each is escaped on its own, because control characters do not survive."""
-    return "\n".join(map(text, listed))
+    return "\n".join(map(escaped, listed))
 
 
 def whatif_command(state: PageState) -> str:

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 from archsim.base.units import show
 from archsim.generation.estimate import GenerationEstimate
-from archsim.report.bars import bars
-from archsim.report.layers import LayerRow
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, percent, stacked, words
+from archsim.render.html import sections as drawn
 from archsim.report.llm import PARTS, measured_section
 from archsim.report.llm import heading as asked_line
-from archsim.report.markup import bound_cell, items, number, percent, table, text, words
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.form import in_words
@@ -27,9 +26,9 @@ def model_result(state: PageState) -> str:
     level = f"Intervals of {100 * after.interval_level:.0f} %, from {after.interval_basis}."
     sections = [
         heading(state, before.network, asked_line(before).partition(" with ")[2], before.hardware_name),
-        "".join(f'<p class="warn">{text(line)}</p>' for line in after.warnings),
-        cards(totals(before), totals(after), changed), f'<p class="quiet">{text(level)}</p>', _limits(before, after, changed),
-        variants(state, _of_variant), _phases(before, after, changed), _memory(after), measured_section(before), _basis(after),
+        drawn([Note(text="\n".join(after.warnings), tone="warning")]), cards(totals(before), totals(after), changed),
+        drawn([Note(text=level, tone="quiet"), _limits(before, after, changed)]), variants(state, _of_variant),
+        drawn([*_phases(before, after, changed), *_memory(after)]), measured_section(before), drawn([_basis(after)]),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)
@@ -51,51 +50,57 @@ def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     return totals(e), ", ".join(f"{phase}: {limit}" for phase, limit in e.limited_by.items())
 
 
-def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
-    lines = []
+def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> Block:
+    rows = []
     for phase, limit in after.limited_by.items():
         was = before.limited_by[phase]
-        now = f", by {was} before" if changed and was != limit else ""
-        lines.append(f"<li>{text(f'{phase} is limited by {limit}{now}')}</li>")
-    return f"<h2>What limits it</h2>\n<ul>{''.join(lines)}</ul>"
+        rows.append((phase, f"is limited by {limit}" + (f", by {was} before" if changed and was != limit else "")))
+    return Facts(title="What limits it", rows=rows)
 
 
-def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
+def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> list[Block]:
+    """The time of each phase, before in the upper half of its bar, and what limits the parts of it."""
     note = ("All prompts are read, then all tokens are made. Colours say what limits each part of the time: engine is the host's "
             "work between steps, links are collectives.")  # fmt: skip
-    drawn = bars(_rows(after), after.e2e_s, after.energy_j, what="phase", before=_rows(before) if changed else ())
-    return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{drawn}\n{_parts(before, after, changed)}'
+    live = [name for name, one in after.phases.items() if one.time_s > 0]
+    longest = max(one.time_s for e in (before, after) for one in e.phases.values())
+    rows = [[words(name), _bar(before, after, name, longest, changed), *_old(before.phases[name].time_s, changed),
+             number(after.phases[name].time_s, "s"), number(after.phases[name].energy_j, "J")] for name in live]  # fmt: skip
+    times = ("before", "after") if changed else ("time",)
+    heads = columns("phase", "", *times, "energy", numbers=range(2, 5), bars=(1,))
+    parts = [
+        [words(name), words(limit, tone=limit), *_old(before.phases[name].breakdown_s.get(limit, 0.0), changed),
+         number(time, "s"), percent(time / after.phases[name].time_s)]
+        for name in live for limit, time in after.phases[name].breakdown_s.items() if time > SHOWN * after.phases[name].time_s
+    ]  # fmt: skip
+    limits = columns("phase", "limit", *times, "share", numbers=range(2, 5))
+    return [Table(title="Prefill and decode", columns=heads, rows=rows, notes=[note]), Table(columns=limits, rows=parts)]
 
 
-def _rows(e: GenerationEstimate) -> list[LayerRow]:
-    return [LayerRow(name=name, time_s=dict(one.breakdown_s), energy_j={one.limited_by: one.energy_j}, component_j={})
-            for name, one in e.phases.items() if one.time_s > 0]  # fmt: skip
+def _old(time: float, changed: bool) -> list[Cell]:
+    return [number(time, "s")] if changed else []
 
 
-def _parts(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
-    """The time of each phase by what limits it."""
-    rows = []
-    for name, one in after.phases.items():
-        was = before.phases[name].breakdown_s
-        for limit, time in one.breakdown_s.items():
-            if time > SHOWN * one.time_s:
-                old = [number(was.get(limit, 0.0), "s")] if changed else []
-                rows.append((words(name), bound_cell(limit), *old, number(time, "s"), percent(time / one.time_s)))
-    return table(("phase", "limit", *(("before", "after") if changed else ("time",)), "share"), rows)
+def _bar(before: GenerationEstimate, after: GenerationEstimate, name: str, longest: float, changed: bool) -> Cell:
+    new = after.phases[name].breakdown_s
+    if not changed:
+        return stacked(new, longest, "s")
+    old = stacked(before.phases[name].breakdown_s, longest, "s", half="upper")
+    return Cell(bar=[*old.bar, *stacked(new, longest, "s", half="lower").bar])
 
 
-def _memory(e: GenerationEstimate) -> str:
+def _memory(e: GenerationEstimate) -> list[Block]:
     """What is held on each device after the change."""
     whole = e.memory_room_bytes
-    rows = [(words(part.replace("_", " ")), number(e.memory_bytes[part], "B", 3), percent(e.memory_bytes[part] / whole))
+    rows = [[words(part.replace("_", " ")), number(e.memory_bytes[part], "B", 3), percent(e.memory_bytes[part] / whole)]
             for part in (*PARTS, "total") if e.memory_bytes[part] > 0]  # fmt: skip
     room = f"Of {show(whole, 'B', 3)} that the engine may take; at {min(e.batch, e.max_batch)} at once a request may be " \
            f"{e.max_context} tokens long."  # fmt: skip
-    full = "" if e.fits else '<p class="warn">All requests do not fit in the memory of a device at once.</p>'
-    return f'<h2>Memory of a device</h2>\n{full}<p class="quiet">{text(room)}</p>\n{table(("part", "size", "share"), rows)}'
+    full = [] if e.fits else [Note(text="All requests do not fit in the memory of a device at once.", tone="warning")]
+    heads = columns("part", "size", "share", numbers=(1, 2))
+    return [*full, Table(title="Memory of a device", columns=heads, rows=rows, notes=[room])]
 
 
-def _basis(e: GenerationEstimate) -> str:
+def _basis(e: GenerationEstimate) -> Block:
     notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *(in_words(said, MODELS) for said in e.assumptions)]
-    measure = f"<p>The engine measures the same by</p>\n<pre>{text(e.benchmark)}</pre>" if e.benchmark else ""
-    return f"<h2>What the numbers rest on</h2>\n{items(notes)}\n{measure}"
+    return Facts(title="What the numbers rest on", rows=[("", notes), ("measure it", e.benchmark)])

@@ -1,25 +1,23 @@
-"""What the page of networks draws of a state: totals, limits, rooflines, layers, other variants, and how to run it elsewhere."""
+"""What the page of networks draws of a state: totals, why, rooflines, layers, other variants, and how to run it elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from archsim.answers.whatif import layers_table
-from archsim.base.errors import ArchsimError
+from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
+from archsim.answers.layers import layer_table, layers_chart, tree_chart
+from archsim.answers.roofline import roofline
+from archsim.answers.whatif import groups_table as changed_groups
+from archsim.answers.whatif import layers_table as changed_layers
+from archsim.answers.whatif import verdict
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
+from archsim.explain.summary import why
+from archsim.render.blocks import Block, Chart, Facts, Note
+from archsim.render.html import escaped
 from archsim.render.html import sections as drawn
-from archsim.report.bars import bars
-from archsim.report.layer_tree import tree_html
-from archsim.report.layers import by_kind, by_op, is_large
-from archsim.report.markup import items, text
-from archsim.report.page import layers_section
-from archsim.report.references import references
-from archsim.report.roofline import RooflineChart, roof
-from archsim.report.roofline_svg import NARROW, inline
-from archsim.report.text import limit_line, rate_unit, task_words
-from archsim.study.whatif import Change, changed_limits
+from archsim.study.whatif import Change
 from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
@@ -31,22 +29,22 @@ def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
-    asked = f"{task_words(b)} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
+    reason = verdict(c).sentences if changed else why(b)
     sections = [
-        heading(state, b.network, asked, state.spec.identity.name),
-        "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),
-        cards(totals(b), totals(c.after), changed), _expected(c.after), _limits(c, changed),
-        variants(state, _of_variant), _rooflines(c, changed), _bars(c, changed), _tree(c, changed),
+        heading(state, b.network, " · ".join(asked(b)), state.spec.identity.name),
+        drawn([Note(text="\n".join(c.after.warnings), tone="warning")]), cards(totals(b), totals(c.after), changed),
+        drawn([*_expected(c.after), Note(text="\n".join(reason), tone="verdict")]), variants(state, _of_variant),
+        drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
         issue_section(state) if b.fidelity == SIMULATED else "",
-        _layers(c, changed), _measured(c.before, changed),
-        export(state, c),
+        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state, c),
     ]  # fmt: skip
     return "\n".join(filter(None, sections))
 
 
 def problem(message: str, field: str) -> str:
     """What the page says instead of a result; its script says it at the field."""
-    return f'<p class="warn" role="alert" data-field="{text(field)}"><b>Not possible:</b> <span>{text(message)}</span></p>'
+    said = f"<b>Not possible:</b> <span>{escaped(message)}</span>"
+    return f'<p class="warn" role="alert" data-field="{escaped(field)}">{said}</p>'
 
 
 def totals(e: Estimate) -> tuple[Total, ...]:
@@ -64,62 +62,36 @@ def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     return totals(e), e.limited_by
 
 
-def _expected(e: Estimate) -> str:
-    memory = "" if e.fits else '<p class="warn">It does not fit in the memory of the device.</p>'
+def _expected(e: Estimate) -> list[Block]:
     level = f"{100 * e.interval_level:.0f} % of measured values are expected within the intervals."
-    return f'{memory}<p class="quiet">{level}</p>'
+    room = [] if e.fits else [Note(text="It does not fit in the memory of the device.", tone="warning")]
+    return [*room, Note(text=level, tone="quiet")]
 
 
-def _limits(c: Change, changed: bool) -> str:
-    if not changed:
-        return f"<h2>What limits it</h2>\n<p>{text(limit_line(c.before))}.</p>"
-    return (f"<h2>What limits it</h2>\n<p>Before: {text(limit_line(c.before))}.<br>After: {text(limit_line(c.after))}.</p>\n"
-            + items(changed_limits(c)))  # fmt: skip
+def _times(c: Change, changed: bool) -> list[Block]:
+    """Where the time goes and what limits it."""
+    if changed:
+        sides = [("before", why(c.before)), ("after", why(c.after))]
+        return [changed_groups(c), Facts(title="What limits it", rows=sides), *tree_chart(c.after)]
+    return [groups_table(c.before), limits_table(c.before), layers_chart(c.before), *tree_chart(c.before)]
 
 
-def _rooflines(c: Change, changed: bool) -> str:
+def _rooflines(c: Change) -> str:
     """Both on the axes that hold both."""
-    charts: list[RooflineChart] = []
-    for e in (c.before, c.after):
-        try:
-            charts.append(roof(e, e.spec))
-        except ArchsimError as error:
-            return f'<h2>Roofline</h2>\n<p class="quiet">{text(str(error))}</p>'
-    x, y = ((min(min(side) for side in sides), max(max(side) for side in sides))
-            for sides in ([one.x for one in charts], [one.y for one in charts]))  # fmt: skip
-    sizes = {"width": NARROW} if changed else {}
-    drawn = [f'<div class="drawing">{inline(replace(one, x=x, y=y), f"{e.network} on {e.hardware_name}{when}", **sizes)}</div>'
-             for one, e, when in zip(charts, (c.before, c.after), (", before", ""), strict=True)]  # fmt: skip
-    note = "Each mark is an op; its area is proportional to its time, its colour says what limits it."
-    return f'<h2>Roofline</h2>\n<p class="quiet">{note}</p>\n{pair(drawn[0], drawn[1], changed)}'
+    charts = [roofline(e) for e in (c.before, c.after)]
+    x, y = (_ends(charts, axis) for axis in ("x", "y"))
+    sides = [drawn([replace(chart, title=f"Roofline {when}", x=replace(chart.x, ends=x), y=replace(chart.y, ends=y))])
+             for chart, when in zip(charts, ("before", "after"), strict=True)]  # fmt: skip
+    return pair(*sides)
 
 
-def _bars(c: Change, changed: bool) -> str:
-    rows_of = by_kind if is_large(c.before) else by_op
-    what = "kind of layer" if is_large(c.before) else "layer"
-    drawn = bars(rows_of(c.after), c.after.latency_s, c.after.energy_j, before=rows_of(c.before) if changed else ())
-    note = f"Coloured by what limits each.{' The pale bar is that before the change.' if changed else ''}"
-    return f'<h2>Time and energy by {what}</h2>\n<p class="quiet">{note}</p>\n{drawn}'
+def _ends(charts: Sequence[Chart], axis: str) -> tuple[float, float]:
+    values = [value for chart in charts for series in chart.series for value in getattr(series, axis)]
+    return min(values) / 1.1, max(values) * 1.1
 
 
-def _tree(c: Change, changed: bool) -> str:
-    """The layers folded by block, of a network that has many."""
-    if not is_large(c.before):
-        return ""
-    note = "Width is time or energy after the change; a click or Enter opens a block." if changed else \
-           "Width is time or energy; a click or Enter opens a block."  # fmt: skip
-    return f'<h2>Time and energy by block</h2>\n<p class="quiet">{note}</p>\n{tree_html(c.after)}'
-
-
-def _layers(c: Change, changed: bool) -> str:
-    if not changed:
-        return layers_section(c.before)
-    return drawn([layers_table(c)])
-
-
-def _measured(e: Estimate, changed: bool) -> str:
+def _measured(e: Estimate, changed: bool) -> Block:
     when = ", before the change" if changed else ""
     if not e.references:
-        return f"<h2>Measured by others{when}</h2>\n<p>The corpus has no published measurement of this case.</p>"
-    note = "Each prediction is for the conditions of its own row."
-    return f'<h2>Measured by others{when}</h2>\n<p class="quiet">{note}</p>\n{references(e)}'
+        return Facts(title=f"Measured by others{when}", rows=[("", "The corpus has no published measurement of this case.")])
+    return replace(measured_table(e), title=f"Measured by others{when}")
