@@ -66,12 +66,12 @@ def bars_of(e: Estimate) -> list[LayerGroup]:
     """The longest ops one by one in execution order, then the others as one; kinds and phases where there are many ops."""
     live = [op for op in e.ops if op.time_s > 0]
     if len(live) <= MOST:
-        return [group_of(op.name, op.name, [op]) for op in live]
+        return [group_of(op.name, [op]) for op in live]
     kinds: dict[str, list[OpEstimate]] = {}
     for op in live:
         phase = "" if op.phase in ("forward", op.kind) else f", {op.phase.replace('_', ' ')}"
         kinds.setdefault(f"{op.kind}{phase}", []).append(op)
-    return sorted((group_of(name, name, ops) for name, ops in kinds.items()), key=lambda group: -group.time)
+    return sorted((group_of(name, ops) for name, ops in kinds.items()), key=lambda group: -group.time)
 
 
 def tree_chart(e: Estimate) -> list[Chart]:

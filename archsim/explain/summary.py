@@ -96,10 +96,10 @@ def layer_groups(e: Estimate) -> list[LayerGroup]:
     for family, direction in [key for key, ops in found.items() if key[0] and _time(ops) < SMALL * e.latency_s]:
         if len(found) > 1:
             found.setdefault(("", direction), []).extend(found.pop((family, direction)))
-    groups = sorted((group_of(*_names(*key, ops), ops) for key, ops in found.items()), key=lambda group: -group.time)
+    groups = sorted((_named(*key, ops) for key, ops in found.items()), key=lambda group: -group.time)
     if len(groups) > MOST_GROUPS:
         rest = [op for group in groups[MOST_GROUPS - 1 :] for op in group.ops]
-        groups = [*groups[: MOST_GROUPS - 1], group_of(f"{len(rest)} others", f"the {len(rest)} others", rest)]
+        groups = [*groups[: MOST_GROUPS - 1], group_of(f"{len(rest)} others", rest, f"the {len(rest)} others")]
     return groups
 
 
@@ -107,37 +107,37 @@ def _time(ops: Sequence[OpEstimate]) -> float:
     return math.fsum(op.time_s for op in ops)
 
 
-def group_of(name: str, called: str, ops: Sequence[OpEstimate]) -> LayerGroup:
-    """Some ops under one name: their times by bound, their energies by component."""
+def group_of(name: str, ops: Sequence[OpEstimate], called: str = "") -> LayerGroup:
+    """Some ops under one name, or one for sentences too: their times by bound, their energies by component."""
     times: dict[str, float] = {}
     for op in ops:
         times[op.bound] = times.get(op.bound, 0.0) + op.time_s
     energy = {part: math.fsum(op.energy_breakdown_j[part] for op in ops) for part in ops[0].energy_breakdown_j}
-    return LayerGroup(name=name, called=called, ops=tuple(ops), time_s=times, energy_j=energy)
+    return LayerGroup(name=name, called=called or name, ops=tuple(ops), time_s=times, energy_j=energy)
 
 
 def _family(kind: str) -> str:
     return next((names[0] for names, kinds in FAMILIES.items() if kind in kinds), "")
 
 
-def _names(family: str, direction: str, ops: Sequence[OpEstimate]) -> tuple[str, str]:
-    """What a table and a sentence call some layers: `fc6 fc7 fc8`, `conv1 to conv5`, `53 convolutions`, `backward convolutions`;
-    what is of no family by its kinds."""
+def _named(family: str, direction: str, ops: Sequence[OpEstimate]) -> LayerGroup:
+    """Layers of a family and direction: `fc6 fc7 fc8`, `conv1 to conv5`, `53 convolutions`, `backward convolutions`; those of no
+    family by their kinds."""
     names = [op.name for op in ops]
     if not family:
         name = f"{direction} {_kinds(ops)}".strip()
         if name.endswith("more"):
-            return name, f"{name} kinds of layer"
-        return name, f"the {name}" if name.endswith("updates") else f"the {name} layers"
+            return group_of(name, ops, f"{name} kinds of layer")
+        return group_of(name, ops, f"the {name}" if name.endswith("updates") else f"the {name} layers")
     many = next(plural for (one, plural), _ in FAMILIES.items() if one == family)
     if direction:
-        return f"{direction} {many}", f"the {direction} {many}"
+        return group_of(f"{direction} {many}", ops, f"the {direction} {many}")
     if len(names) == 1 or (len(names) <= FEW and sum(map(len, names)) < LONGEST):
-        return (" ".join(names),) * 2
+        return group_of(" ".join(names), ops)
     stem = re.fullmatch(r"([A-Za-z_]+)\d+", names[0])
     if stem and all(re.fullmatch(re.escape(stem[1]) + r"\d+", name) for name in names):
-        return (f"{names[0]} to {names[-1]}",) * 2
-    return f"{len(names)} {many}", f"the {len(names)} {many}"
+        return group_of(f"{names[0]} to {names[-1]}", ops)
+    return group_of(f"{len(names)} {many}", ops, f"the {len(names)} {many}")
 
 
 def _kinds(ops: Sequence[OpEstimate]) -> str:
