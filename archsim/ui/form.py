@@ -20,7 +20,7 @@ from archsim.device.spec import keys, read_by
 from archsim.estimation.fidelity import FIDELITIES, FITTED, SIMULATED
 from archsim.generation.formats import CACHE_BYTES, WEIGHTS
 from archsim.generation.plan import engines
-from archsim.report.markup import text
+from archsim.render.html import escaped as text
 from archsim.stack.choose import candidates
 from archsim.study.knob import ARGUMENTS
 from archsim.trace.dims import SEQUENCE

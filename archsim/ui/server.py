@@ -34,8 +34,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from archsim.base.errors import ArchsimError
 from archsim.base.files import files_within
 from archsim.device.catalog import find
-from archsim.report.frame import asset
-from archsim.report.markup import bound_styles, text
+from archsim.render.html import asset, styles
+from archsim.render.html import escaped as text
 from archsim.trace.file import canonical
 from archsim.ui.estimates import fault_of
 from archsim.ui.form import form, in_words
@@ -187,7 +187,7 @@ def _script(request: Request) -> Response:
 
 
 def _style(request: Request) -> Response:
-    return Response(asset("page.css") + bound_styles() + _asset("ui", "ui.css"), media_type="text/css")
+    return Response(styles() + _asset("ui", "ui.css"), media_type="text/css")
 
 
 def _help(request: Request) -> Response:
