@@ -154,7 +154,7 @@ class Browser:
         return found
 
     def serious(self) -> list[list[str]]:
-        """What axe holds for serious: impact, rule, element. Contrast is left to `faults`. Needs the extra `browser`."""
+        """What axe holds for serious: impact, rule, element. Contrast is left to `faults`."""
         self.run(files("axe_core_python").joinpath("axe.min.js").read_text("utf-8"))
         found: list[list[str]] = self.run("""
           axe.run({ resultTypes: ["violations"], rules: { "color-contrast": { enabled: false } } }).then(function (told) {

@@ -122,7 +122,7 @@
         pen.font = told.font;
         var room = element.clientWidth - parseFloat(told.paddingLeft) - parseFloat(told.paddingRight);
         var needs = pen.measureText(line.text).width;
-        if (needs > room + SLACK) { tell("cut", element, line.text, "needs " + px(needs) + " px, has " + px(room)); }
+        if (needs > room + SLACK && !isWhole(element, line.text)) { tell("cut", element, line.text, "needs " + px(needs) + " px, has " + px(room)); }
         return;
       }
       shown(element, box, function (container, axis, lost) {

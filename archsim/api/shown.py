@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -14,7 +13,9 @@ Words = Callable[[Any], tuple[Any, ...]]  # what a function is called with, from
 
 def presentation_of(answer: str) -> Presentation:
     """The forms of the class of that name."""
-    return FORMS[answer]
+    from archsim.answers import MODULES, notebook_of, page_of, record_of
+
+    return Presentation(table=notebook_of, record=record_of, page=page_of) if answer in MODULES else FORMS[answer]
 
 
 def drawn(place: str, of: Words = lambda answer: (answer,)) -> Callable[[Any], Any]:
@@ -32,10 +33,6 @@ def _provenance(validation: Any) -> tuple[Any, ...]:
     return validation, drawn("validation.provenance_of", lambda v: (v, v.data))(validation)
 
 
-def _change_record(change: Any) -> Any:
-    return json.loads(json.dumps(drawn("whatif.whatif_record")(change), allow_nan=False))
-
-
 def _sweep_record(sweep: Any) -> Any:
     return {"schema": "archsim-sweep/1", "units": dict(sweep.units), "rows": [*sweep.rows()]}
 
@@ -46,8 +43,6 @@ def _sweep_page(sweep: Any) -> str:
 
 
 FORMS = {
-    "Estimate": Presentation(table=drawn("notebook.notebook_table"), record=drawn("data.record"),
-                             page=drawn("page.page", lambda e: (e, e.spec))),
     "Comparison": Presentation(table=drawn("notebook.comparison_table"),
                                record=drawn("compare_data.comparison_record", lambda c: ([c],)),
                                page=drawn("compare_page.comparisons_page", lambda c: ([c],))),
@@ -56,11 +51,9 @@ FORMS = {
     "CurveComparison": Presentation(table=drawn("notebook.curves_table"),
                                     record=drawn("compare_data.curves_record", lambda c: (c, c.best[0].workload)),
                                     page=drawn("compare_page.curve_pages", lambda c: ([c],))),
-    "Change": Presentation(table=drawn("notebook.change_table"), record=_change_record, page=drawn("whatif_page.whatif_page")),
     "Validation": Presentation(table=drawn("notebook.validation_table"), record=drawn("validation.record", _provenance),
                                page=drawn("validation_page.validation_page", _provenance)),
     "PowerEstimate": Presentation(table=drawn("power.power_table"), record=drawn("power.power_record")),
-    "Tuning": Presentation(table=drawn("tune.tune_table"), record=drawn("tune.record"), page=drawn("tune.tune_page")),
     "GenerationEstimate": Presentation(table=drawn("llm.llm_table"), record=drawn("llm.llm_record"),
                                        page=drawn("llm_page.llm_page")),
     "ProfileComparison": Presentation(table=drawn("profile.profile_table"), record=drawn("profile.profile_record"),

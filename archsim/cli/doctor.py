@@ -13,7 +13,7 @@ PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich")
 EXTRAS = {  # extra -> (package, what it is for)
     "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
     "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),
-    "dse": ("optuna", "`archsim search --trials`"),
+    "dse": ("optuna", "`archsim search --trials`"), "ui": ("starlette", "`archsim ui`"),
     "onnx": ("onnx", "ONNX models"), "chakra": ("protobuf", "Chakra's .et files"),
     "data": ("pyarrow", "Parquet files of `archsim sweep`"), "cluster": ("distributed", "`archsim sweep --scheduler`"),
 }  # fmt: skip

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from archsim.base.writer import OutputFile
 from archsim.cli.options import BATCHES, choices, energy_budget_option, holds, some_options
-from archsim.cli.output import chakra_option, timeline_option, write, write_execution_trace, write_timeline
-from archsim.cli.terminal import Screen, draw, missed, pictured
+from archsim.cli.output import chakra_option, timeline_option, write_execution_trace, write_page, write_timeline
+from archsim.cli.terminal import missed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_options, html_option
-
-if TYPE_CHECKING:
-    from archsim.estimation.result import Estimate
 
 
 @click.command("estimate")
@@ -24,17 +21,15 @@ if TYPE_CHECKING:
 @some_options("batch")
 @energy_budget_option("Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more.")
 @boundary_options
-@click.option("--layers/--no-layers", "layers", default=None,
-              help="List every op, or none; by default the longest ones of a large network.")  # fmt: skip
-@answer_forms("Print one CSV row per op.")
+@answer_forms("Print one CSV row per op.", layers="Also list every layer.", all="Print all that is known of the run.")
 @html_option()
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
 @chakra_option("Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
 @click.option("--fail-if", default=None, metavar="CONDITION",
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
-    net: str, hw: str, layers: bool | None, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None,
-    chakra: OutputFile | None, fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
+    net: str, hw: str, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None, chakra: OutputFile | None,
+    fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
 
@@ -48,10 +43,9 @@ def command(
       archsim estimate --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --energy-budget 0.22J
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency > 50ms"
     """
+    from archsim.answers.estimate import record, sections
     from archsim.estimation.estimate import estimate
     from archsim.estimation.fidelity import find
-    from archsim.report.data import csv_text, record
-    from archsim.report.text import estimate_text
     from archsim.schedule.observer import Recording
 
     batches, arguments = _batches(batch_text), choices(given)
@@ -65,19 +59,17 @@ def command(
     result, arguments = found[0], {**arguments, "batch": batches[0]}
     is_true = fail_if is not None and any(holds(fail_if, record(one)) for one in found)
     if html is not None:
-        _write_page(html, result, hw, arguments, seen if events else None)
+        write_page(html, sections(result, seen if events else None))
     if timeline is not None:
         write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
     if chakra is not None:
         _write_execution_trace(chakra, result, net, hw, arguments, seen)
     if len(found) > 1:
-        from archsim.report.batches import batches_text
+        from archsim.answers import batches as several
 
-        form.say(batches_text, lambda each: [record(one) for one in each], found, csv=lambda each: csv_text(*each))
+        form.show(found, several)
     else:
-        form.say(lambda e: estimate_text(e, all_layers=bool(layers), layers=layers is not False), record, result, csv=csv_text)
-    if len(found) == 1 and not (form.json or form.csv) and layers is not False and (on := pictured()) is not None:
-        _draw_roofline(result, on)
+        form.show(result)
     if is_true:
         missed(f"{fail_if} is true")
 
@@ -89,23 +81,6 @@ def _batches(text: str | None) -> Sequence[int | None]:
     from archsim.study.batches import batches_of
 
     return batches_of(text)
-
-
-def _draw_roofline(result: Estimate, on: Screen) -> None:
-    from archsim.report.roofline import roof
-    from archsim.report.text_pictures import roofline_text
-
-    picture = roofline_text(roof(result, result.spec), on.width or 0, on.blocks)
-    if picture is not None:
-        click.echo()
-        draw(picture, on)
-
-
-def _write_page(file: OutputFile, result: Any, hw: str, arguments: dict[str, Any], seen: Any) -> None:
-    from archsim.estimation.request import find_device
-    from archsim.report.page import page
-
-    write(file, page(result, find_device(hw, arguments.get("settings"), arguments.get("scales")), seen))
 
 
 def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:

@@ -8,8 +8,9 @@ import click
 
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
-from archsim.cli.terminal import Screen, say, screen
+from archsim.cli.terminal import say, screen
 from archsim.cli.types import items
+from archsim.render.text import Screen
 
 LIMIT = 100_000  # B of a page
 PAGES = {

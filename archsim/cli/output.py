@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,7 @@ from archsim.cli.types import Decorator
 
 if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
+    from archsim.render.blocks import Block
     from archsim.schedule.observer import Recording
     from archsim.trace.chakra.node import ExecutionTrace
 
@@ -86,6 +87,13 @@ def write(file: OutputFile, text: str) -> None:
     """Write a file and say so."""
     file.write(text)
     note(f"wrote {file.path}")
+
+
+def write_page(file: OutputFile, blocks: Sequence[Block]) -> None:
+    """Write an answer as a page."""
+    from archsim.render.html import page
+
+    write(file, page(blocks))
 
 
 def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:

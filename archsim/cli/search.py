@@ -10,7 +10,7 @@ from archsim.base.values import parts
 from archsim.cli.many import ask_about, vary_option
 from archsim.cli.no_effect import tell_idle, tell_without_effect
 from archsim.cli.options import choices, some_options
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.terminal import missed
 from archsim.cli.types import ListOption
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
@@ -44,7 +44,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
 @click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
 @click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
-@answer_forms("Print one CSV row for each of the best and of the front.")
+@answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.")
 @html_option("Also write a self-contained page with the front.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
@@ -76,24 +76,22 @@ def command(
 
 def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerForm, arguments: dict[str, Any]) -> None:
     from archsim.estimation.request import make_request
-    from archsim.report.search import target_record, target_text
     from archsim.study.objective import target_of
-    from archsim.study.search import Evaluator
     from archsim.study.target import LARGEST_FACTOR, changes_for_target
 
     request, goal = make_request(net, hw, **arguments), target_of(target)
     tell_without_effect([request])
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
-    form.say(target_text, target_record, request, goal, found, Evaluator(request).one())
-    if all(way.factor is None for way in found):
+    form.show(found)
+    if all(way.factor is None for way in found.ways):
         missed(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
 
 
 def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from dataclasses import replace
 
+    from archsim.answers.search import large_words, sections
     from archsim.cli.progress import Progress
-    from archsim.report.search import large_words, search_csv, search_page, search_record, search_text
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
     from archsim.study.knob import meaning
@@ -133,8 +131,8 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     with Progress() as tell:
         found = search(request, space, goal, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
     if o["html"] is not None:
-        write(o["html"], search_page(request, found))
-    o["form"].say(search_text, search_record, request, found, csv=search_csv)
+        write_page(o["html"], sections(found))
+    o["form"].show(found)
     if not found.best:
         missed(f"no point is possible ({found.why})" if found.broken == found.points else
                f"no point meets the conditions{large_words(found)}")

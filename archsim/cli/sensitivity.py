@@ -10,7 +10,7 @@ from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.types import ListOption, Share
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
@@ -28,7 +28,8 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
               help="Relative step of the elasticities, both ways.")  # fmt: skip
 @click.option("--span", type=Share(0.001, 0.9), default="25%", show_default=True,
               help="Relative step of the tornado, both ways.")  # fmt: skip
-@answer_forms("Print one CSV row per value of the spec.")
+@answer_forms("Print one CSV row per value of the spec.", layers="Also list what has no effect.",
+              all="Print every value that matters, and what has no effect.")  # fmt: skip
 @html_option("Also write a self-contained page with tornados.")
 def command(
     net: str, hw: str, output: str, keys: str | None, step: float, span: float, form: AnswerForm,
@@ -44,11 +45,10 @@ def command(
       archsim sensitivity --net vgg_16 --hw titan_x_maxwell --batch 128 --of energy --html tornado.html
       archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 50%
     """
+    from archsim.answers.sensitivity import sections
     from archsim.cli.progress import Progress
-    from archsim.device.variant import called
     from archsim.estimation.request import make_request
-    from archsim.report.sensitivity import sensitivity_csv, sensitivity_page, sensitivity_record, sensitivity_text
-    from archsim.study.sensitivity import sensitivity
+    from archsim.study.sensitivity import Sensitivity, sensitivity
 
     wanted = [] if keys is None else parts(keys)
     if keys is not None and not wanted:
@@ -56,10 +56,8 @@ def command(
     request = make_request(net, hw, **choices(given))
     tell_without_effect([request])
     with Progress() as tell:
-        found = sensitivity(request, wanted, step, span, tell)
+        values = tuple(sensitivity(request, wanted, step, span, tell))
+    found = Sensitivity(request=request, values=values, step=step, span=span, output=OUTPUTS[output])
     if html is not None:
-        write(html, sensitivity_page(request, found, span))
-    form.say(
-        lambda: sensitivity_text(request, found, OUTPUTS[output], step, span),
-        lambda: sensitivity_record(request, found, step, span), csv=lambda: sensitivity_csv(found, called(request.spec)),
-    )  # fmt: skip
+        write_page(html, sections(found))
+    form.show(found)

@@ -90,19 +90,16 @@ def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] 
 
 def _schema(name: str | None) -> str:
     """The JSON Schema of what a command prints with --json, or the list of them."""
-    from importlib.resources import files
-
+    from archsim.answers.schemas import SCHEMAS, schema_of
     from archsim.base.errors import UnknownName
     from archsim.report.text import table
 
-    folder = files("archsim").joinpath("schemas")
-    known = sorted(entry.name.removesuffix(".json") for entry in folder.iterdir() if entry.name.endswith(".json"))
+    known = sorted(SCHEMAS)
     if name is None:
-        rows = [(each, json.loads(folder.joinpath(f"{each}.json").read_text("utf-8"))["title"]) for each in known]
-        return table(("schema", "what it describes"), rows, left=2)
+        return table(("schema", "what it describes"), [(each, schema_of(each)["title"]) for each in known], left=2)
     if name not in known:
         raise UnknownName("schema", name, known, hint=f"one of {', '.join(known)}")
-    return folder.joinpath(f"{name}.json").read_text("utf-8").rstrip("\n")
+    return json.dumps(schema_of(name), indent=1, ensure_ascii=False)
 
 
 def _device_toml(name: str) -> str:

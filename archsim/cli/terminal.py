@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from archsim.base.errors import EXIT
+from archsim.render.text import Screen
 
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from archsim.render.blocks import Block
     from archsim.report.text_pictures import TextPicture
 
 MODES = ("auto", "always", "never")
@@ -38,15 +40,6 @@ GOOD = re.compile(r"\S+ \*(?= |$)")
 _RULE = re.compile(r"-+(?:  -+)*\Z")
 _LABEL = re.compile(r"(\S+(?: \S+){0,2}?)(\s{2,})(?=\S)")
 _SHARE = re.compile(r"([a-z][\w ]*?) (\d+(?:\.\d+)?) %")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Screen:
-    """What standard output is: `width` in columns, None where nobody sees the lines; whether it shows colours and block signs."""
-
-    width: int | None
-    color: bool
-    blocks: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +87,14 @@ def say(text: str, plain: bool = False) -> None:
         click.echo(text)
     else:
         click.echo(laid_out(text, on), color=on.color)
+
+
+def show_text(blocks: Sequence[Block], level: int = 0) -> None:
+    """Print the blocks of an answer, as deep as is asked for."""
+    from archsim.render.text import text_of
+
+    on = screen()
+    click.echo(text_of(blocks, level, on), color=on.color)
 
 
 def note(text: str) -> None:

@@ -10,7 +10,7 @@ from archsim.base.arguments import chosen
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, energy_budget_option, setting_options
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.terminal import missed
 from archsim.cli.types import Keyed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
@@ -30,7 +30,8 @@ TUNED = chosen(lambda row: row.tuned)
 @energy_budget_option("Keep settings at which a sample takes no more than this, e.g. 0.2J.")
 @click.option("--vary", type=Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES",
               help=f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.")  # fmt: skip
-@answer_forms("Print one CSV row for the default, the best and each setting of the front.")
+@answer_forms("Print one CSV row for the default, the best and each setting of the front.",
+              all="Print every setting of the front.")
 @html_option("Also write a self-contained page with the front.")
 def command(
     net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...],
@@ -50,9 +51,9 @@ def command(
       archsim tune --net bert_base --hw tesla_v100_sxm2 --minimise latency --energy-budget 1J --html front.html
       archsim tune --net vgg_16 --hw titan_xp --vary clock=900MHz:1500MHz:100MHz --vary memory_clock=4705MHz,5700MHz --json
     """
+    from archsim.answers.tune import nearest_words, sections
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
-    from archsim.report.tune import nearest_words, record, tune_csv, tune_page, tune_text
     from archsim.study.tune import tune
 
     arguments = choices(given)
@@ -60,7 +61,7 @@ def command(
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
     if html is not None:
-        write(html, tune_page(found))
-    form.say(tune_text, record, found, csv=tune_csv)
+        write_page(html, sections(found))
+    form.show(found)
     if found.best is None:
         missed(nearest_words(found))

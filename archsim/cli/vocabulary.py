@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from types import ModuleType
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ import click
 from archsim.base.arguments import ARGUMENTS, rows_of
 from archsim.base.writer import PAGE
 from archsim.cli.output import FORCE, output
-from archsim.cli.terminal import say
+from archsim.cli.terminal import say, show_text
 from archsim.cli.types import Decorator, Known, ListOption, option, options, together
 
 NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
@@ -34,10 +35,28 @@ boundary_options = options(rows_of("wall"))  # power at the device, or at the pl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
-    """In which form an answer goes to standard output: as JSON, as CSV, or else as text."""
+    """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much."""
 
     json: bool
     csv: bool
+    level: int = 0
+
+    def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
+        """Print an answer as the module of `archsim.answers` that is of its class says it, or the `module` that is given.
+
+        told: what else its `sections` are made of
+        """
+        from archsim.answers import module_of
+
+        of = module_of(answer) if module is None else module
+        if self.json:
+            import json
+
+            click.echo(json.dumps(of.record(answer), indent=2, allow_nan=False))
+        elif self.csv:
+            click.echo(of.csv(answer), nl=False)
+        else:
+            show_text(of.sections(answer, **told), self.level)
 
     def say(
         self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
@@ -53,18 +72,23 @@ class AnswerForm:
             say(text(*of))
 
 
-def answer_forms(csv: str = "", json: str = "Print one JSON object.") -> Decorator:
-    """`--json`, and `--csv` where its help is given: the command gets them as `form`; two forms are refused."""
+def answer_forms(csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "") -> Decorator:
+    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`: the command gets them as `form`."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def asked(as_json: bool, as_csv: bool = False, **given: Any) -> Any:
+        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
             if as_json and as_csv:
                 raise click.UsageError("--json and --csv both print to standard output; choose one")
-            return command(form=AnswerForm(json=as_json, csv=as_csv), **given)
+            deeper = bool(layers) and given.pop("layers")
+            return command(form=AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper)), **given)
 
-        wrapped = click.option("--csv", "as_csv", is_flag=True, help=csv)(asked) if csv else asked
-        return click.option("--json", "as_json", is_flag=True, help=json)(wrapped)
+        flags = (("--all", "everything", all), ("--layers", "layers", layers), ("--csv", "as_csv", csv),
+                 ("--json", "as_json", json))  # fmt: skip
+        wrapped: Callable[..., Any] = asked
+        for flag, name, text in flags:
+            wrapped = click.option(flag, name, is_flag=True, help=text)(wrapped) if text else wrapped
+        return wrapped
 
     return add
 

@@ -9,7 +9,7 @@ import click
 from archsim.base.arguments import changes_of, chosen
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, setting_options
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.types import Keyed, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
@@ -22,13 +22,12 @@ CHANGED = chosen(lambda row: row.changed)
 @setting_options
 @click.option("--to", "to", type=Keyed(*CHANGED, device=False), multiple=True, metavar="WHAT=VALUE",
               help=f"Change something else than a value of the device: {', '.join(CHANGED)}.")  # fmt: skip
-@click.option("--layers/--no-layers", "layers", default=None, help="List every op, or none; by default the longest ones.")
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
-@answer_forms("Print one CSV row per op, before and after.", json="Print one JSON object with both estimates.")
+@answer_forms("Print one CSV row per op, before and after.", json="Print one JSON object with both estimates.",
+              layers="Also list every layer and total, before and after.")  # fmt: skip
 @html_option("Also write a self-contained page.")
 def command(
-    net: str, hw: str, to: tuple[str, ...], layers: bool | None, area: bool, form: AnswerForm,
-    html: OutputFile | None, **given: Any,
+    net: str, hw: str, to: tuple[str, ...], area: bool, form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Change a device and see each layer before and after: what gets faster, and what limits it then.
 
@@ -40,7 +39,7 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.report.whatif import whatif_csv, whatif_record, whatif_text
+    from archsim.answers.whatif import sections
     from archsim.study.whatif import whatif
 
     arguments, changed = choices(given), read("--to", changes_of, to)
@@ -48,7 +47,5 @@ def command(
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
     found = whatif(net, hw, arguments, changed, area)
     if html is not None:
-        from archsim.report.whatif_page import whatif_page
-
-        write(html, whatif_page(found))
-    form.say(lambda c: whatif_text(c, layers=layers is not False, all_layers=bool(layers)), whatif_record, found, csv=whatif_csv)
+        write_page(html, sections(found))
+    form.show(found)

@@ -50,17 +50,18 @@ class Bound:
     that returns the time of one launch [s], [D, V], or None where no kernel has it; empty where the time is none of a kernel's,
     as that of the host. An `overhead` comes on top of the smooth maximum of the others. `side` is what a reader calls an op that
     is limited by it. `clocked`: the time is inverse to the core clock; otherwise the clock does not move it. `resource` is what
-    kernels that run at the same time share of it (None: nothing). `symbol` is a plotly name, `meaning` stands in legends.
+    kernels that run at the same time share of it (None: nothing). `word` is what
+    a reader calls the resource, `meaning` stands in legends.
     """
 
     name: str
+    word: str
     time: Mapping[str, Equation]
     overhead: bool
     side: str
     clocked: bool
     resource: str | None
     colour: str
-    symbol: str
     meaning: str
 
 
@@ -70,34 +71,34 @@ BOUNDS = {
         Bound(name="compute", side="compute-bound", clocked=True, resource=PIPES, overhead=False,
               time={GPU: gpu.compute_bound, CPU: cpu.compute_bound, TPU: OfTpu("compute_bound"),
                     ROOFLINE: roofline.compute_bound},
-              colour="#0072b2", symbol="circle", meaning="the arithmetic units are busy"),
+              word="arithmetic", colour="#0072b2", meaning="the arithmetic units are busy"),
         Bound(name="dram", side="memory-bound", clocked=False, resource=DRAM, overhead=False,
               time={GPU: gpu.memory_bound, CPU: cpu.memory_bound, TPU: OfTpu("memory_bound"), ROOFLINE: roofline.memory_bound},
-              colour="#d55e00", symbol="square", meaning="the memory's bandwidth is used up"),
+              word="memory", colour="#d55e00", meaning="the memory's bandwidth is used up"),
         Bound(name="l1", side="cache-bound", clocked=True, resource=None, overhead=False, time={CPU: cpu.refill_bound},
-              colour="#8c510a", symbol="hexagon", meaning="the bandwidth between a core's own caches is used up"),
+              word="L1 cache", colour="#8c510a", meaning="the bandwidth between a core's own caches is used up"),
         Bound(name="l2", side="cache-bound", clocked=True, resource=L2, overhead=False,
               time={GPU: gpu.cache_bound, CPU: cpu.cache_bound},
-              colour="#e69f00", symbol="diamond", meaning="the bandwidth of the cache that all cores share is used up"),
+              word="L2 cache", colour="#e69f00", meaning="the bandwidth of the cache that all cores share is used up"),
         Bound(name="buffer", side="buffer-bound", clocked=True, resource=None, overhead=False, time={TPU: OfTpu("buffer_bound")},
-              colour="#a6761d", symbol="diamond-wide", meaning="the bandwidth of the buffer that software manages is used up"),
+              word="on-chip buffer", colour="#a6761d", meaning="the bandwidth of the buffer that software manages is used up"),
         Bound(name="link", side="memory-bound", clocked=False, resource=None, overhead=False, time={CPU: cpu.link_bound},
-              colour="#f0e442", symbol="star", meaning="the link between sockets is used up"),
+              word="link of sockets", colour="#f0e442", meaning="the link between sockets is used up"),
         Bound(name="latency", side="latency-bound", clocked=False, resource=None, overhead=False, time={GPU: gpu.latency_bound},
-              colour="#cc79a7", symbol="triangle-up", meaning="too few loads in flight to hide latency"),
+              word="latency of loads", colour="#cc79a7", meaning="too few loads in flight to hide latency"),
         Bound(name="two_pass", side="memory-bound", clocked=True, resource=None, overhead=False, time={GPU: gpu.two_pass_bound},
-              colour="#66a61e", symbol="pentagon", meaning="values are read twice, the second time after a wait"),
+              word="second pass", colour="#66a61e", meaning="values are read twice, the second time after a wait"),
         Bound(name=LAUNCH, side="launch-bound", clocked=False, resource=None, overhead=True,
               time={GPU: gpu.launch_gap, CPU: cpu.team_overhead, TPU: OfTpu("start_gap")},
-              colour="#009e73", symbol="cross", meaning="starting kernels or threads"),
+              word="launches", colour="#009e73", meaning="starting kernels or threads"),
         Bound(name="host", side="host-bound", clocked=False, resource=None, overhead=True, time={},
-              colour="#56b4e9", symbol="triangle-down", meaning="framework and driver, which the device waits for"),
+              word="dispatch", colour="#56b4e9", meaning="framework and driver, which the device waits for"),
         Bound(name=INPUT, side="input-bound", clocked=False, resource=None, overhead=True, time={},
-              colour="#b15928", symbol="triangle-left", meaning="reading and decoding the samples of a batch"),
+              word="input", colour="#b15928", meaning="reading and decoding the samples of a batch"),
         Bound(name=POWER, side="power-limited", clocked=False, resource=None, overhead=True, time={},
-              colour="#6a3d9a", symbol="hourglass", meaning="the power limit lowers the core clock"),
+              word="power limit", colour="#6a3d9a", meaning="the power limit lowers the core clock"),
         Bound(name="none", side="idle", clocked=False, resource=None, overhead=True, time={},
-              colour="#999999", symbol="x", meaning="takes no time"),
+              word="nothing", colour="#999999", meaning="takes no time"),
     )
 }  # fmt: skip
 

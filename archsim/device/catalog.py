@@ -156,7 +156,7 @@ def _own(spec: Spec) -> Spec:
 
 
 @cache
-def _headers() -> Mapping[str, Mapping[str, Any]]:
+def heads() -> Mapping[str, Mapping[str, Any]]:
     """The words before the tables of every shipped spec, by id, with those that it inherits."""
     return {name: _with_parents(name, _heads()) for name in _heads()}
 
@@ -168,7 +168,7 @@ def _with_parents(name: str, heads: Mapping[str, Mapping[str, Any]]) -> Mapping[
 
 def architectures(kind: str) -> tuple[str, ...]:
     """The architectures of the shipped devices of a kind, sorted."""
-    return tuple(sorted({head["architecture"] for head in _headers().values() if head["kind"] == kind}))
+    return tuple(sorted({head["architecture"] for head in heads().values() if head["kind"] == kind}))
 
 
 def like(spec: Spec) -> str:
@@ -180,7 +180,7 @@ def like(spec: Spec) -> str:
         return spec.identity.architecture
     if spec.base is not None and spec.base.identity.kernels_of in known:
         return spec.base.identity.kernels_of
-    return nearest_architecture(spec, [_shipped(name) for name, head in _headers().items() if head["kind"] == spec.kind])
+    return nearest_architecture(spec, [_shipped(name) for name, head in heads().items() if head["kind"] == spec.kind])
 
 
 def nearest_architecture(spec: Spec, others: Iterable[Spec]) -> str:
@@ -201,7 +201,7 @@ def twins(spec: Spec) -> tuple[str, ...]:
     """
     if is_shipped(spec):  # no two shipped devices have the same values
         return (spec.identity.id,)
-    kin = [name for name, head in _headers().items()
+    kin = [name for name, head in heads().items()
            if (head["kind"], head["architecture"]) == (spec.kind, spec.identity.kernels_of)]  # fmt: skip
     own = values_digest(spec)
     return tuple(name for name in kin if values_digest(_shipped(name)) == own)

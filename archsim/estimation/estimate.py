@@ -149,6 +149,7 @@ def _at_device(
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
         limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
+        least_bytes=lambda: _least_bytes(result),
         references=(lambda: references_of(request)) if references else (),
         nearest=(lambda: nearest_of(request)) if references else None, warnings=lambda: warnings_of(request, result),
         assumptions=lambda: (*request.notes, *caches_note(request, result), assumptions(request)),
@@ -188,6 +189,13 @@ def provenance_of(request: Request) -> dict[str, str]:
         "version": __version__, "spec_hash": request.spec.digest, "trace_hash": request.trace_digest,
         "stack_hash": request.stack.digest, "calibration": f"{request.calibration.version}+{request.calibration.digest}",
     }  # fmt: skip
+
+
+def _least_bytes(result: Run) -> dict[str, float]:
+    kernels = result.lowered.kernels
+    whole = (kernels.read_bytes + kernels.write_bytes).tolist()
+    return {op.name: whole[plan] if plan >= 0 else 0.0
+            for op, plan in zip(result.lowered.ops, result.lowered.plan_of.tolist(), strict=True)}  # fmt: skip
 
 
 def _ops(request: Request, result: Run) -> tuple[OpEstimate, ...]:

@@ -14,10 +14,16 @@ from archsim.device.spec import Spec
 FILE = ("reports/validation", "validation.json")
 
 
+def own_score(spec: Spec) -> Mapping[str, Any]:
+    """`n`, `bias`, `median`, `coverage` of predictions of whole networks on a shipped device; empty without any measured one."""
+    found = _devices().get(spec.identity.id, {}) if is_shipped(spec) else {}
+    return found if "n" in found else {}
+
+
 def own_rows(spec: Spec) -> str:
     """What the times of whole networks on a shipped device say of predictions for it; empty without any such row."""
-    found = _devices().get(spec.identity.id, {}) if is_shipped(spec) else {}
-    if "n" not in found:
+    found = own_score(spec)
+    if not found:
         return ""
     n, bias, covered = found["n"], found["bias"], found["coverage"]
     off = f"{100 * abs(bias):.0f} % too {'slow' if bias > 0 else 'fast'} in the median"

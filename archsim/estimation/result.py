@@ -71,6 +71,7 @@ class Estimate(Answer):
     power_over_time: power of the device between the starts and ends of kernels; its area is the energy
     max_batch: the largest batch that fits; None where the network fixes its batch
     breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
+    least_bytes: operands and results of each op, each counted once, by its name
     spec: the device as it was estimated
     limited_by: the resource that would save most if it were 20 % faster; `relief_s` is what each would save
     host_floor_s: time in which the host CPU issues the work; no device is faster
@@ -124,6 +125,7 @@ class Estimate(Answer):
     limits: LazyField[Limits] = LazyField()
     breakdown_s: LazyField[Mapping[str, float]] = LazyField()
     ops: LazyField[tuple[OpEstimate, ...]] = LazyField()
+    least_bytes: LazyField[Mapping[str, float]] = LazyField()
     references: LazyField[tuple[Reference, ...]] = LazyField()
     nearest: LazyField[Reference | None] = LazyField()
     warnings: LazyField[tuple[str, ...]] = LazyField()

@@ -34,9 +34,9 @@ def document(title: str, sections: Iterable[str], library: str = "") -> str:
 
 def bundle() -> str:
     """The packed library as it stands in a page: gzip in base 64."""
-    return b64encode(files("archsim.report").joinpath("vendor", BUNDLE).read_bytes()).decode("ascii")
+    return b64encode(files("archsim.render").joinpath("vendor", BUNDLE).read_bytes()).decode("ascii")
 
 
 def asset(name: str) -> str:
     """A style or script of this package."""
-    return files("archsim.report").joinpath(name).read_text(encoding="utf-8")
+    return files("archsim.render").joinpath(name).read_text(encoding="utf-8")

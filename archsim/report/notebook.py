@@ -15,11 +15,9 @@ from archsim.report.palette import SERIES, look, order
 from archsim.report.study_figures import PlotAxis
 from archsim.report.text import asked_words, limit_line, rate_unit, reference_words, time_line
 from archsim.study.pareto import pareto_front
-from archsim.study.whatif import TOTALS
 
 if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
-    from archsim.study.whatif import Change
     from archsim.validation.evaluation import Validation
 
 
@@ -77,17 +75,6 @@ def curves_table(c: CurveComparison) -> str:
         at = {point.estimate.batch: show(1.0 / point.throughput_per_s, "s", 3) for point in curve.points}
         rows.append((curve.name, *(at.get(batch, "-") for batch in batches)))
     return _table(f"<b>{text(c.network)}</b>: time per sample", ("device", *(f"batch {batch}" for batch in batches)), rows)
-
-
-def change_table(c: Change) -> str:
-    """The totals before and after."""
-    rows = []
-    for name, title, unit in TOTALS:
-        before, after = (f"{getattr(e, name):.4g}" if not unit else show(getattr(e, name), unit) for e in (c.before, c.after))
-        rows.append((title, before, after, f"{c.ratios[name]:.3g}x" if name in c.ratios else ""))
-    rows.append(("limited by", c.before.limited_by, c.after.limited_by, ""))
-    caption = f"<b>{text(c.before.network)} on {text(c.before.hardware)}</b>: {text('; '.join(c.changes))}"
-    return _table(caption, ("", "before", "after", "ratio"), rows)
 
 
 def validation_table(v: Validation) -> str:

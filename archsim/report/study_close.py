@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from archsim.answers.sensitivity import HEAD, TITLES, rows_of
+from archsim.answers.whatif import limits, quantity, ratio_text
 from archsim.base.arguments import changes_of
 from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.result import OpEstimate
+from archsim.render.csv import csv_lines
 from archsim.report.compare_curves import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
-from archsim.report.sensitivity import sensitivity_csv, sensitivity_table
 from archsim.report.study_figures import PlotAxis, Series
-from archsim.report.study_section import DIGITS, Section, code, csv_text, markdown, requests, section
-from archsim.report.whatif import limits, moves_text, quantity, ratio_text
+from archsim.report.study_section import DIGITS, Section, csv_text, markdown, requests, section
 from archsim.study.batches import BatchCurve, batch_curve, batches_of
 from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
-from archsim.study.sensitivity import NOTHING, sensitivity
-from archsim.study.whatif import TOTALS, Change, beside, change
+from archsim.study.sensitivity import NOTHING, OUTPUTS, by_swing, sensitivity
+from archsim.study.whatif import TOTALS, Change, beside, change, changed_limits
 
 
 def elasticities(part: PartForm) -> Section:
@@ -30,24 +31,18 @@ def elasticities(part: PartForm) -> Section:
     for request in asked:
         found = sensitivity(request)
         name = f"{part.name}_{request.network}_{request.spec.identity.id}.csv"
-        made.files[name] = "".join(f"{line}\n" for line in map(_rounded, sensitivity_csv(found).splitlines()))
+        made.files[name] = csv_lines([HEAD, *([_rounded(cell) for cell in row] for row in rows_of(found))])
         cell = f"{request.network} on {request.spec.identity.id}"
         made.body += ["", f"{cell}: elasticities, per cent of output for each per cent of the value."]
-        made.body += code(sensitivity_table(found, "latency_s", part.top))
+        shown = [(e.key, show(e.value, e.unit.unit), *(f"{e.local[name]:+.3f}" for name in OUTPUTS), e.jump)
+                 for e in by_swing(found)[: part.top]]  # fmt: skip
+        made.body += markdown(("value of the device", "", *(TITLES[name] for name in OUTPUTS), ""), shown)
     return made
 
 
-def _rounded(line: str) -> str:
-    """A line of CSV with fewer digits: differences of logs have fewer significant ones."""
-
-    def cell(text: str) -> str:
-        try:
-            value = float(text)
-        except ValueError:
-            return text
-        return f"{value if abs(value) > NOTHING else 0.0:.{DIGITS - 2}g}"
-
-    return ",".join(map(cell, line.split(",")))
+def _rounded(cell: Any) -> Any:
+    """A number with fewer digits: differences of logs have fewer significant ones."""
+    return f"{cell if abs(cell) > NOTHING else 0.0:.{DIGITS - 2}g}" if isinstance(cell, float) else cell
 
 
 def before_after(part: PartForm) -> Section:
@@ -64,7 +59,7 @@ def before_after(part: PartForm) -> Section:
     for b, a in zip(before, after, strict=True):
         found = change(estimate_of(beside(b, a), references=False), estimate_of(a, references=False), words)
         made.body += ["", f"{b.network} on {b.spec.identity.id}, what if {', '.join(words)}:"]
-        made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in moves_text(found).splitlines())]
+        made.body += [*markdown(("", "before", "after", ""), _totals(found)), *(f"- {x}" for x in changed_limits(found))]
         rows += [[b.network, b.spec.identity.id, op.name, op.kind, *_op(op.before), *_op(op.after), op.ratio] for op in found.ops]
     head = ("network", "hardware", "op", "kind", "before_s", "before_bound", "after_s", "after_bound", "ratio")
     made.files[f"{part.name}.csv"] = csv_text(head, rows)

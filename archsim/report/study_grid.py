@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from archsim.answers.asked import knob_text
+from archsim.answers.front import thin
+from archsim.answers.search import columns_of, output_text
+from archsim.answers.whatif import ratio_text
 from archsim.base.errors import ArchsimError
 from archsim.base.units import show
 from archsim.estimation.request import Request
 from archsim.report.lines_svg import lines_svg
-from archsim.report.search import columns_of, knob_text, output_text, thin
 from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import Section, csv_text, markdown, requests, section
-from archsim.report.whatif import ratio_text
 from archsim.study.axis import Axis as Knob
 from archsim.study.axis import axis_of
 from archsim.study.coupling import base_value

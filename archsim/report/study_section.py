@@ -62,8 +62,3 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
     """A table in Markdown, the first `left` columns left-aligned."""
     marks = ["---" if i < left else "---:" for i in range(len(head))]
     return ["", *("| " + " | ".join(line) + " |" for line in (head, marks, *rows)), ""]
-
-
-def code(text: str) -> list[str]:
-    """Text in a code block."""
-    return ["", "```text", text, "```", ""]

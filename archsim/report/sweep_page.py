@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from archsim.answers.asked import base_value
+from archsim.answers.front import thin
 from archsim.base.units import show
 from archsim.estimation.die import die_columns
 from archsim.estimation.estimate import estimate_of
@@ -17,7 +19,6 @@ from archsim.estimation.request import Request
 from archsim.report import figures
 from archsim.report.frame import document
 from archsim.report.markup import TableCell, table, text, valued, words
-from archsim.report.search import base_value, thin
 from archsim.report.study_figures import PlotAxis, Series, lines
 from archsim.study.knob import SIZES, WORDS
 from archsim.study.pareto import pareto_front

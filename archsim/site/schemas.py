@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import Any
 
+from archsim.answers.schemas import SCHEMAS, schema_of
 from archsim.site.markdown import contents, plain, table
 
 FOLDER = "schemas"
@@ -14,12 +13,10 @@ HEAD = ("key", "type")
 
 def pages() -> dict[str, str]:
     """Pages by their place in the site."""
-    folder = files("archsim").joinpath("schemas")
-    paths = {path.name.removesuffix(".json"): path for path in folder.iterdir() if path.name.endswith(".json")}
-    ordered = {name: json.loads(paths[name].read_text("utf-8")) for name in sorted(paths)}
+    ordered = {name: schema_of(name) for name in sorted(SCHEMAS)}
     index = (
-        "# JSON\n\nWhat `--json` prints, by command, as JSON Schema 2020-12. The files are in the package, "
-        "`archsim/schemas`. A key that is listed here keeps its name and its unit; units are SI and stand in the name.\n\n"
+        "# JSON\n\nWhat `--json` prints, by command, as JSON Schema 2020-12 (`archsim show schema NAME`). "
+        "A key that is listed here keeps its name and its unit; units are SI and stand in the name.\n\n"
     )
     return {f"{FOLDER}/index": index + contents(ordered)} | {f"{FOLDER}/{name}": _page(one) for name, one in ordered.items()}
 

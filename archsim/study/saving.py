@@ -55,6 +55,22 @@ def savings(
             for name, part in PARTS.items()}  # fmt: skip
 
 
+def correlated(
+    name: str, before: tuple[float, float, float], after: tuple[float, float, float], correlation: float, level: float
+) -> Saving:  # fmt: skip
+    """An output beside another whose errors are correlated: half the interval of the log of the ratio is
+    w = sqrt(v^2 + u^2 - 2 r v u).
+
+    before, after: value and ends of its interval, of which half the logs are v and u; correlation: r
+
+    >>> one = correlated("latency_s", (1.0, 0.8, 1.25), (0.5, 0.4, 0.625), 0.6, 0.8)
+    >>> one.ratio, [round(end, 3) for end in one.interval], one.uncertain
+    (0.5, [0.41, 0.61], False)
+    """
+    v, u = (0.5 * math.log(high / low) for _, low, high in (before, after))
+    return _saving(name, before[0], after[0], math.sqrt(max(v * v + u * u - 2.0 * correlation * v * u, 0.0)), level)
+
+
 def _saving(name: str, before: float, after: float, width: float, level: float) -> Saving:
     """The ratio with its interval, [r exp(-w), r exp(w)]."""
     ratio = after / before

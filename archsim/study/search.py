@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.base.answer import Answer
 from archsim.base.errors import MissingExtra, Unsupported
 from archsim.cost.cost import Array
 from archsim.estimation.die import die_columns
@@ -54,13 +55,15 @@ class SearchGoal:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SearchResult:
-    """The result: `best` and `front` are rows {knob or output: value}, best first; `base` is the device itself.
+class SearchResult(Answer):
+    """What a search from a `request` has found: `best` and `front` are rows {knob or output: value}, best first; `base` is the
+    device itself.
 
     Of `points`, `feasible` met the conditions, `broken` were impossible, for the reason `why`, and `large` were left out, because
     no mask can make their die. `cloud` holds some of the feasible rows, for a picture.
     """
 
+    request: Request
     goal: SearchGoal
     knobs: tuple[str, ...]
     how: str
@@ -176,9 +179,9 @@ def search(
         how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
         _run_all(evaluator, space, collector, cloud, tell)
     return SearchResult(
-        goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible, broken=collector.broken,
-        why=collector.why, large=collector.large, base=evaluator.one(), best=tuple(row for _, _, row in collector.best),
-        front=tuple(collector.rows), cloud=tuple(cloud),
+        request=request, goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible,
+        broken=collector.broken, why=collector.why, large=collector.large, base=evaluator.one(),
+        best=tuple(row for _, _, row in collector.best), front=tuple(collector.rows), cloud=tuple(cloud),
     )  # fmt: skip
 
 

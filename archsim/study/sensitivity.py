@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, UnknownName
 from archsim.base.units import TEXT
 from archsim.cost.cost import Array
@@ -72,6 +73,18 @@ class Elasticity:
         if abs(less - more) <= STEEP * larger or larger < SMALL:
             return ""
         return "at a step: " + ("less has an effect, more little" if abs(less) > abs(more) else "more has an effect, less little")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity(Answer):
+    """The values of a device in the order of its spec, with the small and the wide step as shares; `output` is the one asked for.
+    """
+
+    request: Request
+    values: tuple[Elasticity, ...]
+    step: float
+    span: float
+    output: str
 
 
 def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP, span: float = SPAN,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
@@ -49,7 +50,17 @@ class TargetChange:
     limits: Mapping[str, float] = field(default_factory=dict)
 
 
-def changes_for_target(request: Request, target: Condition, knobs: Sequence[str] = ()) -> list[TargetChange]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetWays(Answer):
+    """All changes that were tried for a target, with the outputs of the device as it is."""
+
+    request: Request
+    target: Condition
+    base: Mapping[str, float]
+    ways: tuple[TargetChange, ...]
+
+
+def changes_for_target(request: Request, target: Condition, knobs: Sequence[str] = ()) -> TargetWays:
     """The least factor of each knob that meets the target; then of all hardware knobs together; then of these and the batch.
 
     The last is tried only where no other meets a target of which more is better. Raises UnknownName for a knob that the device
@@ -67,7 +78,7 @@ def changes_for_target(request: Request, target: Condition, knobs: Sequence[str]
         found.append(_least_change(evaluator, request, target, hardware))
     if ("batch",) in groups and hardware and target.sign == ">=" and all(way.factor is None for way in found):
         found.append(_least_change(evaluator, request, target, (*hardware, "batch")))
-    return found
+    return TargetWays(request=request, target=target, base=evaluator.one(), ways=tuple(found))
 
 
 def _check_start(request: Request, knob: str) -> None:

@@ -9,11 +9,15 @@ from typing import Any
 from archsim.base.answer import Answer
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError
+from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
 from archsim.cost.power import within_heat
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
+from archsim.explain.summary import LayerGroup, group_of, layer_groups
+from archsim.study.correlation import SAME_STACK, TWO_STACKS
+from archsim.study.saving import Saving, correlated, savings
 from archsim.study.silicon import DieEstimate, die_estimate
 
 TOTALS = (  # attribute of an estimate, what it is called, unit
@@ -24,7 +28,10 @@ TOTALS = (  # attribute of an estimate, what it is called, unit
 FOLLOWING = {  # attribute of an estimate that has a default, and what `--to` calls it
     ARGUMENTS[name].estimated: name for name in ("stack", "precision", "threads", "host_cpu", "clock")
 }  # fmt: skip
+MOST_NAMES = 12  # of layers whose limit changed in the same way
 SAME = 1e-9  # relative; outputs that differ by less are equal
+SETTINGS = ("clock", "memory_clock", "power_limit", "batch")  # of one device, whose savings were counted
+RUN = ("hardware", "stack", "precision", "task")  # attributes of an estimate that such a change leaves as they are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +58,17 @@ class OpChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change(Answer):
-    """Two estimates with their ops matched by name; `changes` as text; `dies` before and after."""
+    """Two estimates with their ops matched by name; `changes` as text; `dies` before and after.
+
+    saved: throughput and energy of a sample after / before, with the interval of the ratio; `basis` says what it is made of
+    """
 
     before: Estimate
     after: Estimate
     changes: tuple[str, ...]
     ops: tuple[OpChange, ...]
+    saved: Mapping[str, Saving]
+    basis: str
     dies: tuple[DieEstimate, DieEstimate] | None = None
 
     @property
@@ -64,15 +76,6 @@ class Change(Answer):
         """Every total, after / before."""
         return {name: getattr(self.after, name) / getattr(self.before, name) for name, _, _ in TOTALS
                 if getattr(self.before, name)}  # fmt: skip
-
-    @property
-    def written(self) -> tuple[str, ...]:
-        """The changes as people read them: the changed device by its name, then everything else."""
-        if self.after.hardware_name == self.before.hardware_name:
-            return self.changes
-        others = [words for words in self.changes if "." not in words.split(" ")[0] and not words.startswith("hw = ")]
-        other = "hw = " if self.after.hardware != self.before.hardware else ""
-        return (f"{other}{self.after.hardware_name}", *others)
 
     @property
     def followed(self) -> Mapping[str, tuple[str | float | None, str | float | None]]:
@@ -105,6 +108,17 @@ class Change(Answer):
             if op.moved and op.before is not None and op.after is not None:
                 found.setdefault((side(op.before.bound), side(op.after.bound)), []).append(op)
         return {key: tuple(ops) for key, ops in sorted(found.items(), key=lambda item: -_time(item[1]))}
+
+
+    @property
+    def groups(self) -> tuple[tuple[LayerGroup, LayerGroup | None], ...]:
+        """The layers by kind, the longest first, with the same ones after the change."""
+        later = {op.name: op for op in self.after.ops}
+        found = []
+        for group in layer_groups(self.before):
+            same = [later[op.name] for op in group.ops if op.name in later]
+            found.append((group, group_of(group.name, same) if same else None))
+        return tuple(found)
 
 
 def beside(request: Request, changed: Request) -> Request:
@@ -140,7 +154,59 @@ def change(
     ops = [OpChange(name=op.name, kind=op.kind, before=op, after=later.get(op.name)) for op in before.ops]
     ops += [OpChange(name=op.name, kind=op.kind, before=None, after=op) for op in after.ops if op.name not in earlier]
     live = [op for op in ops if any(one is not None and one.time_s > 0 for one in (op.before, op.after))]
-    return Change(before=before, after=after, changes=changes, ops=tuple(live), dies=dies)
+    saved, basis = _correlated(before, after)
+    return Change(before=before, after=after, changes=changes, ops=tuple(live), saved=saved, basis=basis, dies=dies)
+
+
+def _correlated(before: Estimate, after: Estimate) -> tuple[Mapping[str, Saving], str]:
+    """Throughput and energy of a sample, with the correlation of errors that was measured of times of two GPUs."""
+    alike = all(getattr(before, name) == getattr(after, name) for name in RUN[1:])
+    known = SAME_STACK if alike else TWO_STACKS
+
+    def ends(name: str, e: Estimate) -> tuple[float, float, float]:
+        if name == "throughput_per_s":
+            low, high = e.latency_interval_s
+            return e.throughput_per_s, e.throughput_per_s * e.latency_s / high, e.throughput_per_s * e.latency_s / low
+        low, high = e.energy_interval_j
+        return 1.0 / e.throughput_per_w, low / e.batch, high / e.batch
+
+    names = ("throughput_per_s", "energy_per_sample_j")
+    saved = {name: correlated(name, ends(name, before), ends(name, after), known, before.interval_level) for name in names}
+    return saved, (f"those of both predictions, whose errors are taken to be correlated by {known:g}, as measured of "
+                   f"times of two GPUs with {'one stack' if alike else 'two stacks'}")  # fmt: skip
+
+
+def _of_settings(request: Request, found: Change, moved: Mapping[str, Any]) -> Change:
+    """The change with what was counted of two settings of one device, where it is one; else as it is."""
+    same = all(getattr(found.before, name) == getattr(found.after, name) for name in RUN)
+    if not same or not set(moved) <= {*SETTINGS} or found.before.hardware_name != found.after.hardware_name:
+        return found
+    old, new = ({"latency_s": e.latency_s, "throughput_per_s": e.throughput_per_s, "power_w": e.power_w,
+               "energy_per_sample_j": 1.0 / e.throughput_per_w} for e in (found.before, found.after))  # fmt: skip
+    saved = savings(request, old, new, clocks=bool({"clock", "memory_clock"} & set(moved)), batches="batch" in moved)
+    return replace(found, saved=saved, basis="counted on pairs of measured rows of one device with two such settings")
+
+
+def gained(c: Change) -> str:
+    """Which layers the difference is in most, as a sentence; empty without any."""
+    pairs = [(old, new, old.time / c.before.batch - new.time / c.after.batch) for old, new in c.groups if new is not None]
+    if not pairs or c.idle:
+        return ""
+    sign = 1.0 if c.after.throughput_per_s > c.before.throughput_per_s else -1.0
+    old, new, _ = max(pairs, key=lambda pair: sign * pair[2])
+    was, now = (show(group.time / e.batch, "s", 3) for group, e in ((old, c.before), (new, c.after)))
+    one = "" if c.before.batch == c.after.batch == 1 else " per sample"
+    return f"{old.name} {'gain' if sign > 0 else 'lose'} most: {now}{one}, not {was}."
+
+
+def changed_limits(c: Change) -> list[str]:
+    """The layers whose limit changed, grouped: a line for each pair of limits, of which at most `MOST_NAMES` layers are named."""
+    lines = []
+    for (before, after), ops in c.moves.items():
+        names = [op.name for op in ops]
+        more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+        lines.append(f"{before} to {after}: {', '.join(names[:MOST_NAMES])}{more}")
+    return lines or ["no op changes what limits it"]
 
 
 def whatif(net: str, hw: str, arguments: Mapping[str, Any], moved: Mapping[str, Any], area: bool = False) -> Change:
@@ -154,7 +220,8 @@ def whatif(net: str, hw: str, arguments: Mapping[str, Any], moved: Mapping[str, 
     before = make_request(net, hw, **{name: value for name, value in arguments.items() if name not in ("settings", "scales")})
     after = make_request(net, **{"hw": hw, **arguments, **moved})
     dies = (die_estimate(before.spec), die_estimate(after.spec)) if area else None
-    return change(estimate_of(beside(before, after), references=False), estimate_of(after, references=False), lines, dies)
+    found = change(estimate_of(beside(before, after), references=False), estimate_of(after, references=False), lines, dies)
+    return _of_settings(before, found, moved)
 
 
 def changed_words(arguments: Mapping[str, Any], moved: Mapping[str, Any]) -> tuple[str, ...]:

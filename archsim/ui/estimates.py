@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
 
+from archsim.api import functions
+from archsim.api.arguments import arguments_of
 from archsim.base.arguments import ARGUMENTS, SERVED, rows_of
 from archsim.base.errors import ArchsimError
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.request import Request
+from archsim.estimation.fidelity import SIMULATED
+from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate
 from archsim.generation.estimate import GenerationEstimate
-from archsim.study.whatif import Change, change
-from archsim.ui.state import MODELS, PageState
+from archsim.study.whatif import Change, beside, change
+from archsim.ui.state import MODELS, PageState, View, read_state
+from archsim.ui.uploads import UploadedFile
 
+MOST_FIELDS = 20  # of an address whose fault is looked for
 USUAL = {row.name: row.usual for row in SERVED.values() if row.usual}  # tokens, where nobody says
+
 
 Asked = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]  # net, hw, words, what is set of the device
 
 
 def _asked(state: PageState, changed: bool) -> Asked:
     """The arguments of a function of the API. An own file has another name when it has another content."""
-    words = {**state.arguments, **(state.tuned if changed else {})}
+    words = {**(USUAL if state.view is MODELS else {}), **state.arguments, **(state.tuned if changed else {})}
     of_device = state.of_device if changed else {}
     return state.place(state.net), state.place(state.hw), tuple(words.items()), tuple(of_device.items())
 
@@ -30,48 +38,72 @@ def _words(pairs: tuple[tuple[str, str], ...], of_device: tuple[tuple[str, str],
     return {**dict(pairs), "set": dict(of_device)}
 
 
+@lru_cache(maxsize=64)
+def _made(function: Callable[..., Any], net: str, hw: str, *words: tuple[tuple[str, str], ...]) -> Any:
+    """What is before a change stays while a slider moves, and so does what is pinned."""
+    return function(net, hw, **_words(*words))
+
+
 def estimated(state: PageState, changed: bool = True) -> Estimate:
     """The estimate of a network, or that of the device before the change. Raises ArchsimError."""
-    return _estimate(_asked(state, changed))
-
-
-@lru_cache(maxsize=32)
-def _estimate(asked: Asked) -> Estimate:
-    """What is before a change stays while a slider moves, and so does what is pinned."""
-    from archsim.api.functions import estimate
-
-    return estimate(asked[0], asked[1], **_words(*asked[2:]))  # type: ignore[arg-type]
+    found: Estimate = _made(functions.estimate, *_asked(state, changed))
+    return found
 
 
 def requested(state: PageState, changed: bool = True) -> Request:
     """What is asked of the model for `estimated`. Raises ArchsimError."""
-    from archsim.api.arguments import arguments_of
-    from archsim.estimation.request import make_request
-
     net, hw, *words = _asked(state, changed)
     return make_request(net, hw, **arguments_of("estimate", _words(*words), rows_of("run")))
 
 
+def fault_of(query: str, view: View, files: Mapping[str, UploadedFile]) -> tuple[str, str]:
+    """Of an address that cannot be estimated the field that is the fault, and the address without it.
+
+    It is the last field without which there is an estimate; empty where there is no such one, or the address is not at fault.
+    """
+    try:
+        pairs = parse_qsl(query, errors="replace", max_num_fields=MOST_FIELDS)
+    except ValueError:
+        return "", view.default
+    pairs = [pair for pair in pairs if pair[0] != "pin" and pair != ("fidelity", SIMULATED)]  # which takes seconds
+    usual = dict(parse_qsl(view.default))
+
+    def without(field: str) -> str:
+        given = {name for name, _ in pairs} - {field}
+        kept = [(name, usual[name]) for name in ("net", "hw") if name not in given]
+        return urlencode([*kept, *(pair for pair in pairs if pair[0] != field)])
+
+    for name in ("", *dict(reversed(pairs))):
+        try:
+            state = read_state(without(name), view, files)
+            generated(state) if view is MODELS else estimated(state)
+        except ArchsimError:
+            continue
+        return name, without(name)
+    return "", view.default
+
+
 def generated(state: PageState, changed: bool = True) -> GenerationEstimate:
     """The estimate of a language model that an engine serves. Raises ArchsimError."""
-    return _generate(_asked(state, changed))
-
-
-@lru_cache(maxsize=32)
-def _generate(asked: Asked) -> GenerationEstimate:
-    from archsim.api.functions import llm
-
-    return llm(asked[0], asked[1], **{**USUAL, **_words(*asked[2:])})  # type: ignore[arg-type]
+    found: GenerationEstimate = _made(functions.llm, *_asked(state, changed))
+    return found
 
 
 def change_of(state: PageState) -> Change:
     """Before and after. Raises ArchsimError."""
-    from archsim.study.whatif import beside
-
     sold = requested(state, changed=False)
     compared = beside(sold, requested(state))
     before = estimated(state, changed=False) if compared is sold else estimate_of(compared)
     return change(before, estimated(state), state.words)
+
+
+def usual(state: PageState) -> Mapping[str, str]:
+    """What the choices that nobody made come to; nothing where they cannot be estimated."""
+    try:
+        e = generated(state, changed=False) if state.view is MODELS else estimated(state, changed=False)
+    except ArchsimError:
+        return USUAL if state.view is MODELS else {}
+    return {name: str(getattr(e, name)) for name in state.view.choices if name not in state.choices and hasattr(e, name)}
 
 
 def tuned_values(state: PageState) -> Mapping[str, float | None]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from archsim.base.values import parts
-from archsim.report.markup import text
+from archsim.render.html import escaped
 from archsim.study.whatif import Change
 from archsim.ui.estimates import USUAL
 from archsim.ui.form import knobs
@@ -17,14 +17,14 @@ from archsim.ui.state import MODELS, PageState, plain
 
 def export(state: PageState, c: Change | None = None) -> str:
     """How to run it elsewhere: commands, and for a change of a network a study file."""
-    commands = [llm_command(state)] if state.view is MODELS else [whatif_command(state)]
+    commands = [plain_command("llm" if state.view is MODELS else "estimate", state)]
     if state.settings and state.view is not MODELS:
-        commands += [estimate_command(state), sweep_command(state)]
+        commands = [whatif_command(state), *commands, sweep_command(state)]
     parts = [f"<h2>Run it elsewhere</h2>\n<pre>{_lines(commands)}</pre>"]
     own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
     if own:
         said = f"{' and '.join(own)}: your own, which the command looks for in the folder where it runs."
-        parts.append(f'<p class="quiet">{text(said)}</p>')
+        parts.append(f'<p class="quiet">{escaped(said)}</p>')
     if c is not None and state.settings:
         study = study_text(state, c)
         packed = b64encode(study.encode()).decode("ascii")
@@ -36,39 +36,31 @@ def export(state: PageState, c: Change | None = None) -> str:
 
 def _lines(listed: list[str]) -> str:
     """Lines of code: each is escaped on its own, because control characters do not survive."""
-    return "\n".join(map(text, listed))
+    return "\n".join(map(escaped, listed))
 
 
 def whatif_command(state: PageState) -> str:
-    """The command that prints the same change; the estimate alone where nothing is changed."""
-    words = ["archsim", "whatif" if state.settings else "estimate", *_asked(state)]
-    for key, value in state.settings.items():
-        words += ["--to" if key in state.view.tuned else "--set", f"{key}={value}"]
-    return shlex.join(words)
+    """The command that prints the same change."""
+    to = [(("--to" if key in state.view.tuned else "--set"), f"{key}={value}") for key, value in state.settings.items()]
+    return _joined("whatif", state, to)
 
 
-def estimate_command(state: PageState) -> str:
-    """The command that estimates the changed device alone."""
-    return shlex.join(["archsim", "estimate", *_asked(state), *_changed(state)])
-
-
-def llm_command(state: PageState) -> str:
-    """The command that estimates the model on the changed device."""
-    return shlex.join(["archsim", "llm", *_asked(state), *_changed(state)])
+def plain_command(command: str, state: PageState) -> str:
+    """The command that estimates what is changed alone: `estimate`, or `llm` of a language model."""
+    given = [*((name.replace("_", "-"), value) for name, value in state.tuned.items()),
+             *(("set", f"{key}={value}") for key, value in state.of_device.items())]  # fmt: skip
+    return _joined(command, state, [(f"--{name}", value) for name, value in given])
 
 
 def sweep_command(state: PageState) -> str:
-    """Every combination of each value before and after; empty where nothing is changed."""
+    """Every combination of each value before and after."""
     before = {one.key: plain(one.value, one.unit.unit) for one in knobs(state)}
-    words = ["archsim", "sweep", *_asked(state)]
-    for key, value in state.settings.items():
-        values = [before[key], value] if key in before and before[key] != value else [value]
-        words += ["--vary", f"{key}={','.join(one.replace(' ', '') for one in values)}"]
-    return shlex.join(words) if state.settings else ""
+    varied = [(key, dict.fromkeys((before.get(key, value), value))) for key, value in state.settings.items()]
+    return _joined("sweep", state, [("--vary", f"{key}={','.join(values)}".replace(" ", "")) for key, values in varied])
 
 
-def _asked(state: PageState) -> list[str]:
-    words = ["--net", state.title(state.net), "--hw", state.title(state.hw)]
+def _joined(command: str, state: PageState, more: Iterable[tuple[str, str]]) -> str:
+    words = ["archsim", command, "--net", state.title(state.net), "--hw", state.title(state.hw)]
     for name, value in {**(USUAL if state.view is MODELS else {}), **state.arguments}.items():
         row = state.view.arguments[name]
         if row.kind == "flag":
@@ -76,38 +68,25 @@ def _asked(state: PageState) -> list[str]:
             continue
         for one in parts(value) if row.kind == "sizes" else [value]:
             words += [row.option, one]
-    return words
-
-
-def _changed(state: PageState) -> list[str]:
-    """Arguments that are changed as options of their own, values of the device by `--set`."""
-    words = []
-    for key, value in state.settings.items():
-        words += [state.view.arguments[key].option, value] if key in state.view.tuned else ["--set", f"{key}={value}"]
-    return words
+    return shlex.join([*words, *(word for pair in more for word in pair)])
 
 
 def study_text(state: PageState, c: Change) -> str:
     """A study of the change, for `archsim study FILE`; the precision is written out, because a study takes fp32 otherwise."""
     net, hw = state.title(state.net), state.title(state.hw)
     chosen = {name: state.view.arguments[name].read(value) for name, value in state.arguments.items()}
-    asked = {**chosen, **{name: getattr(c.before, name) for name in ("batch", "precision", "task", "stack")}}
-    lines = [
-        "schema = 1", f"title = {_quoted(f'What if: {net} on {hw}')}",
-        f"question = {_quoted('What changes with ' + ', '.join(state.words) + '?')}", "", "[[part]]", 'kind = "whatif"',
-        'name = "change"', f"title = {_quoted(f'{net} on {hw}')}", f"net = [{_quoted(net)}]", f"hw = [{_quoted(hw)}]",
-        *(f"{name} = {_quoted(value)}" for name, value in asked.items()),
-        _table("change", state.of_device), _table("to", state.tuned),
-    ]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    whole = {"schema": 1, "title": f"What if: {net} on {hw}", "question": f"What changes with {', '.join(state.words)}?"}
+    part = {
+        "kind": "whatif", "name": "change", "title": f"{net} on {hw}", "net": [net], "hw": [hw], **chosen,
+        **{name: getattr(c.before, name) for name in ("batch", "precision", "task", "stack")},
+        "change": state.of_device, "to": state.tuned,
+    }  # fmt: skip
+    written = ["\n".join(f"{name} = {_toml(value)}" for name, value in table.items()) for table in (whole, part)]
+    return "\n\n[[part]]\n".join(written) + "\n"
 
 
-def _table(name: str, pairs: Mapping[str, str]) -> str:
-    return f"{name} = {_quoted(dict(pairs))}"
-
-
-def _quoted(value: object) -> str:
-    """A value of TOML: texts have the escapes of JSON."""
+def _toml(value: object) -> str:
+    """A value of TOML; texts, numbers and lists are those of JSON."""
     if isinstance(value, dict):
-        return f"{{ {', '.join(f'{_quoted(key)} = {_quoted(one)}' for key, one in value.items())} }}"
+        return f"{{ {', '.join(f'{json.dumps(key)} = {_toml(one)}' for key, one in value.items())} }}"
     return json.dumps(value)

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from archsim.base.arguments import Argument
 from archsim.base.errors import ArchsimError
-from archsim.base.units import BARE, TEXT, UNITS
-from archsim.device.entry import quantity
+from archsim.base.units import BARE, COUNT, TEXT, UNITS
+from archsim.device.catalog import heads
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
 from archsim.estimation.fidelity import SIMULATED
-from archsim.report.markup import text
+from archsim.render.html import escaped as text
+from archsim.stack.choose import candidates
 from archsim.study.knob import ARGUMENTS
 from archsim.study.names import names_of
+from archsim.trace.dims import SEQUENCE
 from archsim.trace.training import UPDATED
-from archsim.ui.estimates import requested, tuned_values
-from archsim.ui.state import MODELS, VIEWS, PageState, known_devices, plain
+from archsim.ui.estimates import requested, tuned_values, usual
+from archsim.ui.state import HELP, VIEWS, PageState, View, plain
 from archsim.ui.uploads import MOST_BYTES, SPEC
 from archsim.ui.uploads import NETWORKS as NETWORK_FILES
 
 FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.bandwidth", "l2.size", "l3.size", "power_limit")
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
+Groups = Mapping[str, Sequence[tuple[str, str]]]  # of a long list: heading -> values with what is shown
+DRAWS, SHORT = ("net", "hw", "task", "fidelity"), 12  # fields that the form depends on; entries of a list that needs no search
 STEPS = 1000  # of a slider, equal in the logarithm
-DRAWING = ("task", "fidelity")  # choices on which the form itself depends
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,128 +66,123 @@ def _slider(key: str, unit: Unit, value: float) -> SliderRange:
     return SliderRange(key=key, unit=unit, value=value, low=low, high=min(high, unit.high))
 
 
-def form(state: PageState, problem: bool = False) -> str:
-    """The form; its fields are named as in the address. `problem` opens the list of all values, to find the wrong one."""
+def form(state: PageState) -> str:
+    """The form; its fields are named as in the address."""
     every = knobs(state)
     first = [one for one in every if one.key in FIRST]
     rest = [one for one in every if one.key not in FIRST]
-    shown = " open" if problem or any(one.key in state.settings for one in rest) else ""
+    shown = " open" if any(one.key in state.settings for one in rest) else ""
     listed = {one.key for one in every}
     odd = "".join(_hidden(key, value) for key, value in state.settings.items() if key not in listed)
     return (
-        f'<form id="state" action="{state.view.path}" method="get">\n{_views(state)}\n{_choices(state)}\n'
+        f'<form id="state" action="{state.view.path}" method="get">\n{_views(state)}\n'
+        f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(_choices(state))}{_drop()}</fieldset>\n'
         f'<fieldset><legend>Values of the device</legend>\n{"".join(_knob(one, state) for one in first)}'
         f'<details{shown}><summary>All {len(rest)} other numbers</summary>\n'
         f'{"".join(_knob(one, state) for one in rest)}</details></fieldset>\n'
         f'{odd}{"".join(_hidden("pin", pin) for pin in state.pins)}'
-        f'<p><button type="submit">Estimate</button> <a href="{state.view.path}?{text(_reset(state))}">Reset the values</a></p>\n'
-        "</form>"
+        f'<p><button type="submit">Estimate</button> <a href="{state.view.path}?{text(replace(state, settings={}).query)}">'
+        "Reset the values</a></p>\n</form>"
     )
 
 
-def _reset(state: PageState) -> str:
-    return replace(state, settings={}).query
+def in_words(message: str, view: View) -> str:
+    """What an error says of options of the command line, said of the fields of a page.
+
+    >>> in_words("--set: sm.count: 'two' is not a number", VIEWS[0])
+    "sm.count: 'two' is not a number"
+    >>> in_words("height, width: unknown; give --bind height=SIZE --bind width=SIZE", VIEWS[0])
+    'height, width: unknown; give Other sizes height=SIZE,width=SIZE'
+    """
+    message = message.replace("--set: ", "").replace("SIZE --bind ", "SIZE,")
+    return re.sub(r"--([a-z][a-z-]*)", lambda option: view.fields.get(option[1].replace("-", "_"), option[0]), message)
 
 
 def _views(state: PageState) -> str:
     """The pages; the device goes along from one to the other."""
-    links = [f'<a href="{one.path}"{_current(one is state.view)}>{one.title}</a>' for one in VIEWS]
-    return f'<nav aria-label="Pages">{" ".join(links)}</nav>'
-
-
-def _current(yes: bool) -> str:
-    return ' aria-current="page"' if yes else ""
+    current = {state.view.path: ' aria-current="page"'}
+    links = [f'<a href="{one.path}"{current.get(one.path, "")}>{one.title}</a>' for one in VIEWS]
+    return f'<nav aria-label="Pages">{" ".join(links)} <a class="help" href="{HELP}">Help</a></nav>'
 
 
 def _hidden(name: str, value: str) -> str:
     return f'<input type="hidden" name="{text(name)}" value="{text(value)}">'
 
 
-def _choices(state: PageState) -> str:
-    own = [_own_select(state, "net", "Model" if state.view is MODELS else "Network"), _own_select(state, "hw", "Device")]
-    fields = [_field(state, row) for row in state.view.arguments.values() if row.page == "field" and _belongs(state, row)]
-    if state.choices.get("fidelity") == SIMULATED:
-        fields.append(_select(state, "layer", "Layer shown", _layers(state), usual="the slowest"))
-    return f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join([*own, *fields])}{_drop()}</fieldset>'
-
-
-def _belongs(state: PageState, row: Argument) -> bool:
-    """Whether an argument means something for what is chosen."""
-    if row.name in state.choices:
-        return True
-    if row.name == "optimiser":
-        return state.choices.get("task") in UPDATED
-    if row.name in ("seq_len", "bind"):
-        return state.net in state.files or (row.name == "seq_len" and _takes_tokens(state))
-    return state.spec.kind in row.devices
-
-
-def _field(state: PageState, row: Argument) -> str:
-    """The field of an argument: a list of the words that it takes, or a text."""
-    title, usual = row.title[0].upper() + row.title[1:], str(row.default or row.usual or "default")
-    if row.kind == "flag":
-        return _select(state, row.name, title, ("yes",), usual="no")
-    if not row.names:
-        return _text(state, row.name, title, row.example or usual, numeric=row.numeric)
-    words = _stacks(state.spec.kind) if row.name == "stack" else names_of(row.names)
-    return _select(state, row.name, title, [word for word in words if word != usual], row.name in DRAWING, usual)
+def _choices(state: PageState) -> list[str]:
+    """The fields of what runs where; an empty one says what it comes to."""
+    own, layers, tokens = state.net in state.files, list[str](), False
+    with suppress(ArchsimError):
+        request = requested(state)
+        layers, tokens = [op.name for op in request.trace.ops], SEQUENCE in request.template.free_symbols
+    files = [(one.name, one.title, one.hw) for one in state.files.values()]
+    rows = state.view.arguments
+    listed = {name: ("yes",) if row.kind == "flag" else names_of(row.names) for name, row in rows.items()
+              if name != "stack" and (row.names or row.kind == "flag")}  # fmt: skip
+    lists: dict[str, Groups] = {
+        **{name: {"": [(value, value) for value in values]} for name, values in (*listed.items(), ("layer", layers))},
+        "net": {"Your files": [(name, title) for name, title, hw in files if not hw], **families(state.view.nets())},
+        "hw": {"Your files": [(name, title) for name, title, hw in files if hw], **devices()},
+        "stack": families(sorted(candidates(None, state.spec.kind))),
+    }  # fmt: skip
+    defaults = {name: "no" if row.kind == "flag" else str(row.example or row.default or row.usual) for name, row in rows.items()}
+    comes = {**{name: said for name, said in defaults.items() if said}, "layer": "the slowest", **usual(state)}
+    seen = {"layer": state.choices.get("fidelity") == SIMULATED, "seq_len": own or tokens, "bind": own,
+            "optimiser": state.choices.get("task") in UPDATED}  # fmt: skip
+    return [_list(state, name, lists[name], comes) if name in lists else _written(state, name, comes)
+            for name in state.view.fields if (name in state.choices and name != "layer")
+            or (seen.get(name, True) and (name not in rows or state.spec.kind in rows[name].devices))]  # fmt: skip
 
 
 @cache
-def _stacks(kind: str) -> tuple[str, ...]:
-    """The stacks of a kind of device."""
-    from archsim.stack.choose import candidates
-
-    return tuple(sorted(candidates(None, kind)))
-
-
-def _layers(state: PageState) -> tuple[str, ...]:
-    """The ops of the network, which the picture of the issue slots may be of."""
-    try:
-        return tuple(dict.fromkeys(op.name for op in requested(state).trace.ops))
-    except ArchsimError:
-        return ()
+def devices() -> Groups:
+    """The shipped devices by maker and year, the newest of a maker first: ids with names."""
+    made: dict[tuple[str, int], list[tuple[str, str]]] = {}
+    for name, head in heads().items():
+        made.setdefault((head["vendor"], -head["year"]), []).append((name, head["name"].removeprefix(head["vendor"]).strip()))
+    by_maker = sorted(made.items(), key=lambda group: (group[0][0].casefold(), group[0][1]))
+    return {f"{maker}, {-year}": sorted(own, key=lambda one: one[1]) for (maker, year), own in by_maker}
 
 
-def _takes_tokens(state: PageState) -> bool:
-    """Whether the network is of sequences whose length can be set."""
-    from archsim.trace.dims import SEQUENCE
+def families(names: Iterable[str]) -> Groups:
+    """Names by their first letters; those that have no kin come last.
 
-    try:
-        return SEQUENCE in requested(state).template.free_symbols
-    except ArchsimError:
-        return False
+    >>> families(("vgg_16", "nin", "vgg_19"))
+    {'vgg': [('vgg_16', 'vgg_16'), ('vgg_19', 'vgg_19')], 'others': [('nin', 'nin')]}
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    for name in names:
+        found.setdefault((re.match("[A-Za-z]*", name) or [""])[0], []).append((name, name))
+    alone = [pair for pairs in found.values() if len(pairs) == 1 for pair in pairs]
+    return {family: pairs for family, pairs in found.items() if len(pairs) > 1} | ({"others": alone} if alone else {})
 
 
-def _own_select(state: PageState, name: str, title: str) -> str:
-    """What is shipped, and what the user has dropped."""
-    shipped, chosen = (state.view.nets(), state.net) if name == "net" else (known_devices(), state.hw)
-    own = [one for one in state.files.values() if one.hw == (name == "hw")]
-    options = "".join(_option(one, one, chosen) for one in shipped)
-    if own:
-        files = "".join(_option(one.name, one.title, chosen) for one in own)
-        options = f'<optgroup label="Your files">{files}</optgroup><optgroup label="Shipped">{options}</optgroup>'
-    return f'<label>{title} <select name="{name}" data-draws="form">{options}</select></label>'
+def _field(state: PageState, name: str, control: str) -> str:
+    return f'<div class="field"><label for="f-{name}">{state.view.fields[name]}</label> {control}</div>\n'
+
+
+def _list(state: PageState, name: str, groups: Groups, comes: Mapping[str, str]) -> str:
+    """A list in groups, a long one with a search by the script. What the form itself depends on loads the page anew."""
+    chosen = {"net": state.net, "hw": state.hw, **state.choices}.get(name, "")
+    known = {value for pairs in groups.values() for value, _ in pairs}
+    head = [] if name in ("net", "hw") else [("", f"usual: {comes[name]}" if name in comes else "usual")]
+    options = "".join(_option(value, shown, chosen) for value, shown in (*head, *([] if chosen in known else [(chosen, chosen)])))
+    for group, pairs in groups.items():
+        inner = "".join(_option(value, shown, chosen) for value, shown in pairs)
+        options += f'<optgroup label="{text(group)}">{inner}</optgroup>' if group and inner else inner
+    marks = ' class="combo"' * (len(known) > SHORT) + " data-draws=form" * (name in DRAWS)
+    return _field(state, name, f'<select id="f-{name}" name="{name}"{marks}>{options}</select>')
 
 
 def _option(value: str, shown: str, chosen: str) -> str:
     return f'<option value="{text(value)}"{" selected" if value == chosen else ""}>{text(shown)}</option>'
 
 
-def _select(
-    state: PageState, name: str, title: str, values: Sequence[str], draws: bool = False, usual: str = "default"
-) -> str:  # fmt: skip
-    """Nothing is `usual`; `draws`: the form itself depends on it."""
-    chosen = state.choices.get(name, "")
-    listed = dict.fromkeys(("", *values, chosen))
-    options = "".join(_option(value, value or usual, chosen) for value in listed)
-    return f'<label>{title} <select name="{name}"{" data-draws=form" if draws else ""}>{options}</select></label>'
-
-
-def _text(state: PageState, name: str, title: str, hint: str, numeric: bool = True) -> str:
-    mode = ' inputmode="numeric"' if numeric else ""
-    return (f'<label>{title} <input type="text"{mode} name="{name}" value="{text(state.choices.get(name, ""))}" '
-            f'placeholder="{text(hint)}"></label>')  # fmt: skip
+def _written(state: PageState, name: str, comes: Mapping[str, str]) -> str:
+    row = state.view.arguments.get(name)
+    mode = "numeric" if row is not None and row.numeric else "text"
+    return _field(state, name, f'<input type="text" inputmode="{mode}" id="f-{name}" name="{name}" '
+                  f'value="{text(state.choices.get(name, ""))}" placeholder="{text(comes.get(name, ""))}">')  # fmt: skip
 
 
 def _drop() -> str:
@@ -191,32 +190,23 @@ def _drop() -> str:
     endings = (*NETWORK_FILES, SPEC)
     said = f"Your own: drop a network or a device here ({', '.join(endings)}), or choose a file."
     return (f'<label id="drop" class="drop" data-most="{MOST_BYTES}" hidden><span>{text(said)}</span> '
-            f'<input type="file" accept="{",".join(endings)},.gz"></label>')  # fmt: skip
+            f'<input type="file" accept="{",".join(endings)},.gz"></label><p id="told" role="status"></p>')  # fmt: skip
 
 
 def _knob(one: SliderRange, state: PageState) -> str:
     written = state.settings.get(one.key, "")
-    value, problem = quantity(written, one.unit) if written else (one.value, None)
-    now = float(value) if problem is None else one.value
     base, unit, name = plain(one.value, one.unit.unit), one.unit.unit, text(one.key)
     prefixes = "no" if UNITS.get(unit, BARE) is BARE else "yes"
     slider = (
-        f'<input type="range" min="0" max="{STEPS}" step="1" value="{_position(one, now)}" aria-label="{name} slider" '
-        f'aria-valuetext="{text(written or base)}" '
+        f'<input type="range" min="0" max="{STEPS}" step="1" aria-label="{name} slider" '
         f'data-low="{one.low:.9g}" data-high="{one.high:.9g}" data-unit="{"" if unit == "1" else text(unit)}" '
         f'data-prefixes="{prefixes}" data-whole="{"yes" if one.unit.whole else "no"}">'
-        if 0 < one.low < one.high else "<span></span>"
+        f'<span class="ends"><span>{text(plain(one.low, unit, 3))}</span> <span>{text(plain(one.high, unit, 3))}</span></span>'
+        if 0 < one.low < one.high else ""
     )  # fmt: skip
+    whole = "; a whole number" if one.unit.whole and unit == COUNT else ""
     return (
-        f'<div class="knob"><label for="k-{name}"><b>{name}</b> <span class="quiet">{text(one.unit.doc)}; '
-        f'{text(one.unit.range)}</span></label>'
-        f'{slider}<input type="text" id="k-{name}" name="{name}" value="{text(written)}" placeholder="{text(base)}"></div>\n'
+        f'<div class="knob"><label for="k-{name}"><b>{name}</b> <span class="quiet">{text(one.unit.doc)}{whole}</span></label>'
+        f'<span>{slider}</span>'
+        f'<input type="text" id="k-{name}" name="{name}" value="{text(written)}" placeholder="{text(base)}"></div>\n'
     )
-
-
-def _position(one: SliderRange, value: float) -> int:
-    """Where a slider stands, 0 to STEPS."""
-    if not 0 < one.low < one.high or value <= 0:
-        return 0
-    share = math.log(value / one.low) / math.log(one.high / one.low)
-    return round(STEPS * min(max(share, 0.0), 1.0))

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import grouped, show
+from archsim.base.units import show
 from archsim.generation.estimate import GenerationEstimate
-from archsim.report.bars import bars
-from archsim.report.layers import LayerRow
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, percent, stacked, words
+from archsim.render.html import sections as drawn
 from archsim.report.llm import PARTS, measured_section
 from archsim.report.llm import heading as asked_line
-from archsim.report.markup import bound_cell, items, number, percent, table, text, words
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
-from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
+from archsim.ui.form import in_words
+from archsim.ui.state import MODELS, PageState
+from archsim.ui.variants import Total, cards, heading, total, variants
 
 SHOWN = 0.005  # of the time of a phase: less is not listed
 
@@ -26,9 +26,9 @@ def model_result(state: PageState) -> str:
     level = f"Intervals of {100 * after.interval_level:.0f} %, from {after.interval_basis}."
     sections = [
         heading(state, before.network, asked_line(before).partition(" with ")[2], before.hardware_name),
-        "".join(f'<p class="warn">{text(line)}</p>' for line in after.warnings),
-        cards(totals(before), totals(after), changed), f'<p class="quiet">{text(level)}</p>', _limits(before, after, changed),
-        variants(state, _of_variant), _phases(before, after, changed), _memory(after), measured_section(before), _basis(after),
+        drawn([Note(text="\n".join(after.warnings), tone="warning")]), cards(totals(before), totals(after), changed),
+        drawn([Note(text=level, tone="quiet"), _limits(before, after, changed)]), variants(state, _of_variant),
+        drawn([*_phases(before, after, changed), *_memory(after)]), measured_section(before), drawn([_basis(after)]),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)
@@ -36,18 +36,12 @@ def model_result(state: PageState) -> str:
 
 def totals(e: GenerationEstimate) -> tuple[Total, ...]:
     """What a user of the model waits for, what its owner gets and pays for."""
-    timed = [("time to first token", e.ttft_s, e.ttft_interval_s), ("time per token", e.tpot_s, e.tpot_interval_s),
-             ("all answered", e.e2e_s, e.e2e_interval_s)]  # fmt: skip
     low, high = (e.tokens_per_s * e.e2e_s / end for end in reversed(e.e2e_interval_s))
-    least, most = e.energy_per_token_interval_j
     return (
-        *(Total(title=title, value=value, shown=show(value, "s"), span=f"{show(ends[0], 's', 3)} to {show(ends[1], 's', 3)}")
-          for title, value, ends in timed),
-        Total(title="tokens per second", value=e.tokens_per_s, shown=grouped(e.tokens_per_s),
-              span=f"{grouped(low, 3)} to {grouped(high, 3)}"),
-        Total(title="energy per token", value=e.energy_per_token_j, shown=show(e.energy_per_token_j, "J"),
-              span=f"{show(least, 'J', 3)} to {show(most, 'J', 3)}"),
-        Total(title="most requests at once", value=e.max_batch, shown=f"{e.max_batch}"),
+        total("time to first token", e.ttft_s, "s", e.ttft_interval_s), total("time per token", e.tpot_s, "s", e.tpot_interval_s),
+        total("all answered", e.e2e_s, "s", e.e2e_interval_s), total("tokens per second", e.tokens_per_s, "", (low, high)),
+        total("energy per token", e.energy_per_token_j, "J", e.energy_per_token_interval_j),
+        total("most requests at once", e.max_batch, ""),
     )  # fmt: skip
 
 
@@ -56,54 +50,57 @@ def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     return totals(e), ", ".join(f"{phase}: {limit}" for phase, limit in e.limited_by.items())
 
 
-def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
-    lines = []
+def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> Block:
+    rows = []
     for phase, limit in after.limited_by.items():
         was = before.limited_by[phase]
-        now = f", by {was} before" if changed and was != limit else ""
-        lines.append(f"<li>{text(f'{phase} is limited by {limit}{now}')}</li>")
-    return f"<h2>What limits it</h2>\n<ul>{''.join(lines)}</ul>"
+        rows.append((phase, f"is limited by {limit}" + (f", by {was} before" if changed and was != limit else "")))
+    return Facts(title="What limits it", rows=rows)
 
 
-def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
+def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> list[Block]:
+    """The time of each phase, before in the upper half of its bar, and what limits the parts of it."""
     note = ("All prompts are read, then all tokens are made. Colours say what limits each part of the time: engine is the host's "
             "work between steps, links are collectives.")  # fmt: skip
-    rows = [_rows(e) for e in (before, after)]
-    drawn = [bars(own, e.e2e_s, e.energy_j, what="phase", beside=other)
-             for own, e, other in ((rows[0], before, rows[1]), (rows[1], after, rows[0]))]  # fmt: skip
-    pictures = pair(drawn[0], drawn[1], changed, broad=True)
-    return f'<h2>Prefill and decode</h2>\n<p class="quiet">{text(note)}</p>\n{pictures}\n{_parts(before, after, changed)}'
+    live = [name for name, one in after.phases.items() if one.time_s > 0]
+    longest = max(one.time_s for e in (before, after) for one in e.phases.values())
+    rows = [[words(name), _bar(before, after, name, longest, changed), *_old(before.phases[name].time_s, changed),
+             number(after.phases[name].time_s, "s"), number(after.phases[name].energy_j, "J")] for name in live]  # fmt: skip
+    times = ("before", "after") if changed else ("time",)
+    heads = columns("phase", "", *times, "energy", numbers=range(2, 5), bars=(1,))
+    parts = [
+        [words(name), words(limit, tone=limit), *_old(before.phases[name].breakdown_s.get(limit, 0.0), changed),
+         number(time, "s"), percent(time / after.phases[name].time_s)]
+        for name in live for limit, time in after.phases[name].breakdown_s.items() if time > SHOWN * after.phases[name].time_s
+    ]  # fmt: skip
+    limits = columns("phase", "limit", *times, "share", numbers=range(2, 5))
+    return [Table(title="Prefill and decode", columns=heads, rows=rows, notes=[note]), Table(columns=limits, rows=parts)]
 
 
-def _rows(e: GenerationEstimate) -> list[LayerRow]:
-    return [LayerRow(name=name, time_s=dict(one.breakdown_s), energy_j={one.limited_by: one.energy_j}, component_j={})
-            for name, one in e.phases.items() if one.time_s > 0]  # fmt: skip
+def _old(time: float, changed: bool) -> list[Cell]:
+    return [number(time, "s")] if changed else []
 
 
-def _parts(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> str:
-    """The time of each phase by what limits it."""
-    rows = []
-    for name, one in after.phases.items():
-        was = before.phases[name].breakdown_s
-        for limit, time in one.breakdown_s.items():
-            if time > SHOWN * one.time_s:
-                old = [number(was.get(limit, 0.0), "s")] if changed else []
-                rows.append((words(name), bound_cell(limit), *old, number(time, "s"), percent(time / one.time_s)))
-    return table(("phase", "limit", *(("before", "after") if changed else ("time",)), "share"), rows)
+def _bar(before: GenerationEstimate, after: GenerationEstimate, name: str, longest: float, changed: bool) -> Cell:
+    new = after.phases[name].breakdown_s
+    if not changed:
+        return stacked(new, longest, "s")
+    old = stacked(before.phases[name].breakdown_s, longest, "s", half="upper")
+    return Cell(bar=[*old.bar, *stacked(new, longest, "s", half="lower").bar])
 
 
-def _memory(e: GenerationEstimate) -> str:
+def _memory(e: GenerationEstimate) -> list[Block]:
     """What is held on each device after the change."""
     whole = e.memory_room_bytes
-    rows = [(words(part.replace("_", " ")), number(e.memory_bytes[part], "B", 3), percent(e.memory_bytes[part] / whole))
+    rows = [[words(part.replace("_", " ")), number(e.memory_bytes[part], "B", 3), percent(e.memory_bytes[part] / whole)]
             for part in (*PARTS, "total") if e.memory_bytes[part] > 0]  # fmt: skip
     room = f"Of {show(whole, 'B', 3)} that the engine may take; at {min(e.batch, e.max_batch)} at once a request may be " \
            f"{e.max_context} tokens long."  # fmt: skip
-    full = "" if e.fits else '<p class="warn">All requests do not fit in the memory of a device at once.</p>'
-    return f'<h2>Memory of a device</h2>\n{full}<p class="quiet">{text(room)}</p>\n{table(("part", "size", "share"), rows)}'
+    full = [] if e.fits else [Note(text="All requests do not fit in the memory of a device at once.", tone="warning")]
+    heads = columns("part", "size", "share", numbers=(1, 2))
+    return [*full, Table(title="Memory of a device", columns=heads, rows=rows, notes=[room])]
 
 
-def _basis(e: GenerationEstimate) -> str:
-    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *e.assumptions]
-    measure = f"<p>The engine measures the same by</p>\n<pre>{text(e.benchmark)}</pre>" if e.benchmark else ""
-    return f"<h2>What the numbers rest on</h2>\n{items(notes)}\n{measure}"
+def _basis(e: GenerationEstimate) -> Block:
+    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *(in_words(said, MODELS) for said in e.assumptions)]
+    return Facts(title="What the numbers rest on", rows=[("", notes), ("measure it", e.benchmark)])

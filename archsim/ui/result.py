@@ -1,76 +1,60 @@
-"""What the page of networks draws of a state: totals, limits, rooflines, layers, other variants, and how to run it elsewhere."""
+"""What the page of networks draws of a state: totals, why, rooflines, layers, other variants, and how to run it elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from archsim.base.errors import ArchsimError
-from archsim.base.units import grouped, show
+from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
+from archsim.answers.layers import layer_table, layers_chart, tree_chart
+from archsim.answers.roofline import roofline
+from archsim.answers.whatif import groups_table as changed_groups
+from archsim.answers.whatif import layers_table as changed_layers
+from archsim.answers.whatif import verdict
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
-from archsim.report.bars import bars
-from archsim.report.layer_tree import tree_html
-from archsim.report.layers import by_kind, by_op, is_large
-from archsim.report.markup import items, text
-from archsim.report.page import layers_section
-from archsim.report.references import references
-from archsim.report.roofline import RooflineChart, roof
-from archsim.report.roofline_svg import NARROW, inline
-from archsim.report.text import limit_line, rate_unit, task_words
-from archsim.report.whatif import moves_text
-from archsim.report.whatif_page import layer_table
+from archsim.explain.summary import why
+from archsim.render.blocks import Block, Chart, Facts, Note
+from archsim.render.html import escaped
+from archsim.render.html import sections as drawn
 from archsim.study.whatif import Change
 from archsim.ui.estimates import change_of, estimated
 from archsim.ui.export import export
 from archsim.ui.issue import issue_section
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, variants
-
-UNITS = {"latency": "s", "power": "W", "energy": "J"}
+from archsim.ui.variants import Total, cards, heading, pair, total, variants
 
 
 def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
-    asked = f"{task_words(b)} · batch {b.batch} · {b.precision} · stack {b.stack} · {b.fidelity} model"
+    reason = verdict(c).sentences if changed else why(b)
     sections = [
-        heading(state, b.network, asked, b.hardware_name),
-        "".join(f'<p class="warn">{text(line)}</p>' for line in c.after.warnings),
-        cards(totals(b), totals(c.after), changed), _expected(c.after), _limits(c, changed),
-        variants(state, _of_variant), _rooflines(c, changed), _bars(c, changed), _tree(c, changed),
+        heading(state, b.network, " · ".join(asked(b)), state.spec.identity.name),
+        drawn([Note(text="\n".join(c.after.warnings), tone="warning")]), cards(totals(b), totals(c.after), changed),
+        drawn([*_expected(c.after), Note(text="\n".join(reason), tone="verdict")]), variants(state, _of_variant),
+        drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
         issue_section(state) if b.fidelity == SIMULATED else "",
-        _layers(c, changed), _measured(c.before, changed),
-        export(state, c),
+        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state, c),
     ]  # fmt: skip
     return "\n".join(filter(None, sections))
 
 
-def problem(message: str) -> str:
-    """What the page says instead of a result."""
-    return f'<p class="warn" role="alert"><b>Not possible:</b> {text(message)}</p>'
-
-
-def interval(e: Estimate, name: str) -> tuple[float, float]:
-    """The interval of a total, at the level of the estimate."""
-    low, high = e.latency_interval_s
-    if name == "throughput":
-        return e.throughput_per_s * e.latency_s / high, e.throughput_per_s * e.latency_s / low
-    return {"latency": (low, high), "power": e.power_interval_w, "energy": e.energy_interval_j}[name]
+def problem(message: str, field: str) -> str:
+    """What the page says instead of a result; its script says it at the field."""
+    said = f"<b>Not possible:</b> <span>{escaped(message)}</span>"
+    return f'<p class="warn" role="alert" data-field="{escaped(field)}">{said}</p>'
 
 
 def totals(e: Estimate) -> tuple[Total, ...]:
     """Latency, throughput, power and energy with their intervals."""
-    values = {"latency": e.latency_s, "throughput": e.throughput_per_s, "power": e.power_w, "energy": e.energy_j}
-    found = []
-    for title, value in values.items():
-        low, high = interval(e, title)
-        unit = UNITS.get(title)
-        shown = show(value, unit) if unit else f"{grouped(value)} {rate_unit(e)}"
-        span = f"{show(low, unit, 3)} to {show(high, unit, 3)}" if unit else f"{grouped(low, 3)} to {grouped(high, 3)}"
-        found.append(Total(title=title, value=value, shown=shown, span=span))
-    return tuple(found)
+    low, high = (e.throughput_per_s * e.latency_s / end for end in reversed(e.latency_interval_s))
+    return (
+        total("latency", e.latency_s, "s", e.latency_interval_s),
+        total("throughput", e.throughput_per_s, rate_unit(e), (low, high)),
+        total("power", e.power_w, "W", e.power_interval_w), total("energy", e.energy_j, "J", e.energy_interval_j),
+    )  # fmt: skip
 
 
 def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
@@ -78,64 +62,36 @@ def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     return totals(e), e.limited_by
 
 
-def _expected(e: Estimate) -> str:
-    memory = "" if e.fits else '<p class="warn">It does not fit in the memory of the device.</p>'
+def _expected(e: Estimate) -> list[Block]:
     level = f"{100 * e.interval_level:.0f} % of measured values are expected within the intervals."
-    return f'{memory}<p class="quiet">{level}</p>'
+    room = [] if e.fits else [Note(text="It does not fit in the memory of the device.", tone="warning")]
+    return [*room, Note(text=level, tone="quiet")]
 
 
-def _limits(c: Change, changed: bool) -> str:
-    if not changed:
-        return f"<h2>What limits it</h2>\n<p>{text(limit_line(c.before))}.</p>"
-    return (f"<h2>What limits it</h2>\n<p>Before: {text(limit_line(c.before))}.<br>After: {text(limit_line(c.after))}.</p>\n"
-            + items(moves_text(c).splitlines()))  # fmt: skip
+def _times(c: Change, changed: bool) -> list[Block]:
+    """Where the time goes and what limits it."""
+    if changed:
+        sides = [("before", why(c.before)), ("after", why(c.after))]
+        return [changed_groups(c), Facts(title="What limits it", rows=sides), *tree_chart(c.after)]
+    return [groups_table(c.before), limits_table(c.before), layers_chart(c.before), *tree_chart(c.before)]
 
 
-def _rooflines(c: Change, changed: bool) -> str:
+def _rooflines(c: Change) -> str:
     """Both on the axes that hold both."""
-    charts: list[RooflineChart] = []
-    for e in (c.before, c.after):
-        try:
-            charts.append(roof(e, e.spec))
-        except ArchsimError as error:
-            return f'<h2>Roofline</h2>\n<p class="quiet">{text(str(error))}</p>'
-    x, y = ((min(min(side) for side in sides), max(max(side) for side in sides))
-            for sides in ([one.x for one in charts], [one.y for one in charts]))  # fmt: skip
-    sizes = {"width": NARROW} if changed else {}
-    drawn = [f'<div class="drawing">{inline(replace(one, x=x, y=y), f"{e.network} on {e.hardware_name}{when}", **sizes)}</div>'
-             for one, e, when in zip(charts, (c.before, c.after), (", before", ""), strict=True)]  # fmt: skip
-    note = "Each mark is an op; its area is proportional to its time, its colour says what limits it."
-    return f'<h2>Roofline</h2>\n<p class="quiet">{note}</p>\n{pair(drawn[0], drawn[1], changed)}'
+    charts = [roofline(e) for e in (c.before, c.after)]
+    x, y = (_ends(charts, axis) for axis in ("x", "y"))
+    sides = [drawn([replace(chart, title=f"Roofline {when}", x=replace(chart.x, ends=x), y=replace(chart.y, ends=y))])
+             for chart, when in zip(charts, ("before", "after"), strict=True)]  # fmt: skip
+    return pair(*sides)
 
 
-def _bars(c: Change, changed: bool) -> str:
-    rows_of = by_kind if is_large(c.before) else by_op
-    what = "kind of layer" if is_large(c.before) else "layer"
-    before, after = rows_of(c.before), rows_of(c.after)
-    drawn = [bars(rows, e.latency_s, e.energy_j, beside=other)
-             for rows, e, other in ((before, c.before, after), (after, c.after, before))]  # fmt: skip
-    head = f'<h2>Time and energy by {what}</h2>\n<p class="quiet">Coloured by what limits each.</p>'
-    return f"{head}\n{pair(drawn[0], drawn[1], changed, broad=True)}"
+def _ends(charts: Sequence[Chart], axis: str) -> tuple[float, float]:
+    values = [value for chart in charts for series in chart.series for value in getattr(series, axis)]
+    return min(values) / 1.1, max(values) * 1.1
 
 
-def _tree(c: Change, changed: bool) -> str:
-    """The layers folded by block, of a network that has many."""
-    if not is_large(c.before):
-        return ""
-    note = "Width is time or energy after the change; a click or Enter opens a block." if changed else \
-           "Width is time or energy; a click or Enter opens a block."  # fmt: skip
-    return f'<h2>Time and energy by block</h2>\n<p class="quiet">{note}</p>\n{tree_html(c.after)}'
-
-
-def _layers(c: Change, changed: bool) -> str:
-    if not changed:
-        return layers_section(c.before)
-    return f'<h2>Layers</h2>\n<div class="scroll">\n{layer_table(c)}\n</div>'
-
-
-def _measured(e: Estimate, changed: bool) -> str:
+def _measured(e: Estimate, changed: bool) -> Block:
     when = ", before the change" if changed else ""
     if not e.references:
-        return f"<h2>Measured by others{when}</h2>\n<p>The corpus has no published measurement of this case.</p>"
-    note = "Each prediction is for the conditions of its own row."
-    return f'<h2>Measured by others{when}</h2>\n<p class="quiet">{note}</p>\n{references(e)}'
+        return Facts(title=f"Measured by others{when}", rows=[("", "The corpus has no published measurement of this case.")])
+    return replace(measured_table(e), title=f"Measured by others{when}")

@@ -1,4 +1,4 @@
-"""The pages as a WSGI application, and the server that offers them to this computer alone.
+"""The pages as an application of starlette, and uvicorn, which offers them to this computer alone.
 
 The application reads queries, and files that its own pages send; it opens no file that a query names. It answers to the browser
 that has opened the printed address, which holds a key that is kept as a cookie: to no other user of this computer, and to no
@@ -8,235 +8,247 @@ policy admits one script).
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
-from contextlib import suppress
-from http import HTTPStatus
+from asyncio import Transport
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from importlib.resources import files
+from pathlib import Path
 from secrets import compare_digest, token_urlsafe
-from socket import SHUT_RD, SHUT_WR
-from socketserver import ThreadingMixIn
-from threading import Lock, Timer
-from time import monotonic
+from socket import create_server, socket
 from typing import Any
-from urllib.parse import parse_qs, urlencode
-from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
+from urllib.parse import parse_qsl, urlencode
+
+from anyio import CapacityLimiter, fail_after, to_thread
+from markdown_it import MarkdownIt
+from starlette.applications import Starlette
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from uvicorn import Config, Server
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from archsim.base.errors import ArchsimError
 from archsim.base.files import files_within
-from archsim.report.frame import asset
-from archsim.report.markup import bound_styles, text
-from archsim.ui.form import form
+from archsim.device.catalog import find
+from archsim.render.html import asset, styles
+from archsim.render.html import escaped as text
+from archsim.trace.file import canonical
+from archsim.ui.estimates import fault_of
+from archsim.ui.form import form, in_words
 from archsim.ui.generation import model_result
 from archsim.ui.result import problem, result
-from archsim.ui.state import MODELS, NETWORKS, PageState, View, read_state
-from archsim.ui.uploads import TooLarge, Uploads
+from archsim.ui.state import HELP, MODELS, NETWORKS, PageState, View, read_state
+from archsim.ui.uploads import MOST_BYTES, Uploads
 
 ADDRESS = "127.0.0.1"
-PORT = 8050
-PATIENCE = 20.0  # for the header of a request, and for a browser that says nothing meanwhile [s]
-DRAINED = 10.0  # for one that still sends what is refused [s]
-HEADERS = [
-    ("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
-                                "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"),
-    ("X-Content-Type-Options", "nosniff"), ("X-Frame-Options", "DENY"), ("Referrer-Policy", "no-referrer"),
-    ("Cross-Origin-Resource-Policy", "same-origin"), ("Cross-Origin-Opener-Policy", "same-origin"), ("Cache-Control", "no-store"),
-]  # fmt: skip
-OPENED = '<!DOCTYPE html>\n<html lang="en"><meta http-equiv="refresh" content="0;url=/"><title>archsim</title></html>\n'
-HTML, PLAIN = "text/html; charset=utf-8", "text/plain; charset=utf-8"
-Answer = tuple[int, str, str]  # status, type, body
-StartResponse = Callable[[str, list[tuple[str, str]]], object]
-
-
-DRAWN: dict[str, Callable[[PageState], str]] = {NETWORKS.path: result, MODELS.path: model_result}
-PAGES: dict[str, tuple[View, bool]] = {  # path -> the view, and whether the answer is a whole page or what a change draws anew
-    path: (view, whole) for view in (NETWORKS, MODELS)
-    for path, whole in ((view.path, True), (f"{view.path.rstrip('/')}/result", False))
+PATIENCE = 20.0  # for the header of a request, for what is still sent of a refused file, and for the last answers at the end [s]
+SENT = 300.0  # in which a file has to be sent [s]
+MOST_PENDING = 2  # files that are being sent
+MOST_LINKS = 100  # connections; the next one is told to come again
+AROUND = 1 << 12  # of the bytes of a file that is sent: its name, and what marks its end
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; "
+                               "img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin", "Cache-Control": "no-store",
 }  # fmt: skip
-UPLOAD = "/upload"
+PAGES: dict[str, tuple[View, Callable[[PageState], str]]] = {view.path: (view, drawn) for view, drawn in (
+    (NETWORKS, result), (MODELS, model_result))}  # fmt: skip
+PART = "/result"  # behind the path of a page: what a change draws anew
 
 
-class WhatIfApplication:
+class WhatIfApplication(Starlette):
     """The pages, what a change draws of them, the files that they are sent, a script and a style. `port` is that of the addresses
     it answers to."""
 
     def __init__(self, port: int) -> None:
-        self.key = token_urlsafe(32)
-        self.cookie = f"archsim_{port}={self.key}"
+        self.key, self.cookie = token_urlsafe(32), f"archsim_{port}"
         self.hosts = {f"{name}:{port}" for name in (ADDRESS, "localhost")} | ({ADDRESS, "localhost"} if port == 80 else set())
-        self.lock = Lock()  # one estimate at a time
         self.uploads = Uploads()
+        self.working, self.sending = CapacityLimiter(1), CapacityLimiter(MOST_PENDING)
+        pages = [Route(path.rstrip("/") + part or "/", self._page) for path in PAGES for part in ("", PART)]
+        fixed = [Route(path, made) for path, made in (("/ui.js", _script), ("/ui.css", _style), (HELP, _help))]
+        super().__init__(
+            routes=[*pages, *fixed, Route("/upload", self._upload, methods=["POST"])],
+            middleware=[Middleware(BaseHTTPMiddleware, dispatch=self._guarded)], lifespan=_deleting,
+            exception_handlers=dict.fromkeys((ArchsimError, ClientDisconnect, OSError), _told),
+        )  # fmt: skip
+        self.router.redirect_slashes = False
 
-    def __call__(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer one request."""
-        opened = self._is_opened(environ)
-        status, kind, body = (200, HTML, OPENED) if opened else self.answer(environ)
-        content = body.encode("utf-8", "replace")
-        kept = [("Set-Cookie", f"{self.cookie}; Path=/; HttpOnly; SameSite=Strict")] if opened else []
-        start_response(_line(status), [("Content-Type", kind), ("Content-Length", str(len(content))), *HEADERS, *kept])
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [content]
-
-    def answer(self, environ: dict[str, Any]) -> Answer:
-        """Status, type and body for a request."""
-        path, query = environ.get("PATH_INFO", ""), environ.get("QUERY_STRING", "")
-        refused = self._refused(environ, path)
-        if refused is not None:
-            return refused
-        if path == "/ui.js":
-            return 200, "text/javascript; charset=utf-8", "".join((asset("tables.js"), asset("tree.js"), _asset("ui.js")))
-        if path == "/ui.css":
-            return 200, "text/css; charset=utf-8", asset("page.css") + bound_styles() + _asset("ui.css")
-        if path not in (*PAGES, UPLOAD):
-            return 404, PLAIN, f"There is no such page; those that are: {', '.join(view.path for view in (NETWORKS, MODELS))}\n"
+    async def _guarded(self, request: Request, onward: RequestResponseEndpoint) -> Response:
+        """The answer to a request that may be answered, under headers that keep other sites out."""
         try:
-            if path == UPLOAD:
-                return self._upload(environ, query)
-            with self.lock, files_within(self.uploads.folder):
-                return self._page(path, query)
+            why = self._refused(request)
+            response = self._opened(request) or (PlainTextResponse(f"{why}\n", 403) if why else await onward(request))
         except Exception as error:  # the server stays up
-            return 500, PLAIN, f"{type(error).__name__}: {error}\nThis is a defect of archsim; please report it.\n"
+            response = PlainTextResponse(f"This is a defect of archsim; please report it: {type(error).__name__}: {error}\n", 500)
+        response.headers.update(HEADERS)
+        return response
 
-    def _is_opened(self, environ: dict[str, Any]) -> bool:
-        """Whether the printed address is asked for, be it from a terminal in a page of another site."""
-        asked = (environ["REQUEST_METHOD"], environ.get("PATH_INFO"), environ.get("HTTP_HOST") in self.hosts)
-        return asked == ("GET", NETWORKS.path, True) and _equal(environ.get("QUERY_STRING", ""), f"key={self.key}")
+    def _opened(self, request: Request) -> Response | None:
+        """The cookie, for the printed address, be it opened from a terminal in a page of another site."""
+        words, path, host = request.query_params, request.scope["path"], request.headers.get("host")
+        if request.method != "GET" or path not in PAGES or host not in self.hosts or not _equal(words.get("key"), self.key):
+            return None
+        rest = urlencode([(name, value) for name, value in words.multi_items() if name != "key"])
+        told = f'<meta http-equiv="refresh" content="0;url={path}{text(f"?{rest}") if rest else ""}"><title>archsim</title>'
+        response = HTMLResponse(f'<!DOCTYPE html>\n<html lang="en">{told}</html>\n')
+        response.set_cookie(self.cookie, self.key, httponly=True, samesite="strict")
+        return response
 
-    def _refused(self, environ: dict[str, Any], path: str) -> Answer | None:
-        host, method = environ.get("HTTP_HOST", ""), environ["REQUEST_METHOD"]
+    def _refused(self, request: Request) -> str:
+        host = request.headers.get("host", "")
         if host not in self.hosts:
-            return 403, PLAIN, f"This server answers to {' and '.join(sorted(self.hosts))} only\n"
-        if environ.get("HTTP_SEC_FETCH_SITE", "none") not in ("none", "same-origin"):
-            return 403, PLAIN, "Another site asks; open the page itself\n"
-        if not any(_equal(part.strip(), self.cookie) for part in environ.get("HTTP_COOKIE", "").split(";")):
-            return 403, PLAIN, "Open the address that `archsim ui` printed: it holds a key that others do not have\n"
-        if path == UPLOAD and method == "POST":
-            own = environ.get("HTTP_ORIGIN") == f"http://{host}"
-            return None if own else (403, PLAIN, "Only the page itself sends files\n")
-        if method not in ("GET", "HEAD") or path == UPLOAD:
-            return 405, PLAIN, "Only GET is answered; files are sent by the page\n"
-        if (environ.get("CONTENT_LENGTH") or "0") != "0" or environ.get("HTTP_TRANSFER_ENCODING"):
-            return 413, PLAIN, "Nothing is taken with this request: everything stands in the address\n"
-        return None
+            return f"This server answers to {' and '.join(sorted(self.hosts))} only"
+        if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            return "Another site asks; open the page itself"
+        if not _equal(request.cookies.get(self.cookie), self.key):
+            return "Open the address that `archsim ui` printed: it holds a key that others do not have"
+        if request.method == "POST" and request.headers.get("origin") != f"http://{host}":
+            return "Only the page itself sends files"
+        return ""
 
-    def _upload(self, environ: dict[str, Any], query: str) -> Answer:
+    async def _page(self, request: Request) -> Response:
+        path, query = request.scope["path"], request.scope["query_string"].decode("latin-1")
+        asked = path.removesuffix(PART) or "/", not path.endswith(PART), query
+        return await to_thread.run_sync(self._drawn, *asked, limiter=self.working)
+
+    def _drawn(self, path: str, whole: bool, query: str) -> Response:
+        (view, drawn), own, code, state = PAGES[path], self.uploads.files, 200, None
+        with files_within(self.uploads.folder):
+            try:
+                state = read_state(query, view, own)
+                body = drawn(state)
+            except ArchsimError as error:
+                field, rest = fault_of(query, view, own)
+                state = state or read_state(rest, view, own)
+                code, body = 400, problem(in_words(self.uploads.plain(str(error)), view), field)
+            return HTMLResponse(self.uploads.plain(_whole(state, body) if whole else body, text), code)
+
+    async def _upload(self, request: Request) -> Response:
         """Keep a file; the answer is what it adds to the address."""
-        length = environ.get("CONTENT_LENGTH") or "0"
-        if environ.get("HTTP_TRANSFER_ENCODING") or not re.fullmatch(r"[0-9]{1,15}", length):
-            return 413, PLAIN, "A file is taken with its length only\n"
-        title = parse_qs(query, errors="replace").get("name", ["file"])[0]
-        try:
-            found = self.uploads.take(title, int(length), environ["wsgi.input"], self.lock)
-        except TooLarge as error:
-            return 413, PLAIN, f"{error}\n"
-        except ArchsimError as error:
-            return 400, PLAIN, f"{error}\n"
-        except OSError as error:  # the browser has gone or is silent, or the disk is full
-            return 400, PLAIN, f"{title}: was not taken ({error.strerror or error})\n"
-        return 200, PLAIN, urlencode({"hw" if found.hw else "net": found.name})
-
-    def _page(self, path: str, query: str) -> Answer:
-        view, whole = PAGES[path]
-        files_of_user = self.uploads.files
-        state = read_state(view.default, view)
-        try:
-            state = read_state(query, view, files_of_user)
-            status, body = 200, DRAWN[view.path](state)
-        except ArchsimError as error:
-            status, body = 400, problem(self.uploads.plain(str(error)))
-        return status, HTML, self.uploads.plain(_whole(state, body, status != 200) if whole else body, text)
+        length = request.headers.get("content-length", "")
+        if not length.isdecimal() or len(length) > 15 or int(length) > MOST_BYTES + AROUND:
+            raise HTTPException(413, f"A file has its length, and at most {MOST_BYTES >> 20} MiB: "
+                                     "`archsim whatif --net FILE` reads larger ones")  # fmt: skip
+        if not self.sending.available_tokens:
+            raise HTTPException(400, "Other files are still being sent; drop it again when they are there")
+        async with self.sending:
+            with fail_after(SENT):
+                sent = await request.form(max_files=1, max_fields=0)
+            async with request.form():
+                file = sent.get("file")
+                if not isinstance(file, UploadFile):
+                    raise HTTPException(400, "No file was sent")
+                found = await to_thread.run_sync(self.uploads.take, file.filename or "", file.file, limiter=self.working)
+        return PlainTextResponse(urlencode({"hw" if found.hw else "net": found.name}))
 
 
-def _line(status: int) -> str:
-    return f"{status} {HTTPStatus(status).phrase}"
+def _told(request: Request, error: Exception) -> Response:
+    """What is the matter with a file, its sender or the disk."""
+    late = f"the file was not sent within {SENT:.0f} s" if isinstance(error, TimeoutError) else ""
+    return PlainTextResponse(f"{late or getattr(error, 'strerror', None) or error}\n", 408 if late else 400)
 
 
-def _equal(one: str, other: str) -> bool:
-    return compare_digest(one.encode("utf-8", "replace"), other.encode())
+@asynccontextmanager
+async def _deleting(app: Starlette) -> AsyncIterator[None]:
+    """What was sent is deleted when the server ends."""
+    yield
+    assert isinstance(app, WhatIfApplication)
+    app.uploads.close()
 
 
-def _whole(state: PageState, body: str, wrong: bool) -> str:
-    title = f"What if: {state.title(state.net)} on {state.title(state.hw)}"
+def _equal(one: str | None, other: str) -> bool:
+    return compare_digest((one or "").encode("utf-8", "replace"), other.encode())
+
+
+def _whole(state: PageState, body: str) -> str:
+    shown = (f'<p id="said" role="status"></p>\n<div class="ui">\n{form(state)}\n'
+             f'<div><div id="problem"></div>\n<div id="result">\n{body}\n</div></div>\n</div>')  # fmt: skip
+    return _framed(f"What if: {state.title(state.net)} on {state.title(state.hw)}", f"<h1>What if</h1>\n{shown}",
+                   '<script src="/ui.js"></script>\n')  # fmt: skip
+
+
+def _framed(title: str, body: str, script: str = "") -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
         f'<title>{text(title)}</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="/ui.css">\n</head>\n'
-        "<body>\n"
-        f'<main>\n<h1>What if</h1>\n<div class="ui">\n{form(state, wrong)}\n'
-        f'<div><p id="said" role="status" class="quiet"></p>\n<div id="result">\n{body}\n</div></div>\n</div>\n</main>\n'
-        '<script src="/ui.js"></script>\n</body>\n</html>\n'
+        f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
     )
 
 
-def _asset(name: str) -> str:
-    return files("archsim.ui").joinpath(name).read_text(encoding="utf-8")
+def _script(request: Request) -> Response:
+    return Response("".join((asset("tables.js"), asset("tree.js"), _asset("ui", "ui.js"))), media_type="text/javascript")
 
 
-class _QuietHandler(WSGIRequestHandler):
-    """Answers without a line on the terminal for each request; a connection that is silent, or trickles a header, is closed."""
-
-    timeout = PATIENCE
-
-    def setup(self) -> None:
-        """Begin the time for the header."""
-        super().setup()
-        self.late = Timer(PATIENCE, self._give_up)
-        self.late.daemon = True
-        self.late.start()
-
-    def get_environ(self) -> dict[str, Any]:
-        """The header is whole."""
-        self.late.cancel()
-        return super().get_environ()
-
-    def finish(self) -> None:
-        """The connection ends."""
-        self.late.cancel()
-        super().finish()
-
-    def _give_up(self) -> None:
-        with suppress(OSError):
-            self.connection.shutdown(SHUT_RD)
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Nothing."""
+def _style(request: Request) -> Response:
+    return Response(styles() + _asset("ui", "ui.css"), media_type="text/css")
 
 
-class _PageServer(ThreadingMixIn, WSGIServer):
-    daemon_threads = True
-
-    def shutdown_request(self, request: Any) -> None:
-        """Close a connection; what is still sent of a refused file is read first, for else the browser never sees the answer."""
-        until = monotonic() + DRAINED
-        with suppress(OSError):
-            request.shutdown(SHUT_WR)
-            request.settimeout(1.0)
-            while monotonic() < until and request.recv(1 << 20):
-                pass
-        self.close_request(request)
-
-    def server_close(self) -> None:
-        """End, and delete what was sent."""
-        super().server_close()
-        application = self.get_app()
-        if isinstance(application, WhatIfApplication):
-            application.uploads.close()
+def _help(request: Request) -> Response:
+    """The page of the manual about these pages; it is Markdown."""
+    page = MarkdownIt("commonmark", {"html": False}).render(_asset("manual", "ui.md"))
+    return HTMLResponse(_framed("Help", f'<p><a href="{NETWORKS.path}">Back to the page</a></p>\n{page}'))
 
 
-def address_of(made: WSGIServer) -> str:
-    """The address that opens the pages of a server in a browser."""
-    application = made.get_app()
-    assert isinstance(application, WhatIfApplication)
-    return f"http://{ADDRESS}:{made.server_port}/?key={application.key}"
+def _asset(package: str, name: str) -> str:
+    return files(f"archsim.{package}").joinpath(name).read_text(encoding="utf-8")
 
 
-def server(port: int) -> WSGIServer:
+class _PatientProtocol(H11Protocol):
+    """HTTP as uvicorn speaks it; a connection on which no whole header has come for a time is closed."""
+
+    seen: Any = None  # the last request when the time began
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Begin the time."""
+        super().connection_made(transport)
+        self.loop.call_later(PATIENCE, self._look)
+
+    def _look(self) -> None:
+        if self.cycle is self.seen and (self.cycle is None or self.cycle.response_complete):
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self.seen = self.cycle
+            self.loop.call_later(PATIENCE, self._look)
+
+
+class PageServer(Server):
     """A server on this computer alone; port 0 takes a free one. Raises OSError where the port is taken."""
-    made = make_server(ADDRESS, port, _placeholder, server_class=_PageServer, handler_class=_QuietHandler)
-    made.set_app(WhatIfApplication(made.server_port))
-    return made
 
+    def __init__(self, port: int) -> None:
+        self.socket = create_server((ADDRESS, port))
+        self.app = WhatIfApplication(self.socket.getsockname()[1])
+        super().__init__(Config(
+            self.app, http=_PatientProtocol, ws="none", lifespan="on", log_config=None, log_level="critical", access_log=False,
+            proxy_headers=False, server_header=False, limit_concurrency=MOST_LINKS, timeout_graceful_shutdown=int(PATIENCE),
+        ))  # fmt: skip
 
-def _placeholder(environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-    """Before the port is known."""
-    start_response(_line(404), [])
-    return []
+    def address(self, net: str | None = None, hw: str | None = None) -> str:
+        """The address that opens a page in a browser, with a network or a language model, and a device: any name, or a file.
+
+        Raises ArchsimError.
+        """
+        own = {word: self._own(word) for word in (net, hw) if word is not None and Path(word).is_file()}
+        chosen = {}
+        if net is not None:
+            chosen["net"] = own.get(net) or canonical(net)
+        if hw is not None:
+            chosen["hw"] = own.get(hw) or find(hw).identity.id
+        view = MODELS if chosen.get("net") in set(MODELS.nets()) - set(NETWORKS.nets()) else NETWORKS
+        words = {**dict(parse_qsl(view.default)), **chosen} if chosen else {}
+        read_state(urlencode(words), view, self.app.uploads.files)  # raises what the page would say
+        return f"http://{ADDRESS}:{self.socket.getsockname()[1]}{view.path}?{urlencode({'key': self.app.key, **words})}"
+
+    def _own(self, path: str) -> str:
+        with open(path, "rb") as stream:
+            return self.app.uploads.take(path, stream).name
+
+    def run(self, sockets: list[socket] | None = None) -> None:
+        """Serve until SIGINT, SIGTERM or `should_exit`."""
+        super().run([self.socket])

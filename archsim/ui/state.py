@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
@@ -10,12 +10,18 @@ from urllib.parse import parse_qsl, urlencode
 from archsim.base.arguments import ARGUMENTS, SERVED, Argument, chosen
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.units import COUNT, TEXT, show, show_capacity
+from archsim.device import catalog as devices
 from archsim.device.spec import Spec, keys
+from archsim.generation.plan import engines
+from archsim.stack import catalog as stacks
+from archsim.trace import file as networks
+from archsim.trace.huggingface import catalog as models
 from archsim.ui.uploads import SPEC, UploadedFile
 
 LONGEST, MOST = 16_000, 300  # characters of an address, and fields in it
 MOST_PINS = 6
 AGAIN = "a file of yours is known until the server ends; drop it again"
+HELP = "/help"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,63 +29,44 @@ class View:
     """One of the pages: what runs on the device, and what is chosen of it besides the device's values.
 
     arguments: those that the page has, by name; default: what it shows first, as a query
-    nets: the shipped names
-    about: choices of what is shown, which no estimate takes
+    net: what the network is called; nets: the shipped names
+    about: choices of what is shown, which no estimate takes, with their titles
     """
 
     path: str
     title: str
+    net: str
     arguments: Mapping[str, Argument]
     default: str
-    nets: Callable[[], tuple[str, ...]]
-    about: tuple[str, ...] = ()
+    nets: Callable[[], Collection[str]]
+    about: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def choices(self) -> tuple[str, ...]:
-        """What holds before and after; empty is the default."""
-        return (*chosen(lambda row: row.page == "field", self.arguments.values()), *self.about)
+    def choices(self) -> Mapping[str, str]:
+        """What holds before and after, empty is the default: name -> title of the field."""
+        shown = {row.name: row.title for row in self.arguments.values() if row.page == "field"}
+        return {name: title[0].upper() + title[1:] for name, title in (shown | dict(self.about)).items()}
 
     @property
     def tuned(self) -> tuple[str, ...]:
         """The arguments that are changed as values of a device are."""
         return chosen(lambda row: row.page == "slider", self.arguments.values())
 
-
-@cache
-def known_nets() -> tuple[str, ...]:
-    """The networks that the page offers."""
-    from archsim.trace.file import names
-
-    return tuple(names())
+    @property
+    def fields(self) -> Mapping[str, str]:
+        """Titles of all fields of what runs where."""
+        return {"net": self.net, "hw": "Device", **self.choices}
 
 
 @cache
-def known_models() -> tuple[str, ...]:
-    """The language models that the page offers."""
-    from archsim.trace.huggingface.catalog import find, names
-
-    return tuple(name for name in names() if find(name).generates)
+def language_models() -> tuple[str, ...]:
+    """The models that an engine can serve."""
+    return tuple(name for name in models.names() if models.find(name).generates)
 
 
-@cache
-def known_devices() -> tuple[str, ...]:
-    """The devices that the page offers."""
-    from archsim.device.catalog import names
-
-    return tuple(names())
-
-
-@cache
-def known_engines() -> tuple[str, ...]:
-    """The engines that serve language models."""
-    from archsim.generation.plan import engines
-
-    return tuple(engines())
-
-
-NETWORKS = View(path="/", title="Networks", arguments=ARGUMENTS, about=("layer",), default="net=resnet_50&hw=gtx_1080",
-                nets=known_nets)  # fmt: skip
-MODELS = View(path="/llm", title="Language models", arguments=SERVED, nets=known_models,
+NETWORKS = View(path="/", title="Networks", net="Network", arguments=ARGUMENTS, about={"layer": "layer shown"},
+                nets=networks.names, default="net=resnet_50&hw=gtx_1080")  # fmt: skip
+MODELS = View(path="/llm", title="Language models", net="Model", arguments=SERVED, nets=language_models,
               default="net=llama_3_8b&hw=h100_sxm5_80gb&input=1024&output=256&batch=16")  # fmt: skip
 VIEWS = (NETWORKS, MODELS)
 
@@ -102,9 +89,7 @@ class PageState:
     @property
     def spec(self) -> Spec:
         """The device before the change."""
-        from archsim.device.catalog import find
-
-        return find(self.place(self.hw))
+        return devices.find(self.place(self.hw))
 
     @property
     def query(self) -> str:
@@ -169,13 +154,15 @@ def read_state(query: str, view: View = NETWORKS, files: Mapping[str, UploadedFi
     if len(pins) > MOST_PINS:
         raise ArgumentError(f"{len(pins)} variants are pinned; the page compares at most {MOST_PINS}: remove some")
     for pin in pins:
-        read_state(pin, view, own) if "pin=" not in pin else _refuse("a pinned variant has pinned variants of its own")
+        if "pin=" in pin:
+            raise ArgumentError("a pinned variant has pinned variants of its own")
+        read_state(pin, view, own)
     net = _known("network", found.pop("net", ""), (*view.nets(), *(name for name, one in own.items() if not one.hw)))
-    hw = _known("device", found.pop("hw", ""), (*known_devices(), *(name for name, one in own.items() if one.hw)))
+    hw = _known("device", found.pop("hw", ""), (*devices.names(), *(name for name, one in own.items() if one.hw)))
     choices = {name: found.pop(name) for name in view.choices if name in found}
-    for name, known in (("stack", _known_stacks), ("engine", known_engines)):
+    for name, known in (("stack", stacks.names), ("engine", engines)):
         if name in choices:
-            _known(name, choices[name], known())
+            _known(name, choices[name], tuple(known()))
     state = PageState(view=view, net=net, hw=hw, choices=choices, settings=found, pins=tuple(dict.fromkeys(pins)), files=own)
     _check_settings(state)
     return state
@@ -190,20 +177,10 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     return [(name, value.strip()) for name, value in pairs if value.strip()]
 
 
-def _refuse(why: str) -> None:
-    raise ArgumentError(why)
-
-
 def _known(what: str, name: str, names: tuple[str, ...]) -> str:
     if name not in names:
         raise UnknownName(what, name, names, hint=AGAIN if "." in name or name.endswith(SPEC) else "")
     return name
-
-
-def _known_stacks() -> tuple[str, ...]:
-    from archsim.stack.catalog import names
-
-    return tuple(names())
 
 
 def _check_settings(state: PageState) -> None:
@@ -215,7 +192,7 @@ def _check_settings(state: PageState) -> None:
             raise UnknownName(f"{kind} key", key, [*numbers, *state.view.tuned, *state.view.choices])
 
 
-def plain(value: float, unit: str) -> str:
+def plain(value: float, unit: str, digits: int = 6) -> str:
     """A number as `--set` takes it.
 
     >>> plain(2e9, "1"), plain(5.12e10, "B/s"), plain(2 * 1024 * 1024, "B")
@@ -223,4 +200,4 @@ def plain(value: float, unit: str) -> str:
     """
     if unit == "B" and value >= 1024 and value % 1024 == 0:
         return show_capacity(value, 8)
-    return f"{value:.12g}" if unit == COUNT else show(value, unit, 6)
+    return f"{value:.{2 * digits}g}" if unit == COUNT else show(value, unit, digits)

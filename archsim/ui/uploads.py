@@ -8,29 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shutil
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkstemp
-from threading import BoundedSemaphore
-from typing import Any, BinaryIO
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
 
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
 from archsim.base.files import files_within
-from archsim.base.limits import LIMITS, MIB
+from archsim.base.limits import LIMITS
 
 MOST_BYTES = LIMITS["upload"].size  # of one file; the network in a larger one belongs to the command line
 MOST_FILES = LIMITS["upload"].entries  # at once; the oldest makes place for another
-MOST_PENDING = 2  # that are being sent
-CHUNK = 1 << 20
 LONGEST_STEM = 40  # characters that are kept of a name
 SPEC = ".toml"
 NETWORKS = (".onnx", ".jsonl", ".jsonl.gz", ".prototxt", ".et", ".json")
-
-
-class TooLarge(ArgumentError):
-    """A file of more bytes than are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,91 +41,61 @@ class Uploads:
 
     def __init__(self) -> None:
         self._folder: TemporaryDirectory[str] | None = None
-        self._pending = BoundedSemaphore(MOST_PENDING)
-        self._files: dict[str, UploadedFile] = {}
-
-    @property
-    def files(self) -> Mapping[str, UploadedFile]:
-        """All of them, the oldest first."""
-        return self._files
+        self.files: Mapping[str, UploadedFile] = {}  # the oldest first; never changed, but replaced
 
     @property
     def folder(self) -> str:
         """Where they lie; empty before the first."""
         return self._folder.name if self._folder is not None else ""
 
-    def take(self, title: str, length: int, body: BinaryIO, lock: AbstractContextManager[Any]) -> UploadedFile:
-        """Write down what is sent, and keep it if it can be read as a network or a device; `lock` guards the files.
+    def take(self, title: str, sent: BinaryIO) -> UploadedFile:
+        """Keep what was sent, if it can be read as a network or a device.
 
-        Raises ArgumentError for a file, a size, a name or an end that cannot be, and OSError where the browser has gone or the
-        disk is full; then nothing of it stays.
+        Raises ArgumentError for a file or a name that cannot be, and OSError where the disk is full; then nothing of it stays.
         """
         title = re.split(r"[/\\]", title)[-1].strip() or "file"
         suffix = _suffix(title)
-        if length == 0:
+        self._folder = self._folder or TemporaryDirectory(prefix="archsim-ui-")
+        digest = hashlib.file_digest(sent, "sha256").hexdigest()  # type: ignore[arg-type]
+        if sent.tell() == 0:
             raise ArgumentError(f"{title} is empty")
-        if length > MOST_BYTES:
-            raise TooLarge(f"{title} has {length / MIB:,.0f} MiB; at most {MOST_BYTES // MIB} MiB are taken here: "
-                           "`archsim whatif --net FILE` reads larger ones")  # fmt: skip
-        if not self._pending.acquire(blocking=False):
-            raise ArgumentError(f"{title}: other files are still being sent; drop it again when they are there")
-        sent = None
-        try:
-            with lock:
-                self._folder = self._folder or TemporaryDirectory(prefix="archsim-ui-")
-            handle, place = mkstemp(suffix, dir=self._folder.name)
-            sent = Path(place)
-            digest = _written(handle, title, length, body)
-            stem = re.sub(r"[^A-Za-z0-9_-]+", "_", title[: -len(suffix)])[:LONGEST_STEM] or "file"
-            name = f"{stem}-{digest[:8]}{suffix}"
-            with lock:
-                return self._keep(UploadedFile(name=name, title=title, path=sent.with_name(name), hw=suffix == SPEC), sent)
-        finally:
-            self._pending.release()
-            if sent is not None:
-                sent.unlink(missing_ok=True)
-
-    def _keep(self, file: UploadedFile, sent: Path) -> UploadedFile:
-        if file.name not in self._files:
-            sent.rename(file.path)
-            try:
-                with files_within(self.folder):
-                    _check(file)
-            except BaseException as error:
-                file.path.unlink()
-                if not isinstance(error, ArchsimError):
-                    raise
-                raise ArgumentError(str(error).replace(str(file.path), file.title)) from None
-        self._files.pop(file.name, None)
-        self._files[file.name] = file
-        while len(self._files) > MOST_FILES:
-            self._files.pop(next(iter(self._files))).path.unlink(missing_ok=True)
+        stem = re.sub(r"[^A-Za-z0-9_-]+", "_", title[: -len(suffix)])[:LONGEST_STEM] or "file"
+        name = f"{stem}-{digest[:8]}{suffix}"
+        file = UploadedFile(name=name, title=title, path=Path(self.folder, name), hw=suffix == SPEC)
+        if name not in self.files:
+            self._check(file, sent)
+        kept = {known: one for known, one in self.files.items() if known != name} | {name: file}
+        while len(kept) > MOST_FILES:
+            kept.pop(next(iter(kept))).path.unlink(missing_ok=True)
+        self.files = kept
         return file
+
+    def _check(self, file: UploadedFile, sent: BinaryIO) -> None:
+        """Write a file down, and read it."""
+        sent.seek(0)
+        try:
+            with file.path.open("xb") as stream:
+                shutil.copyfileobj(sent, stream)
+            with files_within(self.folder):
+                _read(file)
+        except BaseException as error:
+            file.path.unlink(missing_ok=True)
+            if not isinstance(error, ArchsimError):
+                raise
+            raise ArgumentError(str(error).replace(str(file.path), file.title)) from None
 
     def plain(self, message: str, shown: Callable[[str], str] = str) -> str:
         """A message with the user's own names of files in place of those of this folder; `shown` escapes both, of a page."""
-        for one in self._files.values():
+        for one in self.files.values():
             message = message.replace(shown(str(one.path)), shown(one.title))
         return message
 
     def close(self) -> None:
         """Delete all."""
-        self._files.clear()
+        self.files = {}
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
-
-
-def _written(handle: int, title: str, length: int, body: BinaryIO) -> str:
-    """Write down so many bytes; their digest. Raises ArgumentError where fewer come."""
-    summed, left = hashlib.sha256(), length
-    with open(handle, "wb") as stream:
-        while left > 0 and (piece := body.read(min(CHUNK, left))):
-            left -= stream.write(piece)
-            summed.update(piece)
-    if left:
-        raise ArgumentError(f"{title}: ended after {length - left} of {length} bytes")
-    return summed.hexdigest()
 
 
 def _suffix(title: str) -> str:
@@ -143,7 +106,7 @@ def _suffix(title: str) -> str:
     return max(found, key=len)
 
 
-def _check(file: UploadedFile) -> None:
+def _read(file: UploadedFile) -> None:
     """Raises ArchsimError for a file that is neither a device nor a network."""
     if file.hw:
         from archsim.device.catalog import find as find_device

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from archsim.answers.whatif import ratio_text
 from archsim.base.errors import ArchsimError
-from archsim.report.markup import TableCell, table, text, words
-from archsim.report.whatif import ratio_text
+from archsim.base.units import show
+from archsim.render.blocks import Cell, Note, Table, columns, words
+from archsim.render.html import escaped, sections
 from archsim.ui.state import MOST_PINS, PageState, read_state
 
 
@@ -21,41 +23,48 @@ class Total:
     span: str = ""
 
 
+def total(title: str, value: float, unit: str, ends: tuple[float, float] | None = None) -> Total:
+    """A number of a unit with its interval."""
+    span = " to ".join(show(end, unit, 3) for end in ends or ())
+    return Total(title=title, value=value, shown=show(value, unit), span=span)
+
+
 def heading(state: PageState, title: str, asked: str, hardware: str) -> str:
     """What runs where, and what is changed."""
     changed = ", ".join(state.words) or "nothing is changed: move a slider or write a value with its unit"
-    return (f"<h2>{text(title)} on {text(hardware)}</h2>\n<p class=\"asked\">{text(asked)}</p>\n"
-            f"<p><b>What if:</b> {text(changed)}</p>")  # fmt: skip
+    return (f"<h2>{escaped(title)} on {escaped(hardware)}</h2>\n<p class=\"asked\">{escaped(asked)}</p>\n"
+            f"<p><b>What if:</b> {escaped(changed)}</p>")  # fmt: skip
 
 
 def cards(before: Sequence[Total], after: Sequence[Total], changed: bool) -> str:
     """Each total after the change, with its interval, the value before and the ratio."""
     boxes = []
     for old, new in zip(before, after, strict=True):
-        ratio = f'<span class="ratio">{text(ratio_text(new.value / old.value if old.value else None))}</span>'
-        was = f'<dd class="note">was {text(old.shown)}: {ratio}</dd>' if changed else ""
-        span = f'<dd class="note">{text(new.span)}</dd>' if new.span else ""
-        boxes.append(f'<div><dt>{text(new.title)}</dt><dd class="big">{text(new.shown)}</dd>{span}{was}</div>')
+        ratio = f'<span class="ratio">{escaped(ratio_text(new.value / old.value if old.value else None))}</span>'
+        was = f'<dd class="note">was {escaped(old.shown)}: {ratio}</dd>' if changed else ""
+        span = f'<dd class="note">{escaped(new.span)}</dd>' if new.span else ""
+        boxes.append(f'<div><dt>{escaped(new.title)}</dt><dd class="big">{escaped(new.shown)}</dd>{span}{was}</div>')
     return f'<dl class="cards four">\n{"".join(boxes)}\n</dl>'
 
 
 def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Total], str]]) -> str:
     """This state beside the pinned ones. `totals` gives the numbers of a state, and what limits it."""
-    rows: list[list[TableCell]] = []
-    titles: tuple[str, ...] = ()
-    for query in (*state.pins, ""):
-        shown = read_state(query, state.view, state.files) if query else state
-        name = f"{shown.title(shown.net)} on {shown.title(shown.hw)}" + "".join(
-            f", {one}" for one in (*(f"{key} {value}" for key, value in shown.choices.items()), *shown.words))  # fmt: skip
+    links = f"<p>{_links(state)}</p>"
+    if not state.pins:
+        said = Note(text="A pinned variant stays here, beside what is changed after it.", tone="quiet")
+        return f"<h2>Variants</h2>\n{sections([said])}{links}"
+    titles = [one.title for one in totals(state)[0]]
+    rows: list[list[Cell]] = []
+    for shown in (*(read_state(pin, state.view, state.files) for pin in state.pins), state):
+        chosen = [f"{key} {value}" for key, value in shown.choices.items()]
+        name = ", ".join([f"{shown.title(shown.net)} on {shown.title(shown.hw)}", *chosen, *shown.words])
         try:
             found, limit = totals(shown)
-            titles = tuple(one.title for one in found)
-            values = [*(words(f"{one.shown} ({one.span})" if one.span else one.shown) for one in found), words(limit)]
+            values = [*(f"{one.shown} ({one.span})" if one.span else one.shown for one in found), limit]
         except ArchsimError as error:
-            values = [words(str(error))]
-        rows.append([words(name if query else f"{name} (this one)"), *values])
-    filled = [[*row, *(words("") for _ in range(len(titles) + 2 - len(row)))] for row in rows]
-    return f'<h2>Variants</h2>\n{table(("variant", *titles, "limited by"), filled, style="variants")}\n<p>{_links(state)}</p>'
+            values = [str(error), *[""] * len(titles)]
+        rows.append([*map(words, (f"{name} (this one)" if shown is state else name, *values))])
+    return sections([Table(title="Variants", columns=columns("variant", *titles, "limited by"), rows=rows)]) + links
 
 
 def _links(state: PageState) -> str:
@@ -64,21 +73,16 @@ def _links(state: PageState) -> str:
     if own not in state.pins and len(state.pins) < MOST_PINS:
         links.append(_link(replace(state, pins=(*state.pins, own)), "Pin this variant"))
     for i, pin in enumerate(state.pins, 1):
+        opened = replace(read_state(pin, state.view, state.files), pins=state.pins)
         others = tuple([one for one in state.pins if one != pin])
-        opened = read_state(pin, state.view, state.files)
-        links += [_link(replace(opened, pins=state.pins), f"Open variant {i}"),
-                  _link(replace(state, pins=others), f"Remove variant {i}")]  # fmt: skip
+        links += [_link(opened, f"Open variant {i}"), _link(replace(state, pins=others), f"Remove variant {i}")]
     return " · ".join(links)
 
 
 def _link(state: PageState, shown: str) -> str:
-    return f'<a href="{state.view.path}?{text(state.query)}">{shown}</a>'
+    return f'<a href="{state.view.path}?{escaped(state.query)}">{shown}</a>'
 
 
-def pair(before: str, after: str, changed: bool, broad: bool = False) -> str:
-    """Two pictures side by side, `broad` ones where there is much room; one where nothing is changed."""
-    if not changed:
-        return f"<div>{after}</div>"
-    parts = "".join(f"<div><h3>{when}</h3>{body}</div>" for when, body in (("Before", before), ("After", after)))
-    style = "pair broad" if broad else "pair"
-    return f'<div class="{style}">{parts}</div>'
+def pair(before: str, after: str) -> str:
+    """Two pictures side by side."""
+    return f'<div class="pair"><div>{before}</div><div>{after}</div></div>'

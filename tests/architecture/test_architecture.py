@@ -23,6 +23,8 @@ ORDER = (
     ("generation",),
     ("explain", "validation", "measure"),
     ("study", "simulate"),
+    ("render",),
+    ("answers",),
     ("report",),
     ("api",),
     ("ui", "site"),

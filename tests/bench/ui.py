@@ -9,11 +9,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from threading import Thread
-
-from archsim.ui.server import address_of, server
 
 from ..chromium import CHROMIUM, Browser
+from ..ui.asked import served
 from .figure import arguments
 
 STATES = {
@@ -42,13 +40,11 @@ def main(words: Sequence[str]) -> None:
     if CHROMIUM is None:
         print("not here: Chromium")
         return
-    with server(0) as made, tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
-        Thread(target=made.serve_forever, daemon=True).start()
-        browser.open(address_of(made))
+    with served() as made, tempfile.TemporaryDirectory() as folder, Browser(Path(folder)) as browser:
+        browser.open(made.address())
         for name, state in list(STATES.items())[: 1 if small else None]:
-            address = f"http://127.0.0.1:{made.server_port}/{state}"
+            address = made.address().partition("?")[0] + state
             first, again = browser.open(address), browser.open(address)
             drawn = [float(browser.run(MOVE % (400 + 17 * i))) for i in range(2 if small else MOVES)]
             print(f"{name}: loads in {first:.2f} s, again in {again:.2f} s; a slider redraws in {median(drawn):.0f} ms "
                   f"({min(drawn):.0f} to {max(drawn):.0f})")  # fmt: skip
-        made.shutdown()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 SET = ("--net", "alexnet", "--hw", "gtx_1080", "--set", "sm.count=80")
+CHANGE = "what if sm.count = 80"
 NAME = "gtx_1080 with sm.count = 80"
 CHILD = """
 schema = 1
@@ -26,7 +27,7 @@ idle = { value = "38 W", source = "a guess", kind = "assumed", note = "as its pa
 count = { value = 80, source = "a guess", kind = "assumed", note = "a wish" }
 """
 COMMANDS = {
-    "estimate": ("--no-layers",), "explain": (), "sensitivity": ("--keys", "sm.count"), "compare": (),
+    "estimate": (), "explain": (), "sensitivity": ("--keys", "sm.count"), "compare": (),
     "search": ("--vary", "l2.size=1MiB,2MiB", "--minimise", "energy", "--any-die"), "whatif": (),
 }  # fmt: skip
 
@@ -40,12 +41,12 @@ def child(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_text_names_the_changes(cli: Any, name: str) -> None:
-    assert NAME in cli(name, *SET, *COMMANDS[name]).out
+    assert (CHANGE if name == "whatif" else NAME) in cli(name, *SET, *COMMANDS[name]).out
 
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "explain"])
 def test_json_has_the_id_the_name_and_the_changes(cli: Any, name: str) -> None:
-    found = json.loads(cli(name, *SET, *(word for word in COMMANDS[name] if word != "--no-layers"), "--json").out)
+    found = json.loads(cli(name, *SET, *COMMANDS[name], "--json").out)
     found = found[0] if name == "compare" else found["after"] if name == "whatif" else found
     assert (found["hardware"], found["hardware_name"], found["changes"]) == ("gtx_1080", NAME, {"sm.count": "80"})
 
@@ -53,7 +54,7 @@ def test_json_has_the_id_the_name_and_the_changes(cli: Any, name: str) -> None:
 @pytest.mark.parametrize("name", ["estimate", "compare", "sensitivity", "search", "sweep"])
 def test_csv_has_the_name(cli: Any, name: str) -> None:
     words = COMMANDS.get(name, ("--vary", "l2.size=1MiB,2MiB"))
-    out = cli(name, *SET, *(word for word in words if word != "--no-layers"), *(() if name == "sweep" else ("--csv",))).out
+    out = cli(name, *SET, *words, *(() if name == "sweep" else ("--csv",))).out
     rows = list(csv.DictReader(io.StringIO(out)))
     assert {row["hardware_name"] for row in rows} == {NAME}
 
@@ -62,7 +63,7 @@ def test_csv_has_the_name(cli: Any, name: str) -> None:
 def test_pages_have_the_name(cli: Any, name: str, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     cli(name, *SET, *COMMANDS[name], "--html", str(page))
-    assert NAME in page.read_text("utf-8")
+    assert (CHANGE if name == "whatif" else NAME) in page.read_text("utf-8")
 
 
 @pytest.mark.parametrize("words", [("serve", "--rate", "100/s", "--requests", "500"), ("train", "--devices", "1")])
@@ -86,17 +87,17 @@ def test_a_comparison_tells_apart_what_bears_one_id(cli: Any, child: str) -> Non
 
 
 def test_a_changed_device_has_no_published_measurements(cli: Any) -> None:
-    same = cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--set", "sm.count=20", "--no-layers").out
+    same = cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--set", "sm.count=20").out
     assert "DLInfBench" in same
-    assert "no published measurement" in cli("estimate", *SET, "--no-layers").out
+    assert "nobody has published" in cli("estimate", *SET).out
 
 
 def test_a_die_that_no_mask_can_make_is_marked(cli: Any, child: str) -> None:
     said = "no mask can make it as one die: about 1001 mm2, and one exposure covers 858 mm2"
     for words in (SET, ("--net", "alexnet", "--hw", child)):  # a child's area is not its parent's
-        assert f"warning     {said}" in cli("estimate", *words, "--no-layers").out
-    assert "no mask" not in cli("estimate", "--net", "alexnet", "--hw", "b200_sxm", "--no-layers").out
-    assert "no mask can make it as one die" in cli("whatif", *SET, "--area", "--no-layers").out
+        assert f"warning: {said}" in cli("estimate", *words).out
+    assert "no mask" not in cli("estimate", "--net", "alexnet", "--hw", "b200_sxm").out
+    assert "no mask can make it as one die" in cli("whatif", *SET, "--area").out
 
 
 def test_a_sweep_has_the_area_and_whether_masks_can_make_it(cli: Any) -> None:

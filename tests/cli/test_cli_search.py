@@ -9,20 +9,44 @@ from typing import Any
 
 import pytest
 
+from archsim.answers.search import sections
 from archsim.cli import search
+from archsim.estimation.request import make_request
+from archsim.render.blocks import Chart
+from archsim.study.axis import axis_of
+from archsim.study.objective import objectives
+from archsim.study.search import SearchGoal, with_default_front
+from archsim.study.search import search as search_points
+from archsim.study.space import Space
 
 ALEXNET = ("search", "--net", "alexnet", "--hw", "gtx_1080")
 GRID = ("--vary", "memory.bandwidth=100GB/s:500GB/s:5lin", "--vary", "sm.count=8:40:8")
 
 
-def test_best_front_and_base_are_printed(cli: Any, tmp_path: Path) -> None:
+def test_the_best_point_stands_beside_the_device_as_it_is(cli: Any, tmp_path: Path) -> None:
     page = tmp_path / "f.html"
     result = cli(*ALEXNET, *GRID, "--minimise", "energy", "--where", "latency_s < 0.002 and power_w < 200", "--html", str(page))
     assert result.code == 0
-    for text in ("wanted      least energy where latency_s < 0.002", "every point: 25", "Best:", "base",
-                 "Pareto front of energy and area", "area and cost are estimates"):  # fmt: skip
+    for text in ("Least energy where latency_s < 0.002", "Best with memory.bandwidth", "Limited by", "every point: 25",
+                 "area and cost are estimates"):  # fmt: skip
         assert text in result.out, text
-    assert "Pareto front" in page.read_text("utf-8")
+        assert text in page.read_text("utf-8").replace("&lt;", "<"), text
+    rows = [line.split() for line in result.out.splitlines() if line.startswith(("  best", "  as it is"))]
+    assert [row[0] for row in rows] == ["as", "best"]
+
+
+def test_the_chart_has_the_front_by_knob_on_axes_that_fit() -> None:
+    request = make_request("alexnet", "gtx_1080")
+    space = Space(bases=({"net": "alexnet", "hw": "gtx_1080"},), axes=tuple(axis_of(text, "gpu") for text in GRID[1::2]))
+    goal = SearchGoal(objectives=tuple(objectives(["latency", "area"], [])))
+    found = search_points(request, space, with_default_front(goal, space.knobs, True))
+    (chart,) = (block for block in sections(found) if isinstance(block, Chart))
+    names = [series.name for series in chart.series if series.name]
+    assert {"as it is", "best"} < set(names)
+    assert all(name.startswith("memory.bandwidth") for name in set(names) - {"as it is", "best"})
+    assert any(label.startswith("memory.bandwidth") for series in chart.series for label in series.labels)
+    assert chart.y.ends is not None
+    assert chart.y.ends[0] > 0.5 * min(row["area_mm2"] for row in found.cloud)
 
 
 def test_json_and_csv_hold_the_same_rows(cli: Any) -> None:
@@ -61,7 +85,7 @@ def test_yes_goes_on_with_many_points(cli: Any, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_target_names_every_way(cli: Any) -> None:
     out = cli(*ALEXNET, "--batch", "16", "--target", "throughput=3000/s").out
-    for text in ("the base device has", "memory.bandwidth", "all hardware values", "x "):
+    for text in ("To reach throughput 3000/s", "As it is: ", "The least change is", "memory.bandwidth", "all hardware values"):
         assert text in out, text
     found = json.loads(cli(*ALEXNET, "--target", "latency=1ms", "--vary", "clock", "--json").out)
     assert [way["knobs"] for way in found["ways"]] == [["clock"]]
@@ -80,7 +104,7 @@ def test_dies_that_no_mask_can_make_are_left_out_unless_asked_for(cli: Any, tmp_
     out = cli(*words, "--html", str(page)).out
     assert "2 are left out because no mask can make so large a die (--any-die counts them)" in out
     assert "2 are left out because no mask" in page.read_text("utf-8")
-    assert not re.search(r"^ *160 ", out.partition("Best:")[2], re.M)
+    assert not re.search(r"^ *best +160 ", out, re.M)
     found = json.loads(cli(*words, "--json").out)
     assert (found["feasible"], found["no_mask"], {row["one_die"] for row in found["best"]}) == (2, 2, {1.0})
     every = cli(*words, "--any-die").out

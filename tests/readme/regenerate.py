@@ -21,17 +21,18 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from archsim.answers.roofline import roofline
 from archsim.base.units import show
 from archsim.detect.catalog import find
 from archsim.device.catalog import names
 from archsim.device.spec import Spec, unit_of
 from archsim.estimation.estimate import estimate
-from archsim.report.roofline_svg import svg
+from archsim.render.blocks import Axis, Chart, Series
+from archsim.render.svg import drawn
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from tests.readme.ladder_svg import LadderStep, ladder_svg  # noqa: E402
 from tests.readme.shell import run  # noqa: E402
 
 MANUAL = ROOT / "archsim" / "manual"
@@ -39,6 +40,7 @@ PAGES = (ROOT / "README.md", *sorted(MANUAL.glob("*.md")))
 NET, HW = "alexnet", "tegra_x1"
 PICTURE = ROOT / "reports" / "studies" / f"{NET}_{HW}.svg"
 LADDER = ROOT / "reports" / "ladder" / "ladder.json"  # written by tests/bench/ladder.py
+WIDTH = 900  # of a picture [px]
 PUBLISHED = ROOT / "reports" / "published"
 GENERATED = re.compile(
     r"```sh\n(?P<command>[^`]*?)\n```\n\n```text\n(?P<output>.*?)```"  # a command, then what it prints
@@ -123,9 +125,20 @@ def _ladder_row(s: dict) -> str:
 
 def ladder_picture() -> str:
     """The same as a picture."""
-    frozen = json.loads(LADDER.read_text("utf-8"))
-    steps = [LadderStep(name=s["fidelity"], median=s["median"], p90=s["p90"], seconds=s["seconds"]) for s in frozen["fidelities"]]
-    return ladder_svg(steps, f"{frozen['rows']} published times of networks on {frozen['devices']} GPUs")
+    return drawn(ladder_chart(json.loads(LADDER.read_text("utf-8"))["fidelities"]), WIDTH)
+
+
+def ladder_chart(steps: list[dict]) -> Chart:
+    """Each fidelity: a disc at its median error, and a line up to the error below which 90 % are."""
+    series = [
+        Series(name="", x=[s["seconds"]] * 2, y=[100 * s["median"], 100 * s["p90"]], sizes=[0.2, 0.01],
+               labels=[f"{s['fidelity']}: {_percent(s['median'])}, {show(s['seconds'], 's', 3)}", ""])
+        for s in steps
+    ]  # fmt: skip
+    reach = [bound for s in steps for bound in (s["seconds"] / 3, s["seconds"] * 3)]  # a name stands beside its mark
+    return Chart(title="Error against time by fidelity", series=series,
+                 x=Axis(title="CPU time of one estimate", unit="s", log=True, ends=(min(reach), max(reach))),
+                 y=Axis(title="error [%]; disc: median, line: up to where 90 % of the errors are", log=True))  # fmt: skip
 
 
 @cache
@@ -170,7 +183,7 @@ def _percent(share: float) -> str:
 
 def picture() -> str:
     """The roofline of the README."""
-    return svg(estimate(NET, HW), find(HW))
+    return drawn(roofline(estimate(NET, HW)), WIDTH)
 
 
 TABLES = {"accuracy": accuracy, "ladder": ladder, "devices": devices}

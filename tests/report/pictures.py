@@ -11,12 +11,11 @@ import tempfile
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
-from threading import Thread
 
 from archsim.cli.main import group
-from archsim.ui.server import address_of, server
 
 from ..chromium import VIEWS, Browser
+from ..ui.asked import served
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 ASKED = {  # name -> a command
@@ -56,10 +55,9 @@ def written(name: str, folder: Path) -> Path:
 def main(folder: Path) -> None:
     """One PNG for each page and view, all details open, and a line for each fault that is measured."""
     folder.mkdir(parents=True, exist_ok=True)
-    with server(0) as made, tempfile.TemporaryDirectory() as kept, Browser(Path(kept)) as browser:
-        Thread(target=made.serve_forever, daemon=True).start()
-        browser.open(address_of(made))
-        addresses = {name: f"http://127.0.0.1:{made.server_port}/{state}" for name, state in SERVED.items()}
+    with served() as made, tempfile.TemporaryDirectory() as kept, Browser(Path(kept)) as browser:
+        browser.open(made.address())
+        addresses = {name: made.address().partition("?")[0] + state for name, state in SERVED.items()}
         for name in (*ASKED, *SERVED):
             address = addresses.get(name) or written(name, Path(kept)).as_uri()
             for view in VIEWS:
@@ -68,7 +66,6 @@ def main(folder: Path) -> None:
                     print(f"{name}, {view}: {fault}", file=sys.stderr)
                 browser.view(view, min(TALLEST, browser.run("document.documentElement.scrollHeight")))
                 browser.picture(folder / f"{name}-{view}.png")
-        made.shutdown()
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ These need chromium; the check of accessibility needs the extra `browser` (axe-c
 from __future__ import annotations
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from ..chromium import CHROMIUM, Browser
 from .pictures import ASKED, written
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
-needs_axe = pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
 
 
 @pytest.fixture(scope="session")
@@ -45,14 +43,12 @@ def test_a_large_network_has_a_flame_graph_and_a_search_box(pages: Path, browser
     assert browser.run("document.querySelectorAll('input[type=search]').length") == 1
 
 
-@needs_axe
 @pytest.mark.parametrize("name", ASKED)
 def test_axe_finds_nothing_serious(name: str, pages: Path, browser: Browser) -> None:
     browser.open(written(name, pages).as_uri())
     assert browser.serious() == []
 
 
-@needs_axe
 def test_axe_finds_a_field_without_a_name(pages: Path, browser: Browser) -> None:
     browser.open(written("small", pages).as_uri())
     browser.run("document.body.append(document.createElement('input'))")

@@ -149,7 +149,7 @@ def test_a_way_meets_the_target_and_less_does_not() -> None:
     request, goal = make_request("alexnet", "gtx_1080", batch=16), target_of("throughput=3000/s")
     evaluator = Evaluator(request)
     reached = 0
-    for way in changes_for_target(request, goal):
+    for way in changes_for_target(request, goal).ways:
         if way.factor is None:
             assert way.reached < goal.limit
             continue
@@ -162,24 +162,24 @@ def test_a_way_meets_the_target_and_less_does_not() -> None:
 
 
 def test_where_nothing_alone_is_enough_the_machine_and_the_batch_are_tried_together() -> None:
-    found = changes_for_target(make_request("resnet_50", "gtx_1080"), target_of("throughput=1000/s"))
+    found = changes_for_target(make_request("resnet_50", "gtx_1080"), target_of("throughput=1000/s")).ways
     *alone, machine, both = found
     assert all(way.factor is None for way in (*alone, machine))
     assert both.knobs == (*machine.knobs, "batch")
     assert both.values["throughput_per_s"] >= 1000
     assert next(iter(machine.limits)) == "host"
     assert machine.limits["host"] == max(machine.limits.values()) == pytest.approx(1 - 1 / 1.2, rel=0.01)
-    last = changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1us"))[-1]
+    last = changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1us")).ways[-1]
     assert "batch" not in last.knobs  # which makes a batch slower
 
 
 def test_what_is_already_there_takes_nothing() -> None:
-    found = changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1s"))
+    found = changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1s")).ways
     assert all(way.factor == 1.0 for way in found)
 
 
 def test_knobs_can_be_named() -> None:
-    found = changes_for_target(make_request("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"])
+    found = changes_for_target(make_request("alexnet", "gtx_1080", batch=16), target_of("latency=5ms"), ["memory.bandwidth"]).ways
     assert [way.knobs for way in found] == [("memory.bandwidth",)]
     with pytest.raises(UnknownName):
         changes_for_target(make_request("alexnet", "gtx_1080"), target_of("latency=1s"), ["memory.bandwith"])

@@ -1,29 +1,28 @@
-"""The what-if page in a browser: sliders, keys, files, reload, hostile names, faults in any view. Needs chromium.
+"""The what-if page in a browser: sliders, lists, keys, files, messages, hostile names, faults in any view. Needs chromium.
 
-The check of accessibility needs the extra `browser` (axe-core), too. `tests/bench/ui.py` times loading and drawing.
+`tests/bench/ui.py` times loading and drawing.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from importlib.util import find_spec
-from threading import Thread
 from urllib.parse import quote
 
 import pytest
 
 from archsim.base.files import data_folder
-from archsim.ui.server import address_of, server
 
 from ..chromium import CHROMIUM, Browser
+from ..each import each
+from .asked import served
 
 LARGE = "?net=resnet_152&hw=gtx_1080&batch=16"
 CYCLE = "?net=alexnet&hw=gtx_1080&fidelity=cycle&clock=1.2+GHz"
 SERVED = "llm?net=llama_3_8b&hw=h100_sxm5_80gb&memory.bandwidth=4+TB%2Fs"
 PINNED = "?net=alexnet&hw=tegra_x1&memory.bandwidth=50+GB%2Fs&pin=net%3Dalexnet%26hw%3Dtegra_x1"
 REFUSED = "?net=nothing"
-PAGES = (LARGE, PINNED, CYCLE, SERVED, REFUSED)
+PAGES = (LARGE, PINNED, CYCLE, SERVED, REFUSED, "help")
 DRAWN = "document.getElementById('result').getAttribute('aria-busy') === 'false'"
 HOSTILE = "<img src=x onerror=window.hit=1>"
 # What the keyboard must reach: every control that is seen.
@@ -36,14 +35,10 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PAT
 
 @pytest.fixture(scope="module")
 def address(browser: Browser) -> Iterator[str]:
-    with server(0) as made:
-        running = Thread(target=made.serve_forever, daemon=True)
-        running.start()
-        browser.open(address_of(made))
+    with served() as made:
+        browser.open(made.address())
         browser.wait("document.getElementById('result')")
-        yield f"http://127.0.0.1:{made.server_port}/"
-        made.shutdown()
-        running.join()
+        yield made.address().partition("?")[0]
 
 
 def latency(browser: Browser) -> str:
@@ -75,14 +70,77 @@ def test_a_slider_moved_by_the_arrow_keys_redraws_and_the_state_survives_a_reloa
     browser.open(browser.run("location.href"))
     assert latency(browser) == last
     assert browser.run("document.getElementById('k-sm.count').value") == value
-    slider = "document.querySelector('[aria-label=\"sm.count slider\"]').value"
-    browser.run("result.setAttribute('aria-busy', 'true'); var box = document.getElementById('k-sm.count'); box.value = '30'")
-    browser.run("box.dispatchEvent(new Event('input', { bubbles: true }))")
-    moved = browser.run(slider)  # a value that is typed moves its slider
-    browser.wait(DRAWN)
-    browser.open(browser.run("location.href"))
-    assert browser.run(slider) == moved
     fine(browser)
+
+
+@each(("key", "value"), (("sm.count", "30"), ("memory.bandwidth", "0.5 TB/s"), ("l2.size", "3 MiB"), ("clock", "1500MHz")))
+def test_a_value_that_is_typed_moves_its_slider(key: str, value: str, address: str, browser: Browser) -> None:
+    slider, places = f"document.querySelector('[aria-label=\"{key} slider\"]').value", []
+    for words in ("", f"&{key}={quote(value)}"):
+        browser.open(address + LARGE + words)
+        places.append(browser.run(slider))
+    browser.open(address + LARGE)
+    write(browser, f"k-{key}", value)
+    assert browser.run(slider) == places[1] != places[0]
+
+
+def write(browser: Browser, field: str, value: str) -> None:
+    """Type over what stands in a field."""
+    browser.run(f"document.getElementById('{field}').focus(); document.getElementById('{field}').select()")
+    browser.call("Input.insertText", text=value)
+
+
+def test_a_device_is_found_by_maker_and_year_and_chosen_by_keys(address: str, browser: Browser) -> None:
+    browser.open(address + PINNED)
+    write(browser, "f-hw", "nvidia 2016 1080")
+    shown = "Array.from(document.querySelectorAll('#f-hw-list .option')).map(function (one) { return one.textContent; })"
+    assert browser.run(shown) == ["GeForce GTX 1080"]
+    assert browser.run("document.querySelector('#f-hw-list [role=group]').getAttribute('aria-label')") == "NVIDIA, 2016"
+    write(browser, "f-hw", "i76700")
+    assert "6700K" in browser.run(shown)[0]
+    write(browser, "f-hw", "no such device")
+    assert browser.run(shown) == []
+    browser.press("Escape")
+    assert "Tegra X1" in browser.run("document.getElementById('f-hw').value")
+    write(browser, "f-hw", "titan x")
+    active = "document.getElementById(document.getElementById('f-hw').getAttribute('aria-activedescendant')).textContent"
+    first = browser.run(active)
+    browser.press("ArrowDown")
+    chosen = browser.run(active)
+    assert chosen != first
+    assert browser.serious() == []
+    browser.press("Enter")
+    browser.wait("location.search.indexOf('hw=titan_x') > 0 && document.readyState === 'complete' && window.result")
+    assert browser.run("document.getElementById('f-hw').value") == chosen
+    assert "memory.bandwidth" not in browser.run("location.search").partition("pin=")[0]  # those of the device before
+    fine(browser)
+
+
+@each(("field", "value"), (("f-batch", "-3"), ("k-memory.bandwidth", "fast"), ("k-memory.latency", "9 days")))
+def test_a_message_is_at_its_field_while_the_last_result_stays(field: str, value: str, address: str, browser: Browser) -> None:
+    browser.open(address + PINNED)
+    browser.run("document.querySelector('form details').open = true")
+    before, box = latency(browser), f"document.getElementById('{field}')"
+    write(browser, field, value)
+    browser.wait("document.querySelector('.wrong') && document.querySelector('.stale')")
+    assert browser.run(f"{box}.parentNode.querySelector('.wrong').id === {box}.getAttribute('aria-describedby')")
+    assert browser.run(f"{box}.getAttribute('aria-invalid')") == "true"
+    assert "--" not in browser.run("document.querySelector('.wrong').textContent")
+    assert latency(browser) == before
+    browser.open(browser.run("location.href"))  # where no result is, the message is in its place, too
+    assert "Not possible:" in browser.run("document.querySelector('#result [role=alert]').textContent")
+    browser.run(f"{box}.value = ''; {box}.dispatchEvent(new Event('input', {{ bubbles: true }}))")
+    browser.wait("!document.querySelector('.wrong') && document.querySelector('#result .big')")
+
+
+def test_totals_stay_in_sight_on_a_phone_and_shift_nothing_elsewhere(address: str, browser: Browser) -> None:
+    place = "document.getElementById('said').getBoundingClientRect()"
+    browser.open(address + PINNED, "phone")
+    browser.run("window.scrollTo(0, document.documentElement.scrollHeight)")
+    assert browser.run(f"{place}.top === 0 && {place}.height > 30")
+    assert latency(browser) in browser.run("said.textContent")
+    browser.open(address + PINNED)
+    assert browser.run("getComputedStyle(said).opacity + getComputedStyle(said).position") == "0fixed"
 
 
 @pytest.mark.parametrize("page", [LARGE, CYCLE, SERVED])
@@ -149,25 +207,16 @@ def test_hostile_words_in_the_address_are_text(address: str, browser: Browser) -
         assert browser.run("window.hit === undefined")
 
 
-def test_a_file_that_is_refused_is_told_and_the_page_stays(address: str, browser: Browser) -> None:
+@each(("name", "told"), (("net.onnx", "Not taken: net.onnx"), ("run.py", "Not taken: run.py")))
+def test_a_file_that_is_refused_is_told_and_the_page_stays(name: str, told: str, address: str, browser: Browser) -> None:
     browser.open(address + LARGE)
-    drop(browser, "net.onnx", "nothing")
-    browser.wait("said.textContent.indexOf('Not taken') === 0")
-    assert "net.onnx" in browser.run("said.textContent")
-    drop(browser, "run.py", "print(1)")
-    browser.wait("said.textContent.indexOf('run.py') > 0")
+    drop(browser, name, "nothing")
+    browser.wait(f"told.textContent.indexOf('{told}') === 0")
     assert latency(browser)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_has_no_fault_in_any_view(page: str, address: str, browser: Browser) -> None:
+def test_a_page_has_no_fault_in_any_view_and_axe_finds_nothing_serious(page: str, address: str, browser: Browser) -> None:
     found = browser.faults_in_views(address + page)
     assert [fault for fault in found if page != REFUSED or "status of 400" not in fault] == []
-
-
-@pytest.mark.skipif(find_spec("axe_core_python") is None, reason="the extra `browser` is not installed")
-@pytest.mark.parametrize("page", PAGES)
-def test_axe_finds_nothing_serious(page: str, address: str, browser: Browser) -> None:
-    browser.open(address + page)
-    browser.run("document.querySelectorAll('details').forEach(function (one) { one.open = true; })")
     assert browser.serious() == []

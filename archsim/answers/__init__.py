@@ -1,0 +1,47 @@
+"""What each answer says. A module an answer has `record` (plain values, as `--json` prints them), `sections` (blocks that every
+renderer knows), and where rows make sense `csv`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from archsim.render.blocks import Block
+
+MODULES = {  # class of an answer -> the module here that says it
+    "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
+    "Sensitivity": "sensitivity",
+}  # fmt: skip
+
+
+def module_of(answer: Any) -> ModuleType:
+    """What says an answer; imported when somebody looks."""
+    return import_module(f"archsim.answers.{MODULES[type(answer).__name__]}")
+
+
+def record_of(answer: Any) -> Any:
+    """The answer as plain values, as they come out of JSON."""
+    return json.loads(json.dumps(module_of(answer).record(answer), allow_nan=False))
+
+
+def sections_of(answer: Any) -> Sequence[Block]:
+    """The answer as blocks."""
+    found: Sequence[Block] = module_of(answer).sections(answer)
+    return found
+
+
+def page_of(answer: Any) -> str:
+    """The answer as a page of its own."""
+    from archsim.render.html import page
+
+    return page(sections_of(answer))
+
+
+def notebook_of(answer: Any) -> str:
+    """The first screen of the answer for a notebook."""
+    from archsim.render.html import notebook
+
+    return notebook(sections_of(answer))

@@ -1,0 +1,136 @@
+"""The layers of an estimate: all of them as a table, the longest as bars, and those of large networks folded by block."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from archsim.base.units import show
+from archsim.estimation.result import Estimate, OpEstimate
+from archsim.explain.summary import LayerGroup, group_of, peak
+from archsim.render.blocks import Cell, Chart, Column, Table, count, number, percent, stacked, words
+from archsim.render.palette import colour, order
+from archsim.render.text import clean
+
+MOST = 40  # bars of single ops; more cannot be read
+WIDE = 12  # children of one stem that stand side by side; more are put together
+NUMBERED = re.compile(r"(.*?)(\d+)$")
+Tree = dict[str, Any]  # name -> a tree or a list of ops
+
+
+def layer_table(e: Estimate) -> Table:
+    """Every layer that takes time, with its arithmetic intensity and how near it comes to the peak."""
+    top = peak(e)
+    live = [op for op in e.ops if op.time_s > 0]
+    heads = ("layer", "kind", "limited by", "time", "share", "FLOP", "DRAM", "FLOP/B", "of peak", "energy")
+    columns = [Column(head=head, kind="number" if i > 2 else "text", needed=i in (0, 2, 3, 4)) for i, head in enumerate(heads)]
+    note = "FLOP/B and share of the peak are of the layer's definition, whatever its algorithm computes."
+    return Table(title="Layers", columns=columns, rows=[_layer(op, e, top) for op in live], long=len(live) > 20, level=1,
+                 notes=[note] if live else [])  # fmt: skip
+
+
+def _layer(op: OpEstimate, e: Estimate, top: float | None) -> list[Cell]:
+    kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({kernel.bound})" for kernel in op.kernels)
+    kind = op.kind if op.phase == "forward" else f"{op.kind} ({op.phase.replace('_', ' ')})"
+    intensity = op.flop / op.dram_bytes if op.dram_bytes else None
+    share = op.flop / op.time_s / top if top and op.flop else None
+    return [
+        words(op.name, tip=kernels), words(kind), words(op.bound, tone=op.bound), number(op.time_s, "s"),
+        percent(op.time_s / e.latency_s), number(op.flop, "FLOP"), number(op.dram_bytes, "B"),
+        words("-") if intensity is None else count(intensity, 3),
+        words("-") if share is None else percent(share, ".0f"), number(op.energy_j, "J"),
+    ]  # fmt: skip
+
+
+def layers_chart(e: Estimate) -> Table:
+    """Time by bound and energy by component of the longest layers, as bars, or of kinds of layer where there are many."""
+    groups = bars_of(e)
+    longest = max((group.time for group in groups), default=0.0)
+    energies = [math.fsum(group.energy_j.values()) for group in groups]
+    hungriest = max(energies, default=0.0)
+    rows = [
+        [words(group.name), stacked({name: group.time_s[name] for name in order(group.time_s)}, longest, "s"),
+         number(group.time, "s"), stacked({f"energy.{name}": part for name, part in group.energy_j.items()}, hungriest, "J"),
+         number(energy, "J")]
+        for group, energy in zip(groups, energies, strict=True)
+    ]  # fmt: skip
+    heads = ("layer", "time, by what limits it", "", "energy, by component", "")
+    columns = [Column(head=head, kind="text" if not i else "bar" if i % 2 else "number", needed=i < 3)
+               for i, head in enumerate(heads)]  # fmt: skip
+    return Table(title="Time and energy by layer", columns=columns, rows=rows, only="page")
+
+
+def bars_of(e: Estimate) -> list[LayerGroup]:
+    """The longest ops one by one in execution order, then the others as one; kinds and phases where there are many ops."""
+    live = [op for op in e.ops if op.time_s > 0]
+    if len(live) <= MOST:
+        return [group_of(op.name, [op]) for op in live]
+    kinds: dict[str, list[OpEstimate]] = {}
+    for op in live:
+        phase = "" if op.phase in ("forward", op.kind) else f", {op.phase.replace('_', ' ')}"
+        kinds.setdefault(f"{op.kind}{phase}", []).append(op)
+    return sorted((group_of(name, ops) for name, ops in kinds.items()), key=lambda group: -group.time)
+
+
+def tree_chart(e: Estimate) -> list[Chart]:
+    """The layers of a large network folded by the parts of their names; nothing of a small one."""
+    live = [op for op in e.ops if op.time_s > 0]
+    if len(live) <= MOST:
+        return []
+    tree = {"colours": {bound: colour(bound) for bound in order({op.bound for op in live})}, "whole_s": e.latency_s,
+            "whole_j": e.energy_j, "tree": layer_tree(e)}  # fmt: skip
+    note = ("Stages and blocks by the parts of the names of their layers. The width is time or energy; a click or Enter opens a "
+            "block, in the picture and in the list below it.")  # fmt: skip
+    return [Chart(title="Time and energy by block", tree=tree, notes=[note])]
+
+
+def layer_tree(e: Estimate) -> list[Any]:
+    """All ops that take time, as nested lists: [name, time [s], energy [J], bound] of an op, [name, [children]] of a group.
+
+    Phases come first where there are several, then the parts of a name between dots.
+    """
+    live = [op for op in e.ops if op.time_s > 0]
+    phases = list(dict.fromkeys(op.phase for op in live))
+    if len(phases) < 2:
+        return _folded([(clean(op.name).split("."), op) for op in live])
+    return [[phase.replace("_", " "), _folded([(clean(op.name).split("."), op) for op in live if op.phase == phase])]
+            for phase in phases]  # fmt: skip
+
+
+def _folded(named: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
+    """Children of a group: ops, and groups of those that share the first part of their names."""
+    groups: dict[str, list[tuple[list[str], OpEstimate]]] = {}
+    for parts, op in named:
+        groups.setdefault(parts[0], []).append((parts, op))
+    return _by_stem([_group(name, members) for name, members in groups.items()])
+
+
+def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
+    if len(members) == 1:
+        parts, op = members[0]
+        return [".".join(parts), float(f"{op.time_s:.4g}"), float(f"{op.energy_j:.4g}"), op.bound]
+    if all(len(parts) == 1 for parts, _ in members):
+        return [f"{name} ({len(members)} ops)", [_group(name, [member]) for member in members]]
+    inner = [(parts[1:] or [name], op) for parts, op in members]
+    return [name, _folded(inner)]
+
+
+def _by_stem(children: list[Any]) -> list[Any]:
+    """More than `WIDE` neighbours that differ by a number become one group, such as "block1 to block24"."""
+    stems: dict[str, list[Any]] = {}
+    for child in children:
+        found = NUMBERED.match(child[0])
+        stems.setdefault(found.group(1) if found and len(child) == 2 else f"\0{child[0]}", []).append(child)
+    wide = {stem: own for stem, own in stems.items() if len(own) > WIDE}
+    if not wide or len(stems) == 1:
+        return children
+    done: list[Any] = []
+    for child in children:
+        own = next((own for own in wide.values() if child in own), None)
+        if own is None:
+            done.append(child)
+        elif child is own[0]:
+            done.append([f"{own[0][0]} to {own[-1][0]}", own])
+    return done

@@ -1,0 +1,137 @@
+"""The cache-aware roofline of an estimate: its ops under the slopes of memory and caches and the ceilings of the device."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from archsim.base.errors import Unsupported
+from archsim.base.units import show
+from archsim.device.device import PRECISION_BYTES, Cpu, Device, Tpu
+from archsim.estimation.result import Estimate, OpEstimate
+from archsim.explain.levels import CacheLevel, cores_used, level_of, levels
+from archsim.explain.summary import bandwidth
+from archsim.render.blocks import Axis, Chart, Series
+from archsim.render.palette import order
+
+BEYOND = 100.0  # times the intensity at the highest ridge: an op with more hardly touches the memory, its data stay on the chip
+ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
+LABELLED = 8  # of the longest ops that may have a label
+Mark = tuple[list[OpEstimate], float, CacheLevel | None]  # equal ops, their intensity [FLOP/B], what holds their data
+
+
+def roofline(e: Estimate) -> Chart:
+    """All ops with arithmetic as marks whose area is their time, hollow where a cache holds their data; a slope for each level
+    of memory, and a ceiling for each peak of the device."""
+    memory = bandwidth(e)
+    ceilings = _ceilings(e, e.spec.device)
+    ridges = [rate / memory for _, rate, _ in ceilings]
+    live = [op for op in e.ops if op.flop > 0 and op.time_s > 0]
+    marks = sorted(filter(None, (_mark(ops, e, BEYOND * max(ridges)) for ops in _alike(live))), key=lambda mark: -_time(mark[0]))
+    ends = min([x for _, x, _ in marks] + ridges) / 4.0, max([x for _, x, _ in marks] + ridges) * 4.0
+    top = max(rate for _, rate, _ in ceilings)
+    lines = [_slope("memory", memory, ends[0], top), *(_slope(one.name, one.bandwidth, ends[0], top) for one in levels(e))]
+    lines += [Series(name=name, x=(rate / memory, ends[1]), y=(rate, rate), tone="" if chosen else "quiet", mark="",
+                     labels=("", name))
+              for name, rate, chosen in ceilings]  # fmt: skip
+    longest = _time(marks[0][0]) if marks else 1.0
+    named = {id(ops) for ops, _, _ in marks[:LABELLED]}
+    for bound in order({ops[0].bound for ops, _, _ in marks}):
+        own = [mark for mark in marks if mark[0][0].bound == bound]
+        lines.append(Series(
+            name=bound, tone=bound, joined=False, x=[x for _, x, _ in own],
+            y=[ops[0].flop / _busy_s(ops[0]) for ops, _, _ in own],
+            sizes=[_time(ops) / longest for ops, _, _ in own], hollow=[level is not None for _, _, level in own],
+            labels=[_name(ops) if id(ops) in named else "" for ops, _, _ in own], tips=[_tip(mark, e) for mark in own],
+        ))  # fmt: skip
+    return Chart(
+        title="Roofline", series=lines, notes=_notes(e, marks), height=440,
+        x=Axis(title="FLOP per byte of memory, or of a cache", log=True, ends=ends),
+        y=Axis(title="performance", unit="FLOP/s", log=True),
+    )  # fmt: skip
+
+
+def _mark(ops: list[OpEstimate], e: Estimate, most: float) -> Mark | None:
+    """Equal ops at the intensity of their memory traffic, or, above `most`, of the operands that a level on the chip holds."""
+    first = ops[0]
+    if first.flop < most * first.dram_bytes:
+        return ops, first.flop / first.dram_bytes, None
+    level, moved = level_of(first, e), e.least_bytes.get(first.name, 0.0)
+    return (ops, first.flop / moved, level) if level is not None and moved else None
+
+
+def _notes(e: Estimate, marks: Sequence[Mark]) -> list[str]:
+    found = ["Each mark is an op, or several equal ones; its area is proportional to their time. FLOP are those of the layer's "
+             "definition, so an algorithm that needs fewer can lie above a ceiling. Slopes and ceilings are peaks at "
+             f"{show(e.clock_hz, 'Hz')}."]  # fmt: skip
+    held = sorted({level.name for _, _, level in marks if level is not None})
+    if held:
+        found.append(f"Hollow marks: the data stay in the {' or '.join(held)}; the intensity is that of operands and results, "
+                     "each counted once.")  # fmt: skip
+    shown = {op.name for ops, _, _ in marks for op in ops}
+    unseen = [op.name for op in e.ops if op.flop > 0 and op.time_s > 0 and op.name not in shown]
+    if unseen:
+        found.append(f"Not shown: {len(unseen)} ops whose data stay on the chip, of which the spec gives no bandwidth.")
+    return found
+
+
+def _time(ops: Sequence[OpEstimate]) -> float:
+    return math.fsum(op.time_s for op in ops)
+
+
+def _slope(name: str, rate: float, start: float, top: float) -> Series:
+    return Series(name=name, x=(start, top / rate), y=(start * rate, top), tone="quiet", mark="", dashed=name != "memory",
+                  labels=(f"{name}: {show(rate, 'B/s', 3)}", ""))  # fmt: skip
+
+
+def _alike(ops: list[OpEstimate]) -> list[list[OpEstimate]]:
+    """Ops of equal work, traffic and time together."""
+    found: dict[tuple[object, ...], list[OpEstimate]] = {}
+    for op in ops:
+        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{_busy_s(op):.3g}")
+        found.setdefault(sign, []).append(op)
+    return list(found.values())
+
+
+def _name(ops: list[OpEstimate]) -> str:
+    return ops[0].name if len(ops) == 1 else f"{ops[0].name} and {len(ops) - 1} alike"
+
+
+def _tip(mark: Mark, e: Estimate) -> str:
+    ops, _, level = mark
+    held = "" if level is None else f", data in the {level.name}"
+    return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {100 * _time(ops) / e.latency_s:.1f} % of the time, {ops[0].bound}{held}"
+
+
+def _busy_s(op: OpEstimate) -> float:
+    """How long an op runs [s]: what it adds to the latency, or longer where it overlaps with others."""
+    alone = math.fsum(kernel.time_s for kernel in op.kernels)
+    return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
+
+
+def _ceilings(e: Estimate, device: Device) -> list[tuple[str, float, bool]]:
+    """Name, rate [FLOP/s], and whether the estimate computes in it, of the peaks of what the chip multiplies, on a CPU for the
+    cores that its threads occupy; equal ones are one line. Of operands that it widens to fp32, those of the estimate stand beside
+    fp32."""
+    precisions: dict[tuple[float, str], list[str]] = {}
+    for precision in PRECISION_BYTES:
+        try:
+            rate = float(device.peak_flops(precision, e.clock_hz)) * cores_used(e)
+        except Unsupported:
+            continue
+        own, chosen = _multiplies(device, precision), precision == e.precision
+        if own or chosen:
+            unit = "OP/s" if precision == "int8" else "FLOP/s"
+            precisions.setdefault((rate, unit), []).append(precision if own else f"{precision} computed as fp32")
+    return [(f"{', '.join(names)}: {show(rate, unit, 3)}", rate, any(name.split(" ")[0] == e.precision for name in names))
+            for (rate, unit), names in sorted(precisions.items())]  # fmt: skip
+
+
+def _multiplies(device: Device, precision: str) -> bool:
+    """Whether a chip multiplies operands of a precision as such, at no less than the rate of fp32, and does not widen them."""
+    if precision not in ("fp16", "bf16") or isinstance(device, Tpu):
+        return True
+    if isinstance(device, Cpu):
+        return bool(device.forms(precision))
+    rates = [getattr(device.rate, name, None) for name in (precision, f"tensor_{precision}")]
+    return any(rate is not None and float(rate) >= float(device.rate.fp32) for rate in rates)

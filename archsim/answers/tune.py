@@ -1,0 +1,155 @@
+"""The best setting of a device: what it saves beside the default, with intervals, what limits it, and the front."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from typing import Any
+
+from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
+from archsim.answers.whatif import points_words, share_words
+from archsim.base.units import show
+from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, columns, words
+from archsim.render.csv import csv_lines
+from archsim.study.objective import OUTPUTS
+from archsim.study.saving import Saving
+from archsim.study.tune import OperatingPoint, Tuning
+
+SCHEMA = "archsim-tune/1"
+FIRST = 6  # settings of a front on the first screen
+SETTINGS = {"clock_hz": ("core clock", "Hz"), "memory_clock_hz": ("memory clock", "Hz"), "power_limit_w": ("power limit", "W"),
+            "batch": ("batch", "")}  # fmt: skip
+OUTCOMES = {"latency_s": ("latency", "s"), "energy_per_sample_j": ("energy per sample", "J"), "power_w": ("power", "W"),
+            "throughput_per_s": ("samples per second", "")}  # fmt: skip
+
+
+def sections(t: Tuning) -> list[Block]:
+    """The blocks of a tuning."""
+    ratios = [("ratios", f"{100 * t.interval_level:.0f} % of measured ones are expected in such intervals, counted on pairs of "
+                        "measured rows of one device with two such settings")]  # fmt: skip
+    if t.best is None:
+        return [_verdict(t), _table(t), Facts(rows=[("tried", _tried(t))])]
+    said = f"The best is limited by {saves(t.limits)}; the default by {saves(t.default_limits)}."
+    return [_verdict(t), _chart(t, t.best), _table(t), Note(text=said),
+            Facts(title="How far to trust it", rows=[*ratios, ("tried", _tried(t))])]  # fmt: skip
+
+
+def _verdict(t: Tuning) -> Verdict:
+    asked = [f"{t.network} on {t.hardware_name}", t.task.replace("_", " "), t.precision, t.stack, f"{t.fidelity} model"]
+    title = f"{'Most' if t.objective.maximise else 'Least'} {_title(t.minimise)}{_limits(t)}"
+    if t.best is None:
+        said = nearest_words(t)
+        return Verdict(title=title, asked=asked, sentences=[f"{said[0].upper()}{said[1:]}."])
+    if all(one.ratio == 1.0 for one in t.saved.values()):
+        return Verdict(title=title, asked=asked, sentences=["No setting is better than the default."])
+    lines = []
+    for name, one in sorted(t.saved.items(), key=lambda pair: pair[0] != t.minimise):
+        now, was = (_cell(point, name, OUTCOMES[name][1]).text for point in (t.best, t.default))
+        lines.append((_change(name, one), _sure(t, one), f"{now}, not {was}"))
+    best, own = (_setting(t, point) for point in (t.best, t.default))
+    return Verdict(title=title, asked=asked, lines=lines, sentences=[f"Best with {best}; the default is {own}."])
+
+
+def _change(name: str, one: Saving) -> str:
+    return share_words(one.ratio, OUTCOMES[name][0])
+
+
+def _sure(t: Tuning, one: Saving) -> str:
+    """The interval of a ratio; where 1 is in it, errors of the predictions could undo the change."""
+    low, high = one.interval
+    ends = f"{low:.3g} to {high:.3g}" if one.ratio > 2 else f"{points_words(low)} to {points_words(high)} %"
+    return f"{100 * t.interval_level:.0f} %: {ends}{', uncertain' if one.uncertain else ''}"
+
+
+def _setting(t: Tuning, one: OperatingPoint) -> str:
+    """The settings that differ between the best and the default, or that are tried."""
+    return ", ".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items() if key in SETTINGS)
+
+
+def _limits(t: Tuning) -> str:
+    return f" where {' and '.join(t.where)}" if t.where else ""
+
+
+def _title(output: str) -> str:
+    """What an output is called."""
+    known = {**OUTCOMES, "energy_delay_js": ("energy per sample x latency", "Js")}
+    return known[output][0] if output in known else OUTPUTS[output][0]
+
+
+def _tried(t: Tuning) -> list[str]:
+    """The ranges, and how many settings met the conditions."""
+    broken = f"; {t.impossible:,} are impossible ({t.why})" if t.impossible else ""
+    return [f"{t.points:,} settings, of which {t.feasible:,} meet the conditions and fit the memory{broken}", *t.ranges]
+
+
+def nearest_words(t: Tuning) -> str:
+    """On one line, that nothing meets the conditions, and what comes nearest."""
+    if t.impossible == t.points:
+        return f"no setting is possible: {t.why}"
+    if t.nearest is None:
+        return "no setting fits the memory of the device"
+    at = ", ".join(f"{name} {_cell(t.nearest, key, unit).text}" for key, (name, unit) in _columns(t).items())
+    return f"no setting meets {' and '.join(t.where)}; the nearest has {at}"
+
+
+def _table(t: Tuning) -> Table:
+    """The default, the best or the nearest, and the front."""
+    marked = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else [])]
+    rows = [*marked, *(("front", one) for one in t.front if one != t.best)]
+    shown = _columns(t)
+    cells = [[words(which, tone="good" if which == "best" else ""), *(_cell(one, key, unit) for key, (_, unit) in shown.items())]
+             for which, one in rows]  # fmt: skip
+    first = [*range(len(marked)), *thin(range(len(marked), len(rows)), FIRST)]
+    note = "front: no other setting has both less latency and less energy per sample"
+    return Table(title="Settings", columns=columns("", *(name for name, _ in shown.values()), numbers=range(1, 1 + len(shown))),
+                 rows=cells, first=first, long=len(rows) > 20, notes=[note] if t.best else [])  # fmt: skip
+
+
+def _columns(t: Tuning) -> dict[str, tuple[str, str]]:
+    """The columns of tables: settings, outcomes, and the objective where it is none of these."""
+    more = t.minimise not in OUTCOMES and t.minimise in _names()
+    aim = {t.minimise: (_title(t.minimise), OUTPUTS[t.minimise][1])} if more else {}
+    known = t.default.memory_clock_hz is not None
+    return {**{name: one for name, one in SETTINGS.items() if known or name != "memory_clock_hz"}, **OUTCOMES, **aim}
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(field.name for field in fields(OperatingPoint))
+
+
+def _cell(one: OperatingPoint, key: str, unit: str) -> Cell:
+    """A number of a setting with its unit."""
+    value = getattr(one, key)
+    return words("-") if value is None else Cell(text=show(value, unit), value=float(value))
+
+
+def _chart(t: Tuning, best: OperatingPoint) -> Block:
+    """Latency and energy of the front, coloured by what varies in it."""
+    rows = [{name: getattr(one, key) for key, (name, _) in SETTINGS.items() if key != "memory_clock_hz"} for one in t.front]
+    units = dict(SETTINGS.values())
+    order, groups = colours_of(rows, ("batch", "power limit", "core clock"), lambda knob, value: show(value, units[knob], 3))
+
+    def point(one: OperatingPoint, group: str = "") -> FrontPoint:
+        tip = "\n".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items())
+        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, group=group, tip=tip)
+
+    across, up = Axis(title="latency of a batch", unit="s"), Axis(title="energy per sample", unit="J")
+    return front_chart("Pareto front of latency and energy", across, up,
+                       [point(one, group) for one, group in zip(t.front, groups, strict=True)],
+                       marked={"default": point(t.default), "best": point(best)}, order=order)  # fmt: skip
+
+
+def record(t: Tuning) -> dict[str, Any]:
+    """Plain values for JSON."""
+    plain = {name: getattr(t, name) for name in (field.name for field in fields(Tuning))}
+    points = {name: None if plain[name] is None else asdict(plain[name]) for name in ("default", "best", "nearest")}
+    return {"schema": SCHEMA, **plain, **points, "changes": dict(t.changes), "limits": dict(t.limits),
+            "default_limits": dict(t.default_limits), "saved": {name: asdict(one) for name, one in t.saved.items()},
+            "front": [asdict(one) for one in t.front]}  # fmt: skip
+
+
+def csv(t: Tuning) -> str:
+    """One row for the default, the best, or the nearest, and each setting of the front."""
+    rows = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else []),
+            *(("front", one) for one in t.front)]  # fmt: skip
+    return csv_lines([("which", "network", "hardware_name", *_names()),
+                      *((which, t.network, t.hardware_name, *asdict(one).values()) for which, one in rows)])  # fmt: skip

@@ -1,0 +1,85 @@
+"""Colours: one palette for what limits, one for where energy goes, one for series; and their words.
+
+A tone is a name that a colour belongs to: a bound ("dram"), a component of the energy ("energy.dram"), a series ("0", "1", ...).
+Okabe and Ito (2008) chose colours that people with any common colour blindness tell apart; the others keep their distance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from archsim.cost.bounds import BOUNDS, Bound
+
+SERIES = ("#0072b2", "#d55e00", "#e69f00", "#8c510a", "#66a61e", "#cc79a7", "#009e73", "#56b4e9")
+ENERGY = {  # greys for what is drawn at rest, blues for arithmetic, greens for data
+    "base": "#a3adb8", "leakage": "#7b8692", "clock": "#c7b8d8", "awake": "#9a86b8", "lanes": "#3f6fb0", "tensor": "#274b86",
+    "instructions": "#8fb3dd", "cache": "#8cc08a", "dram": "#2f7d4f", "host": "#c9a36b", "memory": "#a37c3c", "other": "#7a6248",
+    "fans": "#d9c8a8", "supply": "#5d4a35",
+}  # fmt: skip
+QUIET = "#a3adb8"
+_TERMINAL = {"dram": "34", "compute": "32", "l1": "36", "l2": "36", "latency": "35", "launch": "33", "host": "31", "input": "31",
+             "power": "91", "none": "90"}  # fmt: skip
+
+
+def colour(tone: str) -> str:
+    """The colour of a tone; one that no palette has is that of no bound.
+
+    >>> colour("dram"), colour("energy.base"), colour("1")
+    ('#d55e00', '#a3adb8', '#d55e00')
+    """
+    if tone.isdecimal():
+        return SERIES[int(tone) % len(SERIES)]
+    if tone.startswith("energy."):
+        return ENERGY.get(tone.removeprefix("energy."), QUIET)
+    return QUIET if tone == "quiet" else look(tone).colour
+
+
+def tones() -> Mapping[str, str]:
+    """Every tone with its colour, for a style sheet."""
+    names = [*BOUNDS, *(f"energy.{name}" for name in ENERGY), *map(str, range(len(SERIES))), "quiet"]
+    return {name: colour(name) for name in names}
+
+
+def look(bound: str) -> Bound:
+    """The row of a bound; a name that the table does not have is drawn like no bound."""
+    return BOUNDS.get(bound, BOUNDS["none"])
+
+
+def order(bounds: Iterable[str]) -> list[str]:
+    """Bounds in the order of their table, others after them by name.
+
+    >>> order({"host", "dram", "mystery"})
+    ['dram', 'host', 'mystery']
+    """
+    asked = set(bounds)
+    return [name for name in BOUNDS if name in asked] + sorted(asked - set(BOUNDS))
+
+
+def terminal_style(tone: str) -> str:
+    """The colour code of a bound on a terminal; "" for any other tone."""
+    return _TERMINAL.get(tone, "")
+
+
+def ink_on(ground: str) -> str:
+    """Black or white, whichever has the higher contrast on a colour: at least 4.5 (WCAG 2.2, relative luminance).
+
+    >>> ink_on("#e69f00"), ink_on("#0072b2")
+    ('#000000', '#ffffff')
+    """
+    return "#000000" if contrast(ground, "#000000") >= contrast(ground, "#ffffff") else "#ffffff"
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast of two colours, from 1 to 21 (WCAG 2.2, contrast ratio).
+
+    >>> contrast("#000000", "#ffffff")
+    21.0
+    """
+    low, high = sorted((_luminance(one), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(shade: str) -> float:
+    parts = [value / 255 for value in bytes.fromhex(shade.removeprefix("#"))]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -1,0 +1,299 @@
+"""Charts as SVG: in pages at the width of the screen with text of one size, in files and notebooks at a width of their own.
+
+The plot is a nested drawing whose x goes in per cent, so that nothing has to be computed in the browser; lines and areas stand in
+one that is stretched, with strokes that are not. Equal data give equal text.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from archsim.base.units import show
+from archsim.render.blocks import Axis, Chart, Series
+from archsim.render.palette import colour
+from archsim.render.text import clean
+
+FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
+LETTER, LINE = 6.6, 15.0  # of a text [px]
+Box = tuple[float, float, float, float]  # left, top, right, bottom [px]
+TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
+USUAL = 1000.0  # width of a plot for which labels are placed [px]
+LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
+STRETCH = 1000  # width of what is stretched
+LARGEST, SMALLEST, MARK = 17.0, 3.0, 4.0  # radius of a mark [px]
+LONGEST = 30  # characters of a label
+HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4"'  # of a text that a line may cross
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From values of an axis to shares of its length [1], with its round marks."""
+
+    low: float
+    high: float
+    log: bool
+    marks: tuple[float, ...]
+
+    def __call__(self, value: float) -> float:
+        """Where a value is; 0 at the lower end."""
+        if self.log:
+            return math.log(max(value, 1e-300) / self.low) / math.log(self.high / self.low)
+        return (value - self.low) / (self.high - self.low)
+
+
+def scale_of(axis: Axis, values: Sequence[float], most: int = 8) -> Scale:
+    """The scale of an axis that holds all values."""
+    if axis.names:
+        return Scale(len(axis.names) - 0.5, -0.5, False, tuple(range(len(axis.names))))
+    finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
+    low, high = axis.ends or (min(finite), max(finite))
+    log = axis.log if axis.log is not None else low > 0 and high / low > LOG_FROM
+    if log:
+        low, high = (low, high) if axis.ends else (low / 1.12, max(high * 1.12, low * 1.3))
+        return Scale(low, high, True, tuple(axis.marks) or _log_marks(low, high, most))
+    if not axis.ends:
+        near = low > 0 and low > 0.6 * high  # what varies little is seen best from close by
+        room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
+        low, high = (low - room if near or low < 0 else 0.0), high + room
+    return Scale(low, high, False, tuple(axis.marks) or _marks(low, high, most))
+
+
+def round_step(rough: float) -> float:
+    """The least of 1, 2, 5 and 10 times a power of ten that is no less.
+
+    >>> round_step(0.3), round_step(7.0)
+    (0.5, 10.0)
+    """
+    power = 10.0 ** math.floor(math.log10(rough))
+    return next(size * power for size in (1, 2, 5, 10) if size * power >= rough * (1 - 1e-9))
+
+
+def _marks(low: float, high: float, most: int) -> tuple[float, ...]:
+    step = round_step((high - low) / most)
+    return tuple(round(i * step, 12) for i in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1))
+
+
+def _log_marks(low: float, high: float, most: int) -> tuple[float, ...]:
+    """Round numbers: 1, 2, 5 of each power of ten; of a wide range powers of ten alone, of a narrow one more of them."""
+    if high / low < 4:
+        return _marks(low, high, most)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    sizes = (1, 2, 5) if high / low < 1000 else (1,)
+    found = [size * 10.0**power for power in powers for size in sizes if low <= size * 10.0**power <= high]
+    step = math.ceil(len(found) / (2 * most))
+    return tuple(found[::step])
+
+
+def drawn(chart: Chart, width: int | None = None) -> str:
+    """The picture: `width` in pixels, or None for the width that is there. Without series that have points, nothing."""
+    live = [s for s in chart.series if len(s.x)]
+    if not live:
+        return ""
+    across = scale_of(chart.x, [v for s in live for v in (*s.x, *s.ends)] + _guided(chart, "x"))
+    up = scale_of(chart.y, [v for s in live for v in (*s.y, *s.low, *s.high)] + _guided(chart, "y"), 6)
+    left = 22 + LETTER * max(len(_mark_text(chart.y, mark)) for mark in up.marks) if up.marks else 40
+    ends = [(s, tone) for s, tone in _toned(live) if s.joined and tone != "quiet" and not (s.stepped or s.ends or s.labels)]
+    aside = 12 + LETTER * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
+    height = chart.height if not chart.y.names else 26 * len(chart.y.names)
+    plot = _Plot(across, up, height, (width or USUAL + left + aside) - left - aside)
+    lines, points = ([part for s, tone in _toned(live) if bool(s.mark) == marked for part in _series(s, tone, plot)]
+                     for marked in (False, True))  # fmt: skip
+    taken: list[Box] = []
+    lines += _line_labels(live, plot, taken)
+    names = [*_labels(live, plot, taken), *(_end_names(ends, plot) if aside > EDGE else ())]
+    body = "\n".join([*_grid(chart, plot), *lines, *points, *_guides(chart, plot), *names])
+    named = f'role="img"><title>{html.escape(clean(chart.title))}</title>\n'
+    look = f'font-family="{FONT}" font-size="12"'
+    if width is None:
+        room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px"'
+        return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {named}{body}\n</svg></div>'
+    key = "".join(_key(chart, left))
+    top = TOP + (KEY if key else 0)
+    whole = top + height + BELOW
+    frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
+    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{key}<svg x="{left:.0f}" y="{top}" '
+            f'width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n</svg>\n</svg>\n')  # fmt: skip
+
+
+def _key(chart: Chart, left: float) -> Iterator[str]:
+    """The legend of a drawing that stands alone, in one line above it."""
+    for name, paint in legend(chart):
+        yield f'<rect x="{left:.0f}" y="9" width="11" height="11" rx="2" fill="{paint}"/>' + _text(f"{left + 16:.0f}", 19, name)
+        left += 34 + LETTER * len(name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plot:
+    across: Scale
+    up: Scale
+    height: float
+    width: float  # nominal [px]
+
+    def x(self, value: float) -> str:
+        return f"{100 * self.across(value):.2f}%"
+
+    def y(self, value: float) -> float:
+        return self.height * (1 - self.up(value))
+
+
+def _guided(chart: Chart, axis: str) -> list[float]:
+    return [value for name, value, _ in chart.guides if name == axis]
+
+
+def _toned(series: Sequence[Series]) -> list[tuple[Series, str]]:
+    """Each series with its tone; those without one take the next colour."""
+    free = [i for i, s in enumerate(series) if not s.tone]
+    return [(s, s.tone or str(free.index(i))) for i, s in enumerate(series)]
+
+
+def _short(text: str) -> str:
+    plain = clean(text)
+    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - 1]}…"
+
+
+def _text(x: str, y: float, said: str, anchor: str = "start", ink: str = QUIET, more: str = "") -> str:
+    return f'<text x="{x}" y="{y:.1f}" text-anchor="{anchor}" fill="{ink}"{more}>{html.escape(clean(said))}</text>'
+
+
+def _mark_text(axis: Axis, value: float) -> str:
+    if axis.names:
+        return _short(axis.names[int(value)])
+    return "0" if value == 0 else show(value, axis.unit, 3)
+
+
+def _grid(chart: Chart, plot: _Plot) -> Iterator[str]:
+    for value in plot.up.marks:
+        y = plot.y(value)
+        yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}"/>'
+        yield _text("-8", y + 4, _mark_text(chart.y, value), "end")
+    for i, value in enumerate(plot.across.marks):
+        x = plot.x(value)
+        yield f'<line x1="{x}" x2="{x}" y1="0" y2="{plot.height}" stroke="{RULE}"/>'
+        yield _text(x, plot.height + 17, _mark_text(chart.x, value), "middle", more=' class="odd"' if i % 2 else "")
+    yield _text("50%", plot.height + 36, chart.x.title, "middle", INK)
+    if chart.y.title:
+        yield _text("0", -3, chart.y.title, ink=INK)
+
+
+def _guides(chart: Chart, plot: _Plot) -> Iterator[str]:
+    for axis, value, said in chart.guides:
+        if axis == "y":
+            y = plot.y(value)
+            yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{QUIET}" stroke-dasharray="6 4"/>'
+            yield _text("100%", y - 5, said, "end", more=f" {HALO}")
+        else:
+            x = plot.x(value)
+            yield f'<line x1="{x}" x2="{x}" y1="0" y2="{plot.height}" stroke="{QUIET}" stroke-dasharray="6 4"/>'
+            yield _text(x, 12, said, more=f' dx="5" {HALO}')
+
+
+def _series(s: Series, tone: str, plot: _Plot) -> Iterator[str]:
+    paint = colour(tone)
+    if s.ends:
+        yield from _intervals(s, paint, plot)
+        return
+    points = [(STRETCH * plot.across(a), plot.y(b)) for a, b in zip(s.x, s.y, strict=True)]
+    if s.stepped:
+        points = [p for i, (x, y) in enumerate(points) for p in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
+    lines = []
+    if s.low:
+        band = [(STRETCH * plot.across(a), plot.y(b)) for a, b in [*zip(s.x, s.low, strict=True),
+                                                                   *reversed([*zip(s.x, s.high, strict=True)])]]  # fmt: skip
+        lines.append(f'<polygon points="{_path(band)}" fill="{paint}" fill-opacity="0.14"/>')
+    if s.joined:
+        dash = ' stroke-dasharray="6 4"' if s.dashed else ""
+        lines.append(f'<polyline points="{_path(points)}" fill="none" stroke="{paint}" stroke-width="1.8"{dash} '
+                     'vector-effect="non-scaling-stroke"/>')  # fmt: skip
+    if lines:
+        yield (f'<svg width="100%" height="{plot.height}" viewBox="0 0 {STRETCH} {plot.height}" preserveAspectRatio="none" '
+               f'overflow="visible">{"".join(lines)}</svg>')  # fmt: skip
+    if s.mark:
+        yield from _marks_of(s, paint, plot)
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+
+
+def _radius(s: Series, i: int) -> float:
+    """Of a mark whose area stands for a size [px]."""
+    return max(SMALLEST, LARGEST * math.sqrt(s.sizes[i])) if s.sizes else MARK
+
+
+def _marks_of(s: Series, paint: str, plot: _Plot) -> Iterator[str]:
+    """The largest first, so that none covers a smaller one."""
+    for i in sorted(range(len(s.x)), key=lambda i: -_radius(s, i)):
+        x, y, size = plot.x(s.x[i]), plot.y(s.y[i]), _radius(s, i)
+        inside = PAPER if s.hollow and s.hollow[i] else paint
+        look = f'fill="{inside}" stroke="{paint if inside == PAPER else PAPER}"' + (' fill-opacity="0.8"' if s.sizes else "")
+        tip = f"<title>{html.escape(clean(s.tips[i]))}</title>" if s.tips else ""
+        if s.mark == "d":
+            yield (f'<svg x="{x}" y="{y:.1f}" overflow="visible"><path d="M0-{size + 2:.1f}L{size + 2:.1f} 0 0 {size + 2:.1f}-'
+                   f'{size + 2:.1f} 0Z" {look}>{tip}</path></svg>')  # fmt: skip
+        else:
+            yield f'<circle cx="{x}" cy="{y:.1f}" r="{size:.1f}" {look}>{tip}</circle>'
+
+
+def _intervals(s: Series, paint: str, plot: _Plot) -> Iterator[str]:
+    for i, (start, row, end) in enumerate(zip(s.x, s.y, s.ends, strict=True)):
+        width = max(100 * (plot.across(end) - plot.across(start)), 0.02)
+        tip = f"<title>{html.escape(clean(s.tips[i]))}</title>" if s.tips else ""
+        yield (f'<rect x="{plot.x(start)}" y="{plot.y(row) - 9:.1f}" width="{width:.3f}%" height="18" '
+               f'fill="{paint}">{tip}</rect>')  # fmt: skip
+
+
+def _end_names(ends: Sequence[tuple[Series, str]], plot: _Plot) -> Iterator[str]:
+    """Names of lines beside their ends, moved apart where they would overlap; a phone has them in the legend alone."""
+    wanted = sorted((plot.y(s.y[-1]) + 4, _short(s.name), colour(tone)) for s, tone in ends)
+    place = -math.inf
+    for y, said, paint in wanted:
+        place = max(y, place + LINE)
+        yield _text("100%", place, said, ink=paint, more=' dx="9" class="end" font-weight="600"')
+
+
+def _line_labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Iterator[str]:
+    """What a line says above its end, or below its beginning; `taken` gets where."""
+    for s in (s for s in series if s.labels and not s.mark):
+        for i, said in enumerate(s.labels):
+            if said:
+                last = i == len(s.x) - 1
+                y, width = plot.y(s.y[i]) + (-6 if last else 14), LETTER * len(_short(said)) + 8
+                left = plot.width * plot.across(s.x[i]) - (width if last else 0)
+                taken.append((left, y - 11, left + width, y + 3))
+                more = f' dx="{-6 if last else 6}" {HALO}'
+                yield _text(plot.x(s.x[i]), y, _short(said), "end" if last else "start", more=more)
+
+
+def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Iterator[str]:
+    """What stands beside points, those with the largest marks first, where there is room at the usual width."""
+    points = [(_radius(s, i), plot.width * plot.across(s.x[i]), plot.y(s.y[i]), s.labels[i] if s.labels else "")
+              for s in series if s.mark for i in range(len(s.x))]  # fmt: skip
+    taken += [(x - r, y - r, x + r, y + r) for r, x, y, _ in points]
+    for r, x, y, said in sorted(points, key=lambda point: -point[0]):
+        if not said:
+            continue
+        width = LETTER * len(_short(said))
+        for dx, dy, anchor in ((r + 5, 4.0, "start"), (-r - 5, 4.0, "end"), (0.0, -r - 6, "middle"), (0.0, r + 14, "middle")):
+            left = x + dx - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+            box = (left, y + dy - 11, left + width, y + dy + 3)
+            if left >= 0 and box[2] <= plot.width + 8 and box[1] > 0 and box[3] < plot.height and _free(box, taken):
+                minor = "" if len(taken) < len(points) + 3 else " minor"
+                taken.append(box)
+                share = f"{100 * x / plot.width:.2f}%"
+                yield _text(share, y + dy, _short(said), anchor, INK, f' dx="{dx:.1f}" class="label{minor}"')
+                break
+
+
+def _free(box: Box, taken: Sequence[Box]) -> bool:
+    return not any(box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in taken)
+
+
+def legend(chart: Chart, words: Callable[[str], str] = str) -> list[tuple[str, str]]:
+    """Names of the series with their colours, each once; none for a single one."""
+    live = [s for s in chart.series if len(s.x)]
+    named = {words(s.name): colour(tone) for s, tone in _toned(live) if s.name and (s.mark or not s.labels)}
+    return list(named.items()) if len(named) > 1 else []

@@ -1,0 +1,172 @@
+"""What holds of every answer, whatever it says: of its JSON, text, CSV, page and piece of a notebook. Each check can fail."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from archsim.answers.schemas import SCHEMAS, schema_of
+from archsim.render.blocks import Chart, Column, Note, Series, Table, Verdict, words
+from archsim.render.html import notebook, page
+from archsim.render.text import PIPE, Screen, text_of
+
+from ..chromium import CHROMIUM, Browser
+from . import checks
+from .cases import ASKED, COMMANDS, OLD, SAID, Told, printed, record_of, told
+
+FIRST_SCREEN = 24  # lines of an answer, warnings aside, at the width of a terminal
+WIDTH = 120  # of that terminal
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+every_answer = pytest.mark.parametrize("line", [line for _, line in SAID])
+
+
+def of(line: str) -> Told:
+    found = told(line)
+    assert found is not None, f"{line} prints without AnswerForm.show"
+    return found
+
+
+@pytest.mark.parametrize(("name", "line"), ASKED)
+def test_json_is_as_its_schema_says(name: str, line: str) -> None:
+    pytest.importorskip("jsonschema")
+    assert checks.against_schema(record_of(name, line), schema_of(name)) == []
+
+
+def test_every_schema_has_a_command() -> None:
+    assert {*COMMANDS} == {*SCHEMAS}
+    assert {*COMMANDS} >= OLD
+
+
+@every_answer
+def test_the_verdict_comes_first_and_all_its_numbers_are_said(line: str) -> None:
+    blocks = of(line).blocks
+    for screen in (PIPE, Screen(width=80), Screen(width=40)):
+        assert checks.without_its_verdict(text_of(blocks, 0, screen), blocks) == []
+    assert checks.without_its_verdict(page(blocks), blocks) == []
+
+
+@every_answer
+def test_the_first_screen_is_short(line: str) -> None:
+    expected = [block for block in of(line).blocks if not (isinstance(block, Note) and block.tone == "warning")]
+    shown = text_of(expected, 0, Screen(width=WIDTH)).splitlines()
+    assert len(shown) <= FIRST_SCREEN, "\n".join(shown)
+
+
+@every_answer
+@pytest.mark.parametrize("width", [80, 40])
+def test_no_line_is_wider_than_the_screen(line: str, width: int) -> None:
+    for level in (0, 1, 2):
+        assert checks.too_wide(text_of(of(line).blocks, level, Screen(width=width)), width) == []
+
+
+@every_answer
+def test_colours_are_only_where_they_are_wanted_and_change_no_word(line: str) -> None:
+    plain, coloured = (text_of(of(line).blocks, 2, Screen(width=100, color=color)) for color in (False, True))
+    assert checks.control_signs(plain) == []
+    assert ANSI.search(coloured)
+    assert ANSI.sub("", coloured) == plain
+
+
+@every_answer
+def test_rows_of_csv_have_the_columns_of_their_head(line: str) -> None:
+    found = of(line)
+    if not hasattr(found.module, "csv"):
+        pytest.skip("has no rows")
+    assert checks.ragged(found.module.csv(found.answer)) == []
+
+
+@every_answer
+def test_a_page_is_well_formed_and_stands_alone(line: str) -> None:
+    assert checks.ill_formed(page(of(line).blocks)) == []
+
+
+@every_answer
+def test_a_piece_of_a_notebook_is_a_part(line: str) -> None:
+    assert checks.not_a_part(notebook(of(line).blocks)) == []
+
+
+@every_answer
+def test_hostile_names_become_neither_tags_nor_signs(line: str) -> None:
+    blocks = of(line).blocks
+    hostile = checks.spoiled(blocks)
+    for screen in (PIPE, Screen(width=80)):
+        assert checks.control_signs(text_of(hostile, 2, screen)) == []
+    assert "alert" in text_of(hostile, 2)
+    assert checks.more_tags(page(blocks), page(hostile)) == []
+    assert checks.more_tags(notebook(blocks), notebook(hostile)) == []
+
+
+@every_answer
+def test_equal_answers_give_equal_pages(line: str) -> None:
+    found = of(line)
+    assert page(found.blocks) == page(found.blocks)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+def test_pages_fit_a_phone_and_can_be_read_in_the_dark(tmp_path: Path, browser: Browser) -> None:
+    found = []
+    for i, (_, line) in enumerate(SAID):
+        place = tmp_path / f"{i}.html"
+        place.write_text(page(of(line).blocks), "utf-8")
+        found += [f"{line}: {fault}" for fault in browser.faults_in_views(place.as_uri())]
+    assert found == []
+
+
+def test_the_forms_of_a_command_are_those_of_its_answer() -> None:
+    line = SAID[0][1]
+    found = of(line)
+    assert json.loads(printed(f"{line} --json")) == json.loads(json.dumps(found.module.record(found.answer)))
+    assert printed(f"{line} --csv") == found.module.csv(found.answer)
+    assert printed(line) == text_of(found.blocks) + "\n"
+    assert printed(f"{line} --all") == text_of(found.blocks, 2) + "\n"
+
+
+VERDICT = Verdict(title="a on b", lines=[("12.5 ms", "10 to 15 ms", "")])
+PAGE = page([VERDICT])
+
+
+@pytest.mark.parametrize("faults", [
+    lambda: checks.against_schema({"b": 1}, {"type": "object", "properties": {"a": {}}}),
+    lambda: checks.against_schema({"a": "1"}, {"type": "object", "properties": {"a": {"type": "number"}}}),
+    lambda: checks.without_its_verdict("12.5 ms, 10 ms", [VERDICT]),
+    lambda: checks.without_its_verdict("12.5 ms, 10 to 15 ms", [Note(text="first"), VERDICT]),
+    lambda: checks.ragged("a,b\n1\n"), lambda: checks.ragged("a,a\n1,2\n"), lambda: checks.ragged("a\n"),
+    lambda: checks.ragged("a\n=1+1\n"),
+    lambda: checks.too_wide("a" * 41, 40), lambda: checks.control_signs("a\x1b[2J"),
+    lambda: checks.ill_formed(PAGE.replace("</h1>", "")), lambda: checks.ill_formed(PAGE.replace("<h1>", "<b>")),
+    lambda: checks.ill_formed(PAGE.replace("<h1>", '<h1 id="a"><i id="a"></i>')),
+    lambda: checks.ill_formed(PAGE.replace("<h1>", '<h1><img src="https://example.org/a.png">')),
+    lambda: checks.ill_formed(PAGE.replace("<title>a on b", "<title>")),
+    lambda: checks.ill_formed(f"{PAGE}<!-- {'a' * 300_000}"),
+    lambda: checks.ill_formed(PAGE.replace("<style>", "<style>@import 'a.css';")),
+    lambda: checks.not_a_part(PAGE), lambda: checks.not_a_part("<div></div><div></div"),
+    lambda: checks.not_a_part("<div><script></script></div>"), lambda: checks.not_a_part("<div><style>\nbody { }</style></div>"),
+    lambda: checks.not_a_part("<div><style>@scope (a) { } body { }</style></div>"),
+    lambda: checks.more_tags(PAGE, PAGE.replace("a on b", "<i>a</i>")), lambda: checks.more_tags(PAGE, PAGE + "\x07"),
+])  # fmt: skip
+def test_each_check_finds_a_fault(faults) -> None:
+    assert faults() != []
+
+
+def test_what_is_spoiled_reaches_every_word() -> None:
+    blocks = [VERDICT, Table(title="t", columns=[Column(head="h")], rows=[[words("w", tip="tip")]], notes=["n"]),
+              Chart(title="c", series=[Series(name="s", x=[1.0, 2.0], y=[1.0, 2.0], labels=["l", ""], tips=["p", "q"])],
+                    guides=[("y", 1.5, "g")])]  # fmt: skip
+    text = page(checks.spoiled(blocks))
+    for word in ("a on b", "12.5 ms", ">t", ">h", "w", "tip", ">n", ">c", ">l", ">p", "g"):
+        assert f"{word}&lt;script&gt;" in text, word
+    assert "<script>alert" not in text
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+def test_the_browser_finds_a_page_that_is_too_wide_or_too_pale(tmp_path: Path, browser: Browser) -> None:
+    place = tmp_path / "wide.html"
+    place.write_text(PAGE.replace("<h1>", '<p style="width:900px;color:#777;background:#888">wide</p><h1>'), "utf-8")
+    found = " ".join(browser.faults_in_views(place.as_uri()))
+    assert "phone" in found
+    assert "contrast" in found
