@@ -8,7 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from archsim.answers.layers import layer_table, layers_chart, tree_chart
+from archsim.answers.layers import layer_tables, layers_chart, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, INPUT
@@ -100,7 +100,7 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
 
         found.append(timeline_chart(recording))
     measured = [measured_table(e)] if e.references else []
-    found += [roofline(e), *(replace(one, only="page") for one in measured), layer_table(e),
+    found += [roofline(e), *(replace(one, only="page") for one in measured), *layer_tables(e),
               Facts(title="In detail", rows=details(e), level=2),
               *(replace(one, level=2, only="text") for one in measured),
               Facts(title="Assumptions", rows=assumptions(e), level=2), *_changed_values(e)]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from archsim.base.units import show
@@ -15,20 +16,33 @@ from archsim.render.palette import colour, order
 from archsim.render.text import clean
 
 MOST = 40  # bars of single ops; more cannot be read
+ON_PAGE = 150  # layers in the table of a page, of a network that has more the longest
 WIDE = 12  # children of one stem that stand side by side; more are put together
 NUMBERED = re.compile(r"(.*?)(\d+)$")
 Tree = dict[str, Any]  # name -> a tree or a list of ops
 
 
-def layer_table(e: Estimate) -> Table:
-    """Every layer that takes time, with its arithmetic intensity and how near it comes to the peak."""
+def layer_tables(e: Estimate) -> list[Table]:
+    """The layers: all of them in text, on a page the longest ones of a large network."""
+    live = sum(op.time_s > 0 for op in e.ops)
+    if live <= ON_PAGE:
+        return [layer_table(e)]
+    return [replace(layer_table(e), only="text"), replace(layer_table(e, ON_PAGE), only="page")]
+
+
+def layer_table(e: Estimate, most: int = 0) -> Table:
+    """Every layer that takes time, or the longest `most`, with its arithmetic intensity and how near it comes to the peak."""
     top = peak(e)
     live = [op for op in e.ops if op.time_s > 0]
+    least = sorted((op.time_s for op in live), reverse=True)[most - 1] if most else 0.0
+    shown = [op for op in live if op.time_s >= least]
+    rest = math.fsum(op.time_s for op in live if op.time_s < least) / e.latency_s
+    short = [f"{len(live) - len(shown):,} shorter layers, {100 * rest:.0f} % of the time, are not listed: `--csv` lists all."]
     heads = ("layer", "kind", "limited by", "time", "share", "FLOP", "DRAM", "FLOP/B", "of peak", "energy")
     columns = [Column(head=head, kind="number" if i > 2 else "text", needed=i in (0, 2, 3, 4)) for i, head in enumerate(heads)]
     note = "FLOP/B and share of the peak are of the layer's definition, whatever its algorithm computes."
-    return Table(title="Layers", columns=columns, rows=[_layer(op, e, top) for op in live], long=len(live) > 20, level=1,
-                 notes=[note] if live else [])  # fmt: skip
+    return Table(title="Layers", columns=columns, rows=[_layer(op, e, top) for op in shown], long=len(shown) > 20, level=1,
+                 notes=[*(short if rest else []), *([note] if live else [])])  # fmt: skip
 
 
 def _layer(op: OpEstimate, e: Estimate, top: float | None) -> list[Cell]:

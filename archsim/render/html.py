@@ -29,7 +29,7 @@ def page(blocks: Iterable[Block]) -> str:
     shown = list(blocks)
     title = next((block.title for block in shown if isinstance(block, Verdict)), "archsim")
     found: str = _templates()["page.html"].render(
-        title=title, sections=_marked(sections(shown)), styles=_marked(styles()), library=_marked(_library(shown)),
+        title=title, sections=_marked(sections(shown)), styles=_marked(styles()), library=_marked(library_of(shown)),
         scripts=_marked("".join(map(asset, SCRIPTS))),
     )  # fmt: skip
     return found
@@ -64,7 +64,8 @@ def asset(name: str) -> str:
     return files("archsim.render").joinpath(name).read_text(encoding="utf-8")
 
 
-def _library(blocks: Iterable[Block]) -> str:
+def library_of(blocks: Iterable[Block]) -> str:
+    """The packed library of charts that zoom, if the blocks have any; else empty."""
     if not any(isinstance(block, Chart) and block.zooms and block.series for block in blocks):
         return ""
     from archsim.render.plotted import library
