@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.answer import Presentation
 
 if TYPE_CHECKING:
-    from archsim.api.sweep import Sweep
     from archsim.estimation.power_estimate import PowerEstimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
@@ -77,22 +76,6 @@ def _validation_page(v: Validation) -> str:
     return validation_page(v, provenance_of(v, v.data))
 
 
-def _sweep_table(s: Sweep) -> str:
-    from archsim.report.notebook import columns_table
-
-    return columns_table(s.columns, s.units)
-
-
-def _sweep_record(s: Sweep) -> Any:
-    return {"schema": "archsim-sweep/1", "units": dict(s.units), "rows": [*s.rows()]}
-
-
-def _sweep_page(s: Sweep) -> str:
-    from archsim.report.sweep_page import sweep_page, sweep_points
-
-    return sweep_page(sweep_points(s.space, s.requests, s.rows(), s.points))
-
-
 def _power_table(p: PowerEstimate) -> str:
     from archsim.report.power import power_table
 
@@ -148,5 +131,4 @@ FORMS = {
     "PowerEstimate": Presentation(table=_power_table, record=_power_record),
     "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
     "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
-    "Sweep": Presentation(table=_sweep_table, record=_sweep_record, page=_sweep_page),
 }
