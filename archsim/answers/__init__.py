@@ -13,7 +13,7 @@ from archsim.render.blocks import Block
 
 MODULES = {  # class of an answer -> the module here that says it
     "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
-    "Sensitivity": "sensitivity",
+    "Sensitivity": "sensitivity", "Sweep": "sweep", "SweptPoints": "sweep",
 }  # fmt: skip
 
 

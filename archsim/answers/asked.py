@@ -10,8 +10,7 @@ from archsim.answers.whatif import FEW, share_words
 from archsim.base.units import show
 from archsim.device.variant import called, device_fields
 from archsim.estimation.request import Request
-from archsim.study import coupling
-from archsim.study.knob import WORDS, meaning
+from archsim.study.knob import meaning
 from archsim.study.objective import OUTPUTS
 
 
@@ -26,13 +25,6 @@ def asked_record(request: Request) -> dict[str, Any]:
     """A request as plain values."""
     return {"network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,
             "batch": request.batch, "precision": request.precision}  # fmt: skip
-
-
-def base_value(request: Request, knob: str) -> Any:
-    """The value of a knob at the base."""
-    if knob in WORDS:
-        return {"precision": request.precision, "stack": request.stack.id, "task": request.task}.get(knob, "")
-    return coupling.base_value(request, knob)
 
 
 def knob_text(request: Request, knob: str, value: Any) -> str:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archsim.answers.asked import asked, asked_record, base_value, changed_by, knob_text
+from archsim.answers.asked import asked, asked_record, changed_by, knob_text
 from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
 from archsim.base.units import show
 from archsim.device.variant import called
@@ -14,6 +14,7 @@ from archsim.render.blocks import Axis, Block, Cell, Facts, Table, Verdict, colu
 from archsim.render.csv import csv_lines
 from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult
+from archsim.study.swept import knob_at_base
 from archsim.study.target import limits_at
 
 SCHEMA = "archsim-search/1"
@@ -47,9 +48,9 @@ def _verdict(f: SearchResult) -> Verdict:
         now, was = output_text(name, best), output_text(name, f.base)
         changed = changed_by(name, best[name] / f.base[name]) if f.base[name] > 0 else ""
         lines.append((f"{now} {OUTPUTS[name][0].replace('_', ' ')}", changed, f"not {was}" if was != now else "as it is"))
-    own = all(best[knob] == base_value(f.request, knob) for knob in f.knobs)
+    own = all(best[knob] == knob_at_base(f.request, knob) for knob in f.knobs)
     setting = ", ".join(f"{knob} {knob_text(f.request, knob, best[knob])}" for knob in f.knobs)
-    as_it_is = ", ".join(knob_text(f.request, knob, base_value(f.request, knob)) for knob in f.knobs)
+    as_it_is = ", ".join(knob_text(f.request, knob, knob_at_base(f.request, knob)) for knob in f.knobs)
     chosen = "Best as it is" if own else f"Best with {setting} (as it is: {as_it_is})"
     there, base = (saves(limits_at(f.request, knobs)) for knobs in ({knob: best[knob] for knob in f.knobs}, {}))
     return Verdict(title=title, asked=asked(f.request, f.knobs), lines=lines,
@@ -77,7 +78,7 @@ def columns_of(f: SearchResult) -> tuple[str, ...]:
 def _table(f: SearchResult) -> Table:
     """The device as it is, the best points, and the others of the front."""
     outputs, front = columns_of(f), sorted(f.front, key=lambda row: float(row[f.goal.front[0].output]))
-    base = {**{knob: base_value(f.request, knob) for knob in f.knobs}, **f.base}
+    base = {**{knob: knob_at_base(f.request, knob) for knob in f.knobs}, **f.base}
     listed = [("as it is", base), *(("best" if not i else f"{i + 1}", row) for i, row in enumerate(f.best))]
     rows = [*listed, *(("", row) for row in front if row not in f.best)]
 

@@ -33,15 +33,6 @@ def _provenance(validation: Any) -> tuple[Any, ...]:
     return validation, drawn("validation.provenance_of", lambda v: (v, v.data))(validation)
 
 
-def _sweep_record(sweep: Any) -> Any:
-    return {"schema": "archsim-sweep/1", "units": dict(sweep.units), "rows": [*sweep.rows()]}
-
-
-def _sweep_page(sweep: Any) -> str:
-    points = drawn("sweep_page.sweep_points", lambda s: (s.space, s.requests, s.rows(), s.points))(sweep)
-    return str(drawn("sweep_page.sweep_page")(points))
-
-
 FORMS = {
     "Comparison": Presentation(table=drawn("notebook.comparison_table"),
                                record=drawn("compare_data.comparison_record", lambda c: ([c],)),
@@ -58,6 +49,4 @@ FORMS = {
                                        page=drawn("llm_page.llm_page")),
     "ProfileComparison": Presentation(table=drawn("profile.profile_table"), record=drawn("profile.profile_record"),
                                       page=drawn("profile_page.profile_page")),
-    "Sweep": Presentation(table=drawn("notebook.columns_table", lambda s: (s.columns, s.units)), record=_sweep_record,
-                          page=_sweep_page),
 }  # fmt: skip

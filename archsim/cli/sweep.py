@@ -14,8 +14,8 @@ from archsim.base.writer import PAGE, SWEEP, OutputFile
 from archsim.cli.many import ask_about, vary_option
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.options import choices, setting_options
-from archsim.cli.output import FORCE, output, write
-from archsim.cli.terminal import note, pictured, say
+from archsim.cli.output import FORCE, output, write_page
+from archsim.cli.terminal import note, screen
 from archsim.cli.vocabulary import HWS, NETS, AnswerForm, answer_forms
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from archsim.estimation.request import Request
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
+    from archsim.study.swept import SweptPoints
 
 MANY = 5_000_000  # points from which on --yes is required
-PAGED = 100_000  # points that a page is made of
 
 
 @click.command("sweep")
@@ -39,9 +39,10 @@ PAGED = 100_000  # points that a page is made of
               help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
 @setting_options
-@output("--out", SWEEP, "Write an SQLite, .csv or .parquet file; CSV on standard output if not given.", prints=True)
-@answer_forms("Print one CSV row for each point, as without --out.", json="Print one JSON object with a row for each point.")
-@output("--html", PAGE, "Also write a page: time against energy, each point opens its machine beside the base.")
+@output("--out", SWEEP, "Write an SQLite, .csv or .parquet file.", prints=True)
+@answer_forms("Print one CSV row for each point, as a pipe gets them.", json="Print one JSON object with a row for each point.",
+              all="Print every point of the fronts.")  # fmt: skip
+@output("--html", PAGE, "Also write a page: time and energy over what varies, and the front.")
 @FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
@@ -81,13 +82,12 @@ def command(
     requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
-    if out is None:
-        kept: list[tuple[Any, ...]] | None = None if html is None else []
-        _to_stdout(space, requests, workers, scheduler, kept, form.json)
-        if html is not None:
-            _page(html, space, requests, kept or [])
+    if out is not None:
+        _to_file(out, html, space, requests, workers, scheduler, resume, form)
+    elif form.json or form.csv or screen().width is None:
+        _stream(space, requests, workers, scheduler, html, form.json)
     else:
-        _to_file(out, html, space, requests, workers, scheduler, resume)
+        _summary(space, requests, workers, scheduler, html, form)
 
 
 @contextmanager
@@ -107,54 +107,66 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Cal
         yield lambda numbers: in_this_process(space, numbers)
 
 
-def _page(file: OutputFile, space: Space, requests: list[Request], rows: Iterable[tuple[Any, ...]]) -> None:
-    """Write the page of rows that have the columns of the sweep."""
-    from archsim.report.sweep_page import sweep_page, sweep_points
-    from archsim.study.sweep import names as column_names
+def _page(file: OutputFile | None, found: SweptPoints) -> None:
+    from archsim.answers.sweep import sections
 
-    columns = column_names(space, requests[0].spec.kind)
-    named = (dict(zip(columns, row, strict=True)) for row in rows)
-    write(file, sweep_page(sweep_points(space, requests, named, space.count)))
+    if file is not None:
+        write_page(file, sections(found))
 
 
-def _noted(rows: Iterable[tuple[Any, ...]], kept: list[tuple[Any, ...]] | None, count: int) -> Iterator[tuple[Any, ...]]:
-    """The rows, of which `kept` takes at most PAGED, evenly picked."""
-    step = -(-count // PAGED)
-    for row in rows:
-        if kept is not None and row[0] % step == 0:
-            kept.append(row)
-        yield row
-
-
-def _to_stdout(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, kept: list[tuple[Any, ...]] | None, as_json: bool
+def _stream(
+    space: Space, requests: list[Request], workers: int, scheduler: str | None, html: OutputFile | None, as_json: bool
 ) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
     import json
 
-    from archsim.report.data import csv_lines
+    from archsim.render.csv import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
+    from archsim.study.swept import SweepCollector
 
-    units = column_names(space, requests[0].spec.kind)
+    units, collector = column_names(space, requests[0].spec.kind), SweepCollector(space=space, requests=requests)
     head = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [\n' if as_json else csv_lines([tuple(units)])
     with _executor(space, workers, scheduler) as parts:
         for chunk in parts(range(space.parts)):
-            found = _noted(rows(chunk, space), kept, space.count)
+            found = list(rows(chunk, space))
+            if html is not None:
+                collector.add(found)
             objects = (json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in found)
             click.echo(head + (",\n".join(objects) if as_json else csv_lines(found)), nl=False)
             head = ",\n" if as_json else ""  # what stands between the rows of two parts
     if as_json:
         click.echo("\n]}")
+    if html is not None:
+        _page(html, collector.done())
+
+
+def _summary(
+    space: Space, requests: list[Request], workers: int, scheduler: str | None, html: OutputFile | None, form: AnswerForm
+) -> None:
+    """The best points and the front, where somebody looks."""
+    from archsim.cli.progress import Progress
+    from archsim.study.sweep import rows
+    from archsim.study.swept import SweepCollector
+
+    collector = SweepCollector(space=space, requests=requests)
+    with _executor(space, workers, scheduler) as parts, Progress() as tell:
+        for chunk in parts(range(space.parts)):
+            collector.add(list(rows(chunk, space)))
+            tell(f"{collector.count:,} of {space.count:,} points")
+    found = collector.done()
+    _page(html, found)
+    form.show(found)
 
 
 def _to_file(
     out: OutputFile, html: OutputFile | None, space: Space, requests: list[Request], workers: int, scheduler: str | None,
-    resume: bool,
+    resume: bool, form: AnswerForm,
 ) -> None:  # fmt: skip
+    from archsim.answers.sweep_file import FORMATS, export, finished
     from archsim.cli.progress import Progress
-    from archsim.report.sweep import FORMATS, export, finished, summary
     from archsim.study.store import about_of, open_store
+    from archsim.study.swept import collected
 
     record, kind = space.record(requests), requests[0].spec.kind
     if resume and html is None and not out.force and finished(out, about_of(space, record, kind)):
@@ -183,18 +195,13 @@ def _to_file(
             except InputError:
                 note(f"{store.count:,} points are safe in {kept}; --resume goes on")
                 raise
-        text = summary(store)
-        if (on := pictured()) is not None:
-            from archsim.report.text_pictures import sweep_sparklines
-
-            text += f"\n\n{sweep_sparklines(store, on.blocks)}"
-        if html is not None:
-            _page(html, space, requests, store.read(rest=f"WHERE point % {-(-space.count // PAGED)} = 0 ORDER BY point"))
+        found = collected(space, requests, store.read(rest="ORDER BY point"))
+        _page(html, found)
     if path.suffix in FORMATS:
         kept.unlink()
     elif kept != path:
         kept.replace(out.check())
-    say(text)
+    form.show(found)
     note(f"wrote {space.count:,} points to {path}")
 
 
@@ -203,7 +210,7 @@ def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     from dataclasses import replace
     from pathlib import Path
 
-    from archsim.report.sweep import FORMATS, beside
+    from archsim.answers.sweep_file import FORMATS, beside
 
     path = Path(out.path)
     if path.suffix in FORMATS:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from archsim.render.blocks import Block
-    from archsim.report.text_pictures import TextPicture
 
 MODES = ("auto", "always", "never")
 CHOSEN = "archsim.color"  # where click keeps the value of --color
@@ -107,24 +106,6 @@ def missed(why: str = "") -> NoReturn:
     if why:
         note(why)
     raise click.exceptions.Exit(EXIT["bound missed"])
-
-
-def pictured() -> Screen | None:
-    """The screen, if small pictures belong on it: a terminal that shows colours. None for a pipe, NO_COLOR and --color never."""
-    on = screen()
-    return on if on.width is not None and on.color else None
-
-
-def draw(picture: TextPicture, on: Screen) -> None:
-    """Print a picture, its marks in the colours of their bounds."""
-    from rich.text import Text
-
-    for row, line in enumerate(picture.lines):
-        found = Text(line)
-        for (at, column), bound in picture.bounds.items():
-            if at == row and bound in COLORS:
-                found.stylize(f"bold {COLORS[bound]}", column, column + 1)
-        click.echo(_escaped(found), color=on.color)
 
 
 def laid_out(text: str, on: Screen) -> str:

@@ -18,7 +18,7 @@ from archsim.render.text import clean
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
-LETTER, LINE = 6.6, 15.0  # of a text [px]
+LETTER, BOLD, LINE = 6.6, 7.4, 15.0  # of a text [px]
 Box = tuple[float, float, float, float]  # left, top, right, bottom [px]
 TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
 USUAL = 1000.0  # width of a plot for which labels are placed [px]
@@ -97,7 +97,7 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     up = scale_of(chart.y, [v for s in live for v in (*s.y, *s.low, *s.high)] + _guided(chart, "y"), 6)
     left = 22 + LETTER * max(len(_mark_text(chart.y, mark)) for mark in up.marks) if up.marks else 40
     ends = [(s, tone) for s, tone in _toned(live) if s.joined and tone != "quiet" and not (s.stepped or s.ends or s.labels)]
-    aside = 12 + LETTER * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
+    aside = 12 + BOLD * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
     height = chart.height if not chart.y.names else 26 * len(chart.y.names)
     plot = _Plot(across, up, height, (width or USUAL + left + aside) - left - aside)
     lines, points = ([part for s, tone in _toned(live) if bool(s.mark) == marked for part in _series(s, tone, plot)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -87,31 +87,6 @@ def validation_table(v: Validation) -> str:
     caption = f"<b>{len(v.cases):,} measured values</b>, {len(v.skips):,} rows skipped"
     values = [group.score.median_ape for group in (*v.groups, *v.overall)]
     return _table(caption, (", ".join(v.settings.by), "rows", "median error", "p90", "bias"), rows, barred=2, values=values)
-
-
-def columns_table(columns: Mapping[str, Sequence[Any]], units: Mapping[str, str], most: int = 10) -> str:
-    """The first rows of columns."""
-    heads = [name if units[name] in ("1", "text") else f"{name} [{units[name]}]" for name in columns]
-    listed = list(zip(*columns.values(), strict=True))
-    rows = [tuple(f"{cell:.5g}" if isinstance(cell, float) else "" if cell is None else str(cell) for cell in row)
-            for row in listed[:most]]  # fmt: skip
-    shown = "" if len(listed) <= most else f"; the first {most} are shown"
-    return _front(columns) + _table(f"<b>{len(listed):,} points</b>{shown}", heads, rows)
-
-
-def _front(columns: Mapping[str, Sequence[Any]]) -> str:
-    """Time against energy for each sample, of the points that fit, if there are several."""
-    rates = zip(*(columns[name] for name in ("throughput_per_s", "throughput_per_w", "fits")), strict=True)
-    points = [(1.0 / rate, 1.0 / frugal) for rate, frugal, fits in rates if fits]
-    if len({*points}) < 2 or len({*columns["network"]}) > 1:
-        return ""
-    across, up = zip(*points, strict=True)
-    return scatter(across, up, PlotAxis(title="time per sample", unit="s"), PlotAxis(title="energy per sample", unit="J")) + "\n"
-
-
-def settings_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Settings of a device, one in each row; `caption` is markup."""
-    return _table(caption, head, rows)
 
 
 def _table(

@@ -62,7 +62,7 @@ def test_the_verdict_has_every_total_with_its_interval(alexnet: Estimate) -> Non
 
 def test_a_network_that_does_not_fit_is_told(alexnet: Estimate) -> None:
     small = replace(alexnet, memory_capacity_bytes=1e6, max_batch=0)
-    assert ("DOES NOT FIT", "no batch fits") == said.verdict(small).lines[2][1:]
+    assert said.verdict(small).lines[2][1:] == ("DOES NOT FIT", "no batch fits")
     assert said.verdict(replace(small, max_batch=7)).lines[2][2] == "batch 7 would fit"
     assert said.verdict(replace(alexnet, max_batch=None)).lines[2][1] == "fits"
 

@@ -17,6 +17,7 @@ import pytest
 
 import archsim
 from archsim.cli import sweep
+from archsim.render.text import Screen
 
 from .conftest import Cli, heard
 
@@ -35,6 +36,15 @@ def test_rows_on_standard_output_are_single_estimates(cli: Cli) -> None:
     alone = archsim.estimate("alexnet", "gtx_1080", batch=4, set={"memory.bandwidth": "100 GB/s"})
     for name in ("latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w", "dram_bytes", "memory_bytes"):
         assert float(rows[3][name]) == pytest.approx(getattr(alone, name), rel=1e-12)
+
+
+def test_a_terminal_gets_a_summary_and_csv_when_asked(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "screen", lambda: Screen(width=100))
+    words = (*BASE, "--vary", "sm.count=8:40:8")
+    out = cli(*words).out
+    for text in ("Sweep of alexnet on gtx_1080", "5 points", "fastest", "least energy", "as it is"):
+        assert text in out, text
+    assert cli(*words, "--csv").out.startswith("point,network")
 
 
 def test_a_pattern_names_several_devices(cli: Cli) -> None:
@@ -87,7 +97,7 @@ def test_points_that_are_no_machine_are_kept_with_their_reason(cli: Cli, tmp_pat
     out = tmp_path / "study.sqlite"
     found = cli(*BASE, "--vary", "power.idle=5W,500W", "--vary", "precision=fp32,tf32", "--out", str(out))
     assert found.code == 0
-    assert "3 of them impossible or not modelled" in found.out
+    assert "3 are impossible or not modelled" in found.out
     assert "power.idle: 500 W is more than power.tdp (180 W)" in found.out
     connection = sqlite3.connect(out)
     assert connection.execute("SELECT count(*) FROM points WHERE latency_s IS NULL AND fits IS NULL").fetchone() == (3,)

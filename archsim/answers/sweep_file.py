@@ -1,4 +1,4 @@
-"""A sweep as CSV or Parquet with its provenance, and its summary as text."""
+"""The file of a sweep as CSV or Parquet, with its provenance."""
 
 from __future__ import annotations
 
@@ -12,18 +12,10 @@ from typing import IO, Any
 
 from archsim.base.errors import ArchsimError, InputError, MissingExtra
 from archsim.base.files import read_text
-from archsim.base.units import show
 from archsim.base.writer import OutputFile, json_with
-from archsim.report.data import csv_lines
-from archsim.report.text import clean, table
-from archsim.study.knob import SIZES, WORDS
+from archsim.render.csv import csv_lines
 from archsim.study.store import Store
 
-NETWORKS = 4  # whose best points the summary lists
-ORDERS = (
-    ("fastest", "latency_s"), ("most per second", "throughput_per_s DESC"), ("least energy", "energy_j"),
-    ("most per watt", "throughput_per_w DESC"),
-)  # fmt: skip
 BATCH = 1 << 16  # rows in memory at once
 LARGEST = 1 << 24  # bytes of what a CSV says of itself in the file beside it
 
@@ -105,33 +97,3 @@ def export(store: Store, file: OutputFile) -> None:
         FORMATS[suffix].write(store, stream)
     if suffix == ".csv":
         beside(file).write(json.dumps({**store.about(), "sha256": _digest(file)}, indent=2) + "\n")
-
-
-def summary(store: Store) -> str:
-    """The number of points, of impossible ones, and the best points."""
-    knobs = [name for name in store.columns if name in store.space.knobs]
-    wanted = ("network", "hardware", *knobs, "latency_s", "throughput_per_s", "power_w", "energy_j")
-    chosen = ", ".join(f'"{name}"' for name in wanted)
-    rows = []
-    networks = [name for (name,) in store.read("DISTINCT network")][:NETWORKS]
-    for network in networks:
-        name = network.replace("'", "''")
-        for title, order in ORDERS:
-            for row in store.read(chosen, f"WHERE fits = 1 AND network = '{name}' ORDER BY {order}, point LIMIT 1"):
-                rows.append((title, *_shown(row, knobs, store)))
-    ((wrong,),) = store.read("count(*)", "WHERE problem IS NOT NULL")
-    ((beyond,),) = store.read("count(*)", "WHERE fits = 0")
-    text = f"{store.count:,} points" + (f", {wrong:,} of them impossible or not modelled" if wrong else "")
-    text += f", {beyond:,} of them beyond the memory" if beyond else ""
-    for problem, times in store.read("problem, count(*)", "WHERE problem IS NOT NULL GROUP BY problem ORDER BY 2 DESC LIMIT 3"):
-        text += f"\n  {times:,} x {clean(problem)}"
-    head = ("best", "network", "device", *knobs, "latency", "per second", "power", "energy")
-    return f"{text}\n\n{table(head, rows, left=3)}" if rows else text
-
-
-def _shown(row: tuple[Any, ...], knobs: list[str], store: Store) -> tuple[str, ...]:
-    network, hardware, *rest = row
-    values, (latency, rate, power, energy) = rest[: len(knobs)], rest[len(knobs) :]
-    shown = [clean(str(value)) if knob in WORDS else f"{value:g}" if knob in SIZES else show(value, store.columns[knob])
-             for knob, value in zip(knobs, values, strict=True)]  # fmt: skip
-    return (clean(network), clean(hardware), *shown, show(latency, "s"), f"{rate:,.4g}", show(power, "W"), show(energy, "J"))
