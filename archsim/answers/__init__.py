@@ -10,7 +10,11 @@ from typing import Any
 
 from archsim.render.blocks import Block
 
-MODULES = {"Estimate": "estimate"}  # class of an answer -> the module here that says it
+MODULES = {  # class of an answer -> the module here that says it
+    "Estimate": "estimate",
+    "GenerationEstimate": "llm", "PowerEstimate": "power",
+    "Serving": "serving", "TextServing": "serving_llm", "Training": "training", "AllReduces": "allreduce",
+}  # fmt: skip
 
 
 def module_of(answer: Any) -> ModuleType:

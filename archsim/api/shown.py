@@ -8,8 +8,6 @@ from archsim.base.answer import Presentation
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
-    from archsim.estimation.power_estimate import PowerEstimate
-    from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
@@ -115,18 +113,6 @@ def _sweep_page(s: Sweep) -> str:
     return sweep_page(sweep_points(s.space, s.requests, s.rows(), s.points))
 
 
-def _power_table(p: PowerEstimate) -> str:
-    from archsim.report.power import power_table
-
-    return power_table(p)
-
-
-def _power_record(p: PowerEstimate) -> Any:
-    from archsim.report.power import power_record
-
-    return power_record(p)
-
-
 def _tuning_table(t: Tuning) -> str:
     from archsim.report.tune import tune_table
 
@@ -143,24 +129,6 @@ def _tuning_page(t: Tuning) -> str:
     from archsim.report.tune import tune_page
 
     return tune_page(t)
-
-
-def _llm_table(g: GenerationEstimate) -> str:
-    from archsim.report.llm import llm_table
-
-    return llm_table(g)
-
-
-def _llm_record(g: GenerationEstimate) -> Any:
-    from archsim.report.llm import llm_record
-
-    return llm_record(g)
-
-
-def _llm_page(g: GenerationEstimate) -> str:
-    from archsim.report.llm_page import llm_page
-
-    return llm_page(g)
 
 
 def _profile_table(p: ProfileComparison) -> str:
@@ -186,9 +154,7 @@ FORMS = {
     "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
     "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
     "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
-    "PowerEstimate": Presentation(table=_power_table, record=_power_record),
     "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
-    "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
     "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record, page=_sweep_page),
 }

@@ -9,7 +9,7 @@ import click
 from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.options import only_options
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.types import together
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
@@ -47,7 +47,7 @@ served_options = together(
               help="Guess N tokens ahead, of which this share is taken, and check them in one step.")  # fmt: skip
 @click.option("--draft", type=Known("model"), default=None, help="The model that guesses; without one guesses take no time.")
 @only_options(*SHARED)
-@answer_forms()
+@answer_forms(all="Print all that is known of the run.")
 @html_option()
 def command(
     net: str, hw: str, prompt: int, answer: int, form: AnswerForm, html: OutputFile | None, settings: tuple[str, ...],
@@ -67,12 +67,11 @@ def command(
     """
     from archsim.cli.options import choices
     from archsim.generation.estimate import llm
-    from archsim.report.llm import llm_record, llm_text
 
     shared = choices(settings=settings, scales=scales, calibration=calibration)
     found = llm(net, hw, input=prompt, output=answer, **{**shared, **{name: v for name, v in given.items() if v is not None}})
     if html is not None:
-        from archsim.report.llm_page import llm_page
+        from archsim.answers.llm import sections
 
-        write(html, llm_page(found))
-    form.say(llm_text, llm_record, found)
+        write_page(html, sections(found))
+    form.show(found)

@@ -7,11 +7,13 @@ from typing import Any
 
 import click
 
+from archsim.base.writer import OutputFile
 from archsim.cli.completed import Known
 from archsim.cli.llm import SHARED, served_options
 from archsim.cli.options import only_options
+from archsim.cli.output import write_page
 from archsim.cli.types import Quantity
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 
 @click.command("serve")
@@ -32,11 +34,12 @@ from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @served_options
 @only_options(*SHARED)
-@answer_forms()
+@answer_forms(all="Print all that is known of the run.")
+@html_option()
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, form: AnswerForm, settings: tuple[str, ...], scales: tuple[str, ...],
-    calibration: str | None, **given: Any,
+    goodput: str | None, split: bool, form: AnswerForm, html: OutputFile | None, settings: tuple[str, ...],
+    scales: tuple[str, ...], calibration: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -51,7 +54,6 @@ def command(
     """
     from archsim.cli.options import choices, pairs, quantity
     from archsim.generation.plan import serving_plan
-    from archsim.report.serving_llm import serving_llm_record, serving_llm_text
     from archsim.simulate.lengths import drawn, lengths_of, recorded
     from archsim.simulate.serve_llm import LIMITS, MOST_REQUESTS, serve_llm
     from archsim.trace.huggingface.catalog import find
@@ -72,4 +74,8 @@ def command(
         lengths = (lengths_of(prompt, "--input"), lengths_of(answer, "--output"))
         asked = drawn(math.inf if rate is None else rate, requests, *lengths, context, seed)
     found = serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split)
-    form.say(serving_llm_text, serving_llm_record, found)
+    if html is not None:
+        from archsim.answers.serving_llm import sections
+
+        write_page(html, sections(found))
+    form.show(found)

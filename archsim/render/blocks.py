@@ -201,12 +201,13 @@ def percent(share: float, form: str = ".1f", tone: str = "") -> Cell:
     return Cell(text=f"{100 * share:{form}} %", value=share, tone=tone)
 
 
-def stacked(parts: Mapping[str, float], most: float, unit: str = COUNT) -> Cell:
-    """A bar of parts by tone, of which `most` fills the column."""
+def stacked(parts: Mapping[str, float], most: float, unit: str = COUNT, tones: Mapping[str, str] | None = None) -> Cell:
+    """A bar of parts by tone, of which `most` fills the column; `tones` are those of parts that have another name."""
     pieces, at = [], 0.0
-    for tone, value in parts.items():
+    for name, value in parts.items():
         if value > 0 and most > 0:
-            pieces.append(Piece(start=at / most, end=(at + value) / most, tone=tone, tip=f"{tone} {show(value, unit, 3)}"))
+            tone = (tones or {}).get(name, name)
+            pieces.append(Piece(start=at / most, end=(at + value) / most, tone=tone, tip=f"{name} {show(value, unit, 3)}"))
             at += value
     return Cell(bar=pieces, value=at)
 

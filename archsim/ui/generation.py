@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from archsim.answers.llm import asked, measured_table, memory_table
 from archsim.base.units import grouped, show
 from archsim.generation.estimate import GenerationEstimate
+from archsim.render import html
 from archsim.report.bars import bars
 from archsim.report.layers import LayerRow
-from archsim.report.llm import PARTS, measured_section
-from archsim.report.llm import heading as asked_line
 from archsim.report.markup import bound_cell, items, number, percent, table, text, words
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
@@ -25,10 +25,11 @@ def model_result(state: PageState) -> str:
     changed = bool(state.settings)
     level = f"Intervals of {100 * after.interval_level:.0f} %, from {after.interval_basis}."
     sections = [
-        heading(state, before.network, asked_line(before).partition(" with ")[2], before.hardware_name),
+        heading(state, before.network, " · ".join(asked(before)), before.hardware_name),
         "".join(f'<p class="warn">{text(line)}</p>' for line in after.warnings),
         cards(totals(before), totals(after), changed), f'<p class="quiet">{text(level)}</p>', _limits(before, after, changed),
-        variants(state, _of_variant), _phases(before, after, changed), _memory(after), measured_section(before), _basis(after),
+        variants(state, _of_variant), _phases(before, after, changed), _memory(after),
+        html.sections([measured_table(before)]), _basis(after),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)
@@ -94,13 +95,8 @@ def _parts(before: GenerationEstimate, after: GenerationEstimate, changed: bool)
 
 def _memory(e: GenerationEstimate) -> str:
     """What is held on each device after the change."""
-    whole = e.memory_room_bytes
-    rows = [(words(part.replace("_", " ")), number(e.memory_bytes[part], "B", 3), percent(e.memory_bytes[part] / whole))
-            for part in (*PARTS, "total") if e.memory_bytes[part] > 0]  # fmt: skip
-    room = f"Of {show(whole, 'B', 3)} that the engine may take; at {min(e.batch, e.max_batch)} at once a request may be " \
-           f"{e.max_context} tokens long."  # fmt: skip
-    full = "" if e.fits else '<p class="warn">All requests do not fit in the memory of a device at once.</p>'
-    return f'<h2>Memory of a device</h2>\n{full}<p class="quiet">{text(room)}</p>\n{table(("part", "size", "share"), rows)}'
+    full = "" if e.fits else '<p class="warn">All requests do not fit in the memory of a device at once.</p>\n'
+    return f"{full}{html.sections([memory_table(e)])}"
 
 
 def _basis(e: GenerationEstimate) -> str:

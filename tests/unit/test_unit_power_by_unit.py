@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from archsim.report.power import rows_text
 
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, MissingFile, UnknownName, Unsupported
 from archsim.base.files import data_folder
@@ -13,7 +14,6 @@ from archsim.cli.power import UNITS as NAMED
 from archsim.device.units import AWAKE, UNITS
 from archsim.estimation.power import CONSTANTS, power_by_unit
 from archsim.estimation.power_file import powers_of_file
-from archsim.report.power import rows_text
 from tests.each import each
 
 BUSY = {"fp32": 0.8, "dram": 0.3}

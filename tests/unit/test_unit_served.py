@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from archsim.report.llm import llm_record, llm_text, measured_section
 
 from archsim.evidence.shipped import serving_files
 from archsim.generation.estimate import llm
 from archsim.generation.plan import serving_plan
 from archsim.generation.references import references_of
-from archsim.report.llm import llm_record, llm_text, measured_section
 
 ASKED = {"input": 1024, "output": 1024, "batch": 16, "engine": "tensorrt-llm-0.11", "precision": "fp16"}
 
