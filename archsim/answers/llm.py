@@ -38,7 +38,7 @@ def sections(e: GenerationEstimate) -> list[Block]:
     rest = [(RESTS.get(name, name), said) for name, said in _by_said(e.basis)]
     return [
         verdict(e), *(Note(text=line, tone="warning") for line in e.warnings), phases_table(e),
-        Facts(title="How far to trust it", rows=trust(e)), memory_table(e), limits_table(e), measured_table(e),
+        Facts(title="How far to trust it", rows=trust(e)), memory_table(e), limits_table(e),
         Facts(title="What the numbers rest on", rows=[*rest, ("measure it", e.benchmark)], level=2),
         listed(e.assumptions),
     ]  # fmt: skip
@@ -94,7 +94,7 @@ def phases_table(e: GenerationEstimate) -> Table:
         for name, phase in live.items()
     ]  # fmt: skip
     head = [Column(head=""), Column(head="", kind="number"), Column(head="", kind="number"), Column(head="", kind="bar"),
-            Column(head="limited by"), Column(head="energy", kind="number", needed=False)]  # fmt: skip
+            Column(head="limited by", needed=False), Column(head="energy", kind="number", needed=False)]  # fmt: skip
     return Table(title="Where the time goes", columns=head, rows=rows)
 
 
@@ -108,7 +108,8 @@ def limits_table(e: GenerationEstimate) -> Table:
     rows = [[words(name), words(limit_word(limit), tone=TONES.get(limit, limit)), number(time, "s"), percent(time / phase.time_s),
              _bar({limit: time}, max(phase.breakdown_s.values()))]
             for name, phase in e.phases.items() for limit, time in phase.breakdown_s.items() if time > NOTABLE * phase.time_s]
-    heads = columns("phase", "limited by", "time", "share", "", numbers=(2, 3), bars=(4,))
+    heads = [Column(head="phase"), Column(head="limited by"), Column(head="time", kind="number", needed=False),
+             Column(head="share", kind="number"), Column(head="", kind="bar")]  # fmt: skip
     return Table(title="What limits each phase", columns=heads, rows=rows, level=1, only="page")
 
 
@@ -116,26 +117,23 @@ def memory_table(e: GenerationEstimate) -> Table:
     """What each device holds, of what the engine may take."""
     held = {part: e.memory_bytes[part] for part in PARTS if e.memory_bytes[part] > 0}
     rows = [[words(NAMES.get(part, part.replace("_", " "))), number(size, "B"), percent(size / e.memory_room_bytes),
-             stacked({NAMES.get(part, part): size}, e.memory_room_bytes, "B", {NAMES.get(part, part): "0"}),
-             words(f"{show(e.memory_bytes['kv_per_layer'], 'B', 3)} a layer" if part == "kv_cache" else "")]
+             stacked({NAMES.get(part, part): size}, e.memory_room_bytes, "B", {NAMES.get(part, part): "0"})]
             for part, size in held.items()]  # fmt: skip
     note = (f"{show(e.memory_bytes['total'], 'B', 3)} of {show(e.memory_room_bytes, 'B', 3)} that the engine may take; at "
-            f"{min(e.batch, e.max_batch)} at once a request may be {e.max_context:,} tokens long.")  # fmt: skip
-    heads = columns("", "size", "share", "", "", numbers=(1, 2), bars=(3,))
+            f"{min(e.batch, e.max_batch)} at once a request may be {e.max_context:,} tokens long. Keys and values of a layer "
+            f"take {show(e.memory_bytes['kv_per_layer'], 'B', 3)}.")  # fmt: skip
+    heads = columns("", "size", "share", "", numbers=(1, 2), bars=(3,))
     return Table(title="Memory of a device", columns=heads, rows=rows, notes=[note], level=1)
 
 
 def trust(e: GenerationEstimate) -> list[tuple[str, Any]]:
     """What was measured of the same or the nearest run, what stands behind the intervals, and what is assumed."""
-    said = [f"{name} {was}, predicted {now}, {off} %" for name, was, now, off in measured(e)]
+    said = []
+    for one in e.references:
+        name, unit = METRICS[one.metric]
+        said.append(f"{name} {show(one.measured, unit)}, predicted {show(one.predicted, unit)}, {100 * one.error:+.1f} %")
     expected = f"{100 * e.interval_level:.0f} % of runs inside, by {e.interval_basis}"
     return [("measured", [measured_run(e), *said]), ("expected", expected), ("assumed", counted(e.assumptions))]
-
-
-def measured(e: GenerationEstimate) -> list[tuple[str, str, str, str]]:
-    """What was measured, the value, the prediction of that run, and the error [%], for each published measurement."""
-    return [(METRICS[one.metric][0], show(one.measured, METRICS[one.metric][1]), show(one.predicted, METRICS[one.metric][1]),
-             f"{100 * one.error:+.1f}") for one in e.references]  # fmt: skip
 
 
 def measured_run(e: GenerationEstimate) -> str:
@@ -146,13 +144,6 @@ def measured_run(e: GenerationEstimate) -> str:
     one = e.references[0]
     run = f"{one.source}; {one.engine}, {one.precision}, batch {one.batch}, {one.input} + {one.output} tokens"
     return f"{run}: {'the same' if one.same else 'the nearest'} run"
-
-
-def measured_table(e: GenerationEstimate) -> Table:
-    """Published measurements of the run, or of the nearest, beside its prediction."""
-    rows = [[words(name), words(was), words(now), words(f"{off} %")] for name, was, now, off in measured(e)]
-    heads = columns("", "measured", "predicted for it", "error", numbers=(1, 2, 3))
-    return Table(title="Measured by others", columns=heads, rows=rows, notes=[measured_run(e)], only="page")
 
 
 def _by_said(basis: Mapping[str, str]) -> Sequence[tuple[str, str]]:

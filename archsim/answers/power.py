@@ -150,28 +150,32 @@ def _of_file(rows: Sequence[PowerEstimate]) -> list[Block]:
 
 def rows_table(rows: Sequence[PowerEstimate]) -> Table:
     """A row for each power: clocks, voltage, the prediction with its interval, and what was measured."""
-    known = any(one.measured_w is not None for one in rows)
+    known, above = any(one.measured_w is not None for one in rows), any(one.above_limit for one in rows)
     most = 1.03 * max(max(one.power_interval_w[1], one.power_limit_w, one.measured_w or 0.0) for one in rows)
     body = []
     for place, one in enumerate(rows, 1):
-        low, high = (show(end, "W", 3) for end in one.power_interval_w)
         seen = [number(one.measured_w, "W"), words("") if one.error is None else percent(one.error, "+.1f")] if known else []
-        above = words("above the limit", tone="bad") if one.above_limit else words("")
+        warned = [words("above the limit" if one.above_limit else "", tone="bad" if one.above_limit else "")] if above else []
         body.append([words(one.name or str(place)), number(one.clock_hz, "Hz", 4), words(_memory(one)),
-                     words(f"{one.voltage:.3f}"), number(one.idle_w, "W"), number(one.power_w, "W"), words(f"{low} to {high}"),
-                     _dumbbell(one, most), *seen, above])  # fmt: skip
-    heads = ["row", "clock", "memory", "voltage", "idle", "power", "interval", "", *(["measured", "error"] if known else []), ""]
-    found = columns(*heads, numbers=(1, 2, 3, 4, 5, *((8, 9) if known else ())), bars=(7,))
-    needed = (0, 1, 5, 7, 8, 9)
+                     words(f"{one.voltage:.3f}"), number(one.idle_w, "W"), number(one.power_w, "W"), words(_ends(one)),
+                     _dumbbell(one, most), *seen, *warned])  # fmt: skip
+    heads = ["row", "clock", "memory", "voltage", "idle", "power", "interval", "", *(["measured", "error"] if known else []),
+             *([""] if above else [])]  # fmt: skip
+    found = columns(*heads, numbers=(*range(1, 7), *((8, 9) if known else ())), bars=(7,))
+    needed = (0, 1, 5, 7, 8, 9, 10)
     found = [Column(head=column.head, kind=column.kind, needed=i in needed) for i, column in enumerate(found)]
     ring = "; a ring is what was measured" if known else ""
     note = f"Bars are intervals of {100 * rows[0].interval_level:.0f} % around a mark at the prediction{ring}."
     return Table(columns=found, rows=body, long=len(body) > FIRST, notes=[note])
 
 
+def _ends(p: PowerEstimate) -> str:
+    return interval(p.power_interval_w, "W", p.interval_level).partition(": ")[2]
+
+
 def _dumbbell(p: PowerEstimate, most: float) -> Cell:
     low, high = p.power_interval_w
-    found = [Piece(start=low / most, end=high / most, tone="7", tip=f"{show(low, 'W', 3)} to {show(high, 'W', 3)}"),
+    found = [Piece(start=low / most, end=high / most, tone="7", tip=_ends(p)),
              Piece(start=0.0, end=p.power_w / most, sign="|", tip=show(p.power_w, "W", 3))]  # fmt: skip
     if p.measured_w is not None:
         found.append(Piece(start=0.0, end=p.measured_w / most, sign="o", tip=f"measured {show(p.measured_w, 'W', 3)}"))
@@ -191,5 +195,5 @@ def power_curve(rows: Sequence[PowerEstimate]) -> Chart:
     mean, limit = fmean(powers), first.power_limit_w
     return Chart(title="Power row by row", series=lines if len(rows) > 1 else (), height=260,
                  guides=[("y", limit, f"limit {show(limit, 'W', 3)}"), ("y", mean, f"mean {show(mean, 'W', 3)}")],
-                 x=Axis(title="row", log=False, ends=(0.5, len(rows) + 0.5)),
+                 x=Axis(title="row", log=False, ends=(0.5, len(rows) + 0.5), marks=place if len(rows) <= 24 else ()),
                  y=Axis(title="power", unit="W", log=False, ends=(0.0, 1.08 * top)))  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from archsim.answers.assumed import counted, listed, spread_of
@@ -22,7 +22,6 @@ from archsim.render.blocks import (
     Table,
     Verdict,
     columns,
-    count,
     number,
     stacked,
     words,
@@ -30,9 +29,9 @@ from archsim.render.blocks import (
 from archsim.schedule.observer import Recording, TimelineSlice
 from archsim.simulate.interval import BatchMean
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, LoadPoint, Serving
-from archsim.simulate.why import why_rate
+from archsim.simulate.why import better_batch, why_rate
 
-DRAWN = 40  # batches in the timeline
+DRAWN = 20  # batches in the timeline
 SOME = 8  # sizes of batches that are listed
 CONFIDENCE = 0.95  # of the intervals of a simulation
 SAME = 1e-9  # relative; an interval that is no longer is none
@@ -52,12 +51,12 @@ def sections(s: Serving, recording: Recording | None = None, curve: Sequence[Loa
     expected, chosen = spread_of(s.assumptions)
     trust = [("expected", expected), ("simulated", f"{s.requests:,} requests; percentiles leave out the first tenth of them"),
              ("assumed", counted(chosen))]  # fmt: skip
-    latencies: list[Block] = [latency_table(s), *([distribution(s)] if s.distribution else [])] if s.latency_s is not None else []
+    table = [latency_table(s)] if s.latency_s is not None else []
     busy = densest(recording.slices if recording is not None else [], DRAWN)
     title = f"The {len(busy)} batches that ran closest together"
     drawn = [timeline_chart(Recording(slices=busy), title)] if busy else []
-    return [verdict(s), *latencies, Facts(title="How far to trust it", rows=trust), *([load_chart(s, curve)] if curve else []),
-            batch_table(s), *drawn, listed(chosen)]  # fmt: skip
+    return [verdict(s), *table, Facts(title="How far to trust it", rows=trust), *([load_chart(s, curve)] if curve else []),
+            *([distribution(s)] if s.distribution else []), batch_table(s), *drawn, listed(chosen)]  # fmt: skip
 
 
 def verdict(s: Serving) -> Verdict:
@@ -75,7 +74,7 @@ def verdict(s: Serving) -> Verdict:
                       f"{s.mean_batch:.3g} in a batch, {grouped(s.throughput_per_s)} samples/s"))  # fmt: skip
     if s.energy_per_request_j is not None and s.power_w is not None:
         lines.append((f"{show(s.energy_per_request_j, 'J', 3)} per sample", "idle time included", show(s.power_w, "W", 3)))
-    return Verdict(title=f"{s.network} served by {many}{s.hardware_name}", asked=asked, lines=lines, sentences=_sentence(s))
+    return Verdict(title=f"{s.network} served by {many}{s.hardware_name}", asked=asked, lines=lines, sentences=[*_sentence(s), *better_batch(s)])
 
 
 def _rate(s: Serving) -> tuple[str, str, str]:
@@ -126,21 +125,24 @@ def batch_table(s: Serving) -> Table:
     if len(sizes) > SOME:
         sizes = sorted({sizes[round(i * (len(sizes) - 1) / (SOME - 1))] for i in range(SOME)})
     longest = max(s.batch_latency_s.values())
-    rows = [[count(size), number(s.batch_latency_s[size], "s"), words(f"{grouped(size / s.batch_latency_s[size], 3)}/s"),
+    rows = [[words(f"{size} request{'' if size == 1 else 's'}"), number(s.batch_latency_s[size], "s"),
+             words(f"{grouped(size / s.batch_latency_s[size], 3)}/s"),
              stacked({"time": s.batch_latency_s[size]}, longest, "s", {"time": "0"})] for size in sizes]  # fmt: skip
-    heads = columns("requests in a batch", "time", "a device serves", "", numbers=range(3), bars=(3,))
+    heads = columns("", "time", "a device serves", "", numbers=(1, 2), bars=(3,))
     return Table(columns=heads, rows=rows, title="Time of a batch", level=1)
 
 
 def distribution(s: Serving) -> Chart:
     """The share of the requests that are answered within a time."""
     points = s.distribution or ()
-    marked: list[Any] = [("x", m.value, name) for name, m in (s.latency_s or {}).items() if name in ("p50", "p99")]
-    limit: list[Any] = [("x", s.bound_s, "limit")] if s.bound_s else []
+    shown = ("p50",) if s.bound_s else ("p50", "p99")
+    marked: list[Any] = [("x", m.value, name) for name, m in (s.latency_s or {}).items() if name in shown]
+    limit: list[Any] = [("x", s.bound_s, f"limit {show(s.bound_s, 's', 3)}")] if s.bound_s else []
     curve = Series(name="answered", x=[time for _, time in points], y=[100 * share for share, _ in points], mark="",
                    tips=[f"{100 * share:g} %: {show(time, 's')}" for share, time in points])  # fmt: skip
     return Chart(title="Requests answered within a time", series=[curve], guides=[*marked, *limit], height=260,
-                 x=Axis(title="latency", unit="s"), y=Axis(title="requests answered", unit="%", log=False, ends=(0.0, 102.0)))
+                 x=Axis(title="latency", unit="s", log=True),
+                 y=Axis(title="answered", unit="%", log=False, ends=(0.0, 112.0), marks=(0, 25, 50, 75, 100)))  # fmt: skip
 
 
 def load_chart(s: Serving, curve: Sequence[LoadPoint]) -> Chart:
@@ -159,13 +161,14 @@ def load_chart(s: Serving, curve: Sequence[LoadPoint]) -> Chart:
 
 
 def densest(slices: Sequence[TimelineSlice], most: int) -> list[TimelineSlice]:
-    """Of intervals in order the `most` consecutive ones that take the least time together, so that queues are seen.
+    """Of intervals in order the `most` consecutive ones that take the least time together, so that queues are seen, from 0 on.
 
     >>> of = [TimelineSlice("device 0", name, at, at + 1.0, {}) for name, at in (("a", 0.0), ("b", 9.0), ("c", 10.0))]
-    >>> [piece.name for piece in densest(of, 2)]
-    ['b', 'c']
+    >>> [(piece.name, piece.start_s) for piece in densest(of, 2)]
+    [('b', 0.0), ('c', 1.0)]
     """
-    if len(slices) <= most:
-        return list(slices)
-    first = min(range(len(slices) - most + 1), key=lambda i: slices[i + most - 1].end_s - slices[i].start_s)
-    return list(slices[first : first + most])
+    starts = range(max(1, len(slices) - most + 1))
+    first = min(starts, key=lambda i: slices[i + most - 1].end_s - slices[i].start_s) if len(starts) > 1 else 0
+    found = slices[first : first + most]
+    begin = min((piece.start_s for piece in found), default=0.0)
+    return [replace(piece, start_s=piece.start_s - begin, end_s=piece.end_s - begin) for piece in found]

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.answers.assumed import counted, listed, spread_of
-from archsim.answers.estimate import memory_words
 from archsim.answers.timeline import timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.render.blocks import (
@@ -59,8 +58,8 @@ def sections(t: Training, recording: Recording | None = None) -> list[Block]:
     most = max(point.devices for point in t.points)
     drawn = [timeline_chart(first, f"The first {STEPS} steps on {many(most)}")] if first.slices else []
     return [verdict(t), *(Note(text=line, tone="warning") for line in t.warnings), scaling_table(t),
-            Facts(title="How far to trust it", rows=trust), memory_table(t), scaling_chart(t), *drawn,
-            Facts(title="In detail", rows=details(t), level=2), listed(chosen, t.assumed_values)]  # fmt: skip
+            Facts(title="How far to trust it", rows=trust), scaling_chart(t), memory_table(t), use_table(t), *drawn,
+            listed(chosen, t.assumed_values)]  # fmt: skip
 
 
 def many(devices: int) -> str:
@@ -99,9 +98,9 @@ def input_words(given: Input) -> str:
 def scaling_table(t: Training) -> Table:
     """A row for each number of devices: rate, speed-up, and the parts of a step."""
     longest = max(point.step_s for point in t.points)
-    needed = ("", "samples/s", "efficiency", "step", "compute", "exchange")
-    heads = ("", "samples/s", "speed-up", "efficiency", "step", "of which", *PARTS, "device idle", "busiest link", "J/sample")
-    kinds = {"": "text", "of which": "bar", "busiest link": "text"}
+    needed = ("", "samples/s", "efficiency", "step", "exchange")
+    heads = ("", "samples/s", "speed-up", "efficiency", "step", "of which", *PARTS)
+    kinds = {"": "text", "of which": "bar"}
     return Table(
         title="Scaling", rows=[_row(point, longest) for point in t.points],
         columns=[Column(head=head, kind=kinds.get(head, "number"), needed=head in needed) for head in heads],  # type: ignore[arg-type]
@@ -115,13 +114,22 @@ def parts_of(p: ScalingPoint) -> dict[str, float]:
 
 
 def _row(p: ScalingPoint, longest: float) -> list[Any]:
-    link = f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"
     return [
         words(many(p.devices)), words(grouped(p.throughput_per_s)), words(f"{p.speedup:.2f}"), percent(p.efficiency, ".0f"),
         number(p.step_s, "s", 4), stacked(parts_of(p), longest, "s", PARTS),
         *(percent(part / p.step_s, ".0f", tone=PARTS[name]) for name, part in parts_of(p).items()),
-        percent(1 - p.busy["device"], ".0f"), words(link), words(f"{p.energy_per_sample_j:.3g}"),
     ]  # fmt: skip
+
+
+def use_table(t: Training) -> Table:
+    """How busy devices, links and the rest of the node are, and what a sample costs."""
+    others = [name for name in (DISK, CORES, MEMORY) if any(name in point.busy for point in t.points)]
+    rows = [[words(many(p.devices)), percent(p.busy["device"], ".0f"),
+             words(f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"),
+             *(percent(p.busy[name], ".0f") if name in p.busy else words("-") for name in others),
+             number(p.energy_per_sample_j, "J")] for p in t.points]  # fmt: skip
+    heads = columns("", "device busy", "busiest link", *others, "per sample", numbers=(1, *range(3, 4 + len(others))))
+    return Table(title="Use of the node", columns=heads, rows=rows, level=1)
 
 
 def memory_table(t: Training) -> Table:
@@ -129,8 +137,9 @@ def memory_table(t: Training) -> Table:
     held = {"context" if name == "reserved" else name: size for name, size in asdict(t.memory).items() if size}
     rows = [[words(name), number(size, "B"), percent(size / t.memory_capacity_bytes),
              stacked({name: size}, t.memory_capacity_bytes, "B", {name: "0"})] for name, size in held.items()]  # fmt: skip
+    note = f"{show(t.gradient_bytes, 'B', 3)} of gradients are exchanged, in {t.buckets} bucket{'' if t.buckets == 1 else 's'}."
     return Table(title="Memory of a device", columns=columns("", "size", "share", "", numbers=(1, 2), bars=(3,)), rows=rows,
-                 level=1)  # fmt: skip
+                 notes=[note], level=1)  # fmt: skip
 
 
 def scaling_chart(t: Training) -> Chart:
@@ -145,15 +154,6 @@ def scaling_chart(t: Training) -> Chart:
     return Chart(title="Speed-up", series=lines if most > 1 else (), notes=[note] if most > 1 else [],
                  x=Axis(title="devices", log=False, ends=(0, 1.06 * most), marks=[p.devices for p in points]),
                  y=Axis(title="times one device", log=False, ends=(0, 1.06 * most)))  # fmt: skip
-
-
-def details(t: Training) -> list[tuple[str, Any]]:
-    """Gradients, memory, and the use of the rest of the node."""
-    last = t.points[-1]
-    busy = ", ".join(f"{name} {100 * last.busy[name]:.0f} %" for name in (DISK, CORES, MEMORY) if name in last.busy)
-    return [("gradients", f"{show(t.gradient_bytes, 'B', 3)} in {t.buckets} bucket{'' if t.buckets == 1 else 's'}"),
-            ("memory", f"of each device: {memory_words(t.memory, t.memory_capacity_bytes, t.fits)}"),
-            ("node", f"busy with {many(last.devices)}: {busy}" if busy else "")]  # fmt: skip
 
 
 def measured_words(r: TrainingReference) -> str:

@@ -21,6 +21,7 @@ INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
 LETTER, LINE = 6.6, 15.0  # of a text [px]
 TOP, BELOW, EDGE = 14, 46, 16  # margins of the plot [px]
 USUAL = 1000.0  # width of a plot for which labels are placed [px]
+LOG_SIZES = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1,))  # marks of a power of ten, from many to few
 LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 STRETCH = 1000  # width of what is stretched
 LARGEST, SMALLEST, MARK = 17.0, 3.0, 4.0  # radius of a mark [px]
@@ -76,14 +77,16 @@ def _marks(low: float, high: float, most: int) -> tuple[float, ...]:
 
 
 def _log_marks(low: float, high: float, most: int) -> tuple[float, ...]:
-    """Round numbers: 1, 2, 5 of each power of ten; of a wide range powers of ten alone, of a narrow one more of them."""
+    """Round numbers, as many of each power of ten as there is room for."""
     if high / low < 4:
         return _marks(low, high, most)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    sizes = (1, 2, 5) if high / low < 1000 else (1,)
-    found = [size * 10.0**power for power in powers for size in sizes if low <= size * 10.0**power <= high]
-    step = math.ceil(len(found) / (2 * most))
-    return tuple(found[::step])
+    found: list[float] = []
+    for sizes in LOG_SIZES:
+        found = [size * 10.0**power for power in powers for size in sizes if low <= size * 10.0**power <= high]
+        if len(found) <= 1.5 * most:
+            break
+    return tuple(found[:: math.ceil(len(found) / (1.5 * most))])
 
 
 def drawn(chart: Chart, width: int | None = None) -> str:
@@ -95,7 +98,7 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     up = scale_of(chart.y, [v for s in live for v in (*s.y, *s.low, *s.high)] + _guided(chart, "y"), 6)
     left = 22 + LETTER * max(len(_mark_text(chart.y, mark)) for mark in up.marks) if up.marks else 40
     ends = [(s, tone) for s, tone in _toned(live) if s.joined and tone != "quiet" and not (s.stepped or s.ends or s.labels)]
-    aside = 12 + LETTER * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
+    aside = 16 + 1.1 * LETTER * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
     height = chart.height if not chart.y.names else 26 * len(chart.y.names)
     plot = _Plot(across, up, height, (width or USUAL + left + aside) - left - aside)
     points = [part for s, tone in _toned(live) for part in _series(s, tone, plot)]

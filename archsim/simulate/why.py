@@ -10,6 +10,7 @@ from archsim.simulate.serve_llm import TextServing
 from archsim.simulate.train import Training
 
 NEARLY = 0.9  # of the capacity: what is as fast is limited by it
+MORE = 1.05  # times what full batches serve: a smaller batch that serves as much is worth a word
 HIDDEN, LATE = 5e-4, 0.02  # of a step: an exchange that is less is hidden, inputs that are more are worth a word
 INPUTS = {DISK: "the disk is", CORES: "the decode workers are", MEMORY: "the host's memory is"}
 
@@ -46,6 +47,15 @@ def _load(s: Serving) -> str:
     return f"{share} a request waits {waited} of its {whole} on average"
 
 
+def better_batch(s: Serving) -> list[str]:
+    """A size of batch of those that occurred in which a device serves more than in full ones, if there is one."""
+    rates = {size: size / time for size, time in s.batch_latency_s.items()}
+    best = max(rates, key=lambda size: rates[size])
+    if s.scenario not in ("Server", "Offline") or rates[best] < MORE * s.capacity_per_s / s.devices:
+        return []
+    return [f"Batches of {best} serve more, {grouped(rates[best], 3)}/s on a device: try --batching max={best}."]
+
+
 def why_training(t: Training) -> list[str]:
     """What the exchange of gradients and the input cost a step on the largest number of devices."""
     p = max(t.points, key=lambda point: point.devices)
@@ -70,6 +80,6 @@ def why_training(t: Training) -> list[str]:
 def why_served(s: TextServing) -> str:
     """What a language model under requests is limited by, and how near it is to what it can do."""
     busiest = max(s.utilisation)
-    waits = "; no request waited for memory" if not s.preemptions else f"; {s.preemptions:,} were put back for want of memory"
+    waits = f"; {s.preemptions:,} were put back for want of cache" if s.preemptions else "; none was put back for want of cache"
     return (f"Steps take {100 * busiest:.0f} % of the time and are limited by {limit_word(s.limited_by)}, with at most "
             f"{s.running:,} requests at once{waits}.")  # fmt: skip

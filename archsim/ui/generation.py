@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.answers.llm import asked, measured_table, memory_table
+from archsim.answers.llm import asked, memory_table, trust
 from archsim.base.units import grouped, show
 from archsim.generation.estimate import GenerationEstimate
 from archsim.render import html
+from archsim.render.blocks import Facts
 from archsim.report.bars import bars
 from archsim.report.layers import LayerRow
 from archsim.report.markup import bound_cell, items, number, percent, table, text, words
@@ -29,7 +30,7 @@ def model_result(state: PageState) -> str:
         "".join(f'<p class="warn">{text(line)}</p>' for line in after.warnings),
         cards(totals(before), totals(after), changed), f'<p class="quiet">{text(level)}</p>', _limits(before, after, changed),
         variants(state, _of_variant), _phases(before, after, changed), _memory(after),
-        html.sections([measured_table(before)]), _basis(after),
+        html.sections([Facts(title="How far to trust it", rows=trust(before))]), _basis(after),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)
