@@ -136,7 +136,7 @@ def _of_file(rows: Sequence[PowerEstimate]) -> list[Block]:
     powers = [one.power_w for one in rows]
     above = sum(one.above_limit for one in rows)
     said = [f"Of {len(known)} measured rows half are within {100 * median(known):.1f} % of what was measured."] if known else []
-    said += [f"{above} of {len(rows)} rows draw more than the limit."] if above else []
+    said += [f"Above the limit: {above} of {len(rows)} rows."] if above else []
     line = (f"{show(min(powers), 'W', 3)} to {show(max(powers), 'W', 3)}", f"mean {show(fmean(powers), 'W', 3)}",
             f"limit {show(first.power_limit_w, 'W', 3)}")  # fmt: skip
     chosen = list(dict.fromkeys(note for one in rows for note in one.assumptions))

@@ -74,7 +74,8 @@ def verdict(s: Serving) -> Verdict:
                       f"{s.mean_batch:.3g} in a batch, {grouped(s.throughput_per_s)} samples/s"))  # fmt: skip
     if s.energy_per_request_j is not None and s.power_w is not None:
         lines.append((f"{show(s.energy_per_request_j, 'J', 3)} per sample", "idle time included", show(s.power_w, "W", 3)))
-    return Verdict(title=f"{s.network} served by {many}{s.hardware_name}", asked=asked, lines=lines, sentences=[*_sentence(s), *better_batch(s)])
+    return Verdict(title=f"{s.network} served by {many}{s.hardware_name}", asked=asked, lines=lines,
+                   sentences=[*_sentence(s), *better_batch(s)])  # fmt: skip
 
 
 def _rate(s: Serving) -> tuple[str, str, str]:

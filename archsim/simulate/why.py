@@ -10,6 +10,7 @@ from archsim.simulate.serve_llm import TextServing
 from archsim.simulate.train import Training
 
 NEARLY = 0.9  # of the capacity: what is as fast is limited by it
+MUCH = 0.5  # of the capacity: a server that is asked for more fills its batches
 MORE = 1.05  # times what full batches serve: a smaller batch that serves as much is worth a word
 HIDDEN, LATE = 5e-4, 0.02  # of a step: an exchange that is less is hidden, inputs that are more are worth a word
 INPUTS = {DISK: "the disk is", CORES: "the decode workers are", MEMORY: "the host's memory is"}
@@ -51,7 +52,8 @@ def better_batch(s: Serving) -> list[str]:
     """A size of batch of those that occurred in which a device serves more than in full ones, if there is one."""
     rates = {size: size / time for size, time in s.batch_latency_s.items()}
     best = max(rates, key=lambda size: rates[size])
-    if s.scenario not in ("Server", "Offline") or rates[best] < MORE * s.capacity_per_s / s.devices:
+    full = s.scenario == "Offline" or (s.rate_per_s or 0.0) > MUCH * s.capacity_per_s
+    if not full or rates[best] < MORE * s.capacity_per_s / s.devices:
         return []
     return [f"Batches of {best} serve more, {grouped(rates[best], 3)}/s on a device: try --batching max={best}."]
 
