@@ -13,7 +13,8 @@ from archsim.render.blocks import Block
 
 MODULES = {  # class of an answer -> the module here that says it
     "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
-    "Sensitivity": "sensitivity", "Sweep": "sweep", "SweptPoints": "sweep",
+    "Sensitivity": "sensitivity", "Sweep": "sweep", "SweptPoints": "sweep", "GenerationEstimate": "llm", "PowerEstimate": "power",
+    "Serving": "serving", "TextServing": "serving_llm", "Training": "training", "AllReduces": "allreduce",
 }  # fmt: skip
 
 

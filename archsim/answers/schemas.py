@@ -45,8 +45,8 @@ def estimate() -> Schema:
 
 def power() -> Schema:
     """`archsim power --json`."""
+    from archsim.answers.power import SCHEMA
     from archsim.estimation.power_estimate import PowerEstimate
-    from archsim.report.power import SCHEMA
 
     one = merged(table({"schema": _named(SCHEMA)}), record_of(PowerEstimate))
     return either(one, listed(one))

@@ -226,11 +226,11 @@ def _dies(c: Change) -> list[Block]:
     """The two dies, where they are wanted: as bars of their parts, and what each part takes."""
     if c.dies is None:
         return []
-    names = {str(i): name for i, name in enumerate(c.dies[0].parts)}
+    tones = {name: str(i) for i, name in enumerate(c.dies[0].parts)}
     most = max(die.area for die in c.dies)
 
     def row(when: str, die: DieEstimate) -> list[Cell]:
-        bar = stacked({tone: die.parts[name] for tone, name in names.items()}, most, "mm2", names)
+        bar = stacked(die.parts, most, "mm2", tones)
         return [words(when), bar, Cell(text=f"{die.area:.0f} mm2", value=die.area, tone="" if die.feasible else "bad"),
                 percent(die.good, ".0f"), number(die.cost, "USD", 3)]  # fmt: skip
 
@@ -239,11 +239,11 @@ def _dies(c: Change) -> list[Block]:
     published = c.dies[0].published
     said += [f"scaled from the published {published:g} mm2"] if published is not None else []
     parts = [[words(name, tone=tone), *(Cell(text=f"{part:.0f} mm2 ({100 * part / die.area:.0f} %)", value=part)
-              for die in c.dies for part in [die.parts[name]])] for tone, name in names.items()]  # fmt: skip
+              for die in c.dies for part in [die.parts[name]])] for name, tone in tones.items()]  # fmt: skip
     return [
         Table(title="Die", columns=columns("", "", "area", "yield", "cost", numbers=(2, 3, 4), bars=(1,)),
               rows=[row("before", c.dies[0]), row("after", c.dies[1])], notes=["; ".join([*said, DIE])],
-              key=list(names.items())),
+              key=[(tone, name) for name, tone in tones.items()]),
         Table(title="Parts of the die", columns=columns("", "before", "after", numbers=(1, 2)), rows=parts, level=1),
     ]  # fmt: skip
 

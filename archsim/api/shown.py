@@ -44,9 +44,6 @@ FORMS = {
                                     page=drawn("compare_page.curve_pages", lambda c: ([c],))),
     "Validation": Presentation(table=drawn("notebook.validation_table"), record=drawn("validation.record", _provenance),
                                page=drawn("validation_page.validation_page", _provenance)),
-    "PowerEstimate": Presentation(table=drawn("power.power_table"), record=drawn("power.power_record")),
-    "GenerationEstimate": Presentation(table=drawn("llm.llm_table"), record=drawn("llm.llm_record"),
-                                       page=drawn("llm_page.llm_page")),
     "ProfileComparison": Presentation(table=drawn("profile.profile_table"), record=drawn("profile.profile_record"),
                                       page=drawn("profile_page.profile_page")),
 }  # fmt: skip

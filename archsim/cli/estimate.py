@@ -84,7 +84,7 @@ def _batches(text: str | None) -> Sequence[int | None]:
 
 
 def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:
+    from archsim.estimation.execution_trace import execution_trace
     from archsim.estimation.request import make_request
-    from archsim.report.execution_trace import execution_trace
 
     write_execution_trace(file, execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command))

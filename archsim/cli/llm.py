@@ -9,7 +9,7 @@ import click
 from archsim.base.arguments import SERVED
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.types import Known, option, options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
@@ -21,7 +21,7 @@ from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 @option(SERVED["input"], required=True, show_default=False)
 @option(SERVED["output"], required=True, show_default=False)
 @options(row for row in SERVED.values() if row.name not in ("input", "output"))
-@answer_forms()
+@answer_forms(all="Print all that is known of the run.")
 @html_option()
 def command(
     net: str, hw: str, form: AnswerForm, html: OutputFile | None, **given: Any,
@@ -39,11 +39,10 @@ def command(
       archsim llm --net path/to/config.json --hw h100 --input 512 --output 128
     """
     from archsim.generation.estimate import llm
-    from archsim.report.llm import llm_record, llm_text
 
     found = llm(net, hw, **choices(given, SERVED))
     if html is not None:
-        from archsim.report.llm_page import llm_page
+        from archsim.answers.llm import sections
 
-        write(html, llm_page(found))
-    form.say(llm_text, llm_record, found)
+        write_page(html, sections(found))
+    form.show(found)

@@ -98,6 +98,6 @@ def write_page(file: OutputFile, blocks: Sequence[Block]) -> None:
 
 def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
     """Write a timeline for Perfetto, with the power of the run if it is known; InputError where it cannot be written."""
-    from archsim.report.timeline import chrome_trace
+    from archsim.render.chrome_trace import chrome_trace
 
     write(file, chrome_trace(recording, title, power))

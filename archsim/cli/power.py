@@ -8,9 +8,11 @@ import click
 
 from archsim.base.arguments import OF_POWER, rows_called
 from archsim.base.values import clocks, parts, table
+from archsim.base.writer import OutputFile
 from archsim.cli.options import choices
+from archsim.cli.output import write_page
 from archsim.cli.types import Keyed, ListOption, options, read
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, boundary_options
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, boundary_options, html_option
 
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 OF_CPU = ("core", "simd", "llc", "dram")
@@ -27,8 +29,10 @@ OF_CPU = ("core", "simd", "llc", "dram")
 @click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @boundary_options
-@answer_forms("Print one CSV row per power.", json="Print one JSON object; a list of them for a file.")
-def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, **given: Any) -> None:
+@answer_forms("Print one CSV row per power.", json="Print one JSON object; a list of them for a file.",
+              all="Print all that is known.")
+@html_option()
+def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, html: OutputFile | None, **given: Any) -> None:
     """Power of a GPU or CPU from how busy its units are, as a profiler counts them, without a network.
 
     A share is of what the unit could do at its clock in the whole time. A unit that is not named does nothing; sm=0 idles.
@@ -42,16 +46,18 @@ def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, **given
       archsim power --hw gtx_980 --use rows.csv --csv
       archsim power --hw xeon_e5_2630_v3_2s --use core=50%,simd=0.4,dram=0.3 --clock 2.6GHz
     """
+    from archsim.answers import power
     from archsim.estimation.power import power_by_unit
     from archsim.estimation.power_file import powers_of_file
-    from archsim.report.power import power_csv, power_record, power_text, rows_text
 
     if not use.strip():
         raise click.BadParameter("names no unit and no file", param_hint="--use")
     asked = choices(given)
     asked["counted_at"] = None if counted_at is None else read("--counted-at", clocks, counted_at)
-    if "=" not in use:
-        form.say(rows_text, lambda found: [*map(power_record, found)], powers_of_file(use, hw, **asked), csv=power_csv)
-        return
-    shares = read("--use", table, parts(use), "fp32=0.8,dram=30%")
-    form.say(power_text, power_record, power_by_unit(hw, shares, **asked), csv=lambda found: power_csv([found]))
+    if "=" in use:
+        found: Any = power_by_unit(hw, read("--use", table, parts(use), "fp32=0.8,dram=30%"), **asked)
+    else:
+        found = powers_of_file(use, hw, **asked)
+    if html is not None:
+        write_page(html, power.sections(found))
+    form.show(found, power)

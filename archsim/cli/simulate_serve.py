@@ -10,7 +10,7 @@ from archsim.base.values import quantity, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, some_options
-from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.output import timeline_option, write_page, write_timeline
 from archsim.cli.types import ListOption, Quantity, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 from archsim.schedule.serving import Batching
@@ -51,7 +51,7 @@ class ServeCommand(click.Command):
 @click.option("--requests", type=int, default=100_000, show_default=True, help="Number of simulated requests.")
 @click.option("--seed", type=int, default=1, show_default=True, help="Random seed of the arrivals.")
 @some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
-@answer_forms()
+@answer_forms(all="Print all that is known of the run.")
 @html_option()
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
 def command(
@@ -72,7 +72,6 @@ def command(
     """
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
-    from archsim.report.serving import serving_record, serving_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded_arrivals
     from archsim.simulate.serve import Load, load_curve, simulate_serving
@@ -91,12 +90,12 @@ def command(
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
         curve = load_curve(request, load, answer, batching_of(batching), tell) if html is not None else ()
     if html is not None:
-        from archsim.report.serving_page import serving_page
+        from archsim.answers.serving import sections
 
-        write(html, serving_page(answer, seen, curve))
+        write_page(html, sections(answer, seen, curve))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
-    form.say(serving_text, serving_record, answer)
+    form.show(answer)
 
 
 def _refuse_idle(scenario: str, recorded: bool) -> None:

@@ -9,9 +9,11 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.values import quantity
+from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, pairs
+from archsim.cli.output import write_page
 from archsim.cli.types import Known, Quantity, options, read
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 
@@ -33,10 +35,11 @@ OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")
               help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @options(row for row in SERVED.values() if row.name not in OF_BATCHES)
-@answer_forms()
+@answer_forms(all="Print all that is known of the run.")
+@html_option()
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, form: AnswerForm, **given: Any,
+    goodput: str | None, split: bool, form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -50,7 +53,6 @@ def command(
       archsim simulate serve --llm --net mistral_7b --hw a100_sxm4_40gb --input lognormal:300:0.8 --output exponential:200
     """
     from archsim.generation.plan import serving_plan
-    from archsim.report.serving_llm import serving_llm_record, serving_llm_text
     from archsim.simulate.lengths import drawn, lengths_of, recorded
     from archsim.simulate.serve_llm import LIMITS, MOST_REQUESTS, serve_llm
     from archsim.trace.huggingface.catalog import find
@@ -71,4 +73,8 @@ def command(
         lengths = (lengths_of(prompt, "--input"), lengths_of(answer, "--output"))
         asked = drawn(math.inf if rate is None else rate, requests, *lengths, context, seed)
     found = serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split)
-    form.say(serving_llm_text, serving_llm_record, found)
+    if html is not None:
+        from archsim.answers.serving_llm import sections
+
+        write_page(html, sections(found))
+    form.show(found)

@@ -10,7 +10,7 @@ from archsim.base.values import parts, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, pairs, some_options
-from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.output import timeline_option, write_page, write_timeline
 from archsim.cli.types import Known, ListOption, Quantity, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
 
@@ -36,7 +36,7 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
               help="Size of the buckets in which gradients are exchanged.")  # fmt: skip
 @click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
-@answer_forms("Print one CSV row per number of devices.")
+@answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.")
 @html_option()
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
@@ -57,7 +57,6 @@ def command(
     from archsim.cli.progress import Progress
     from archsim.estimation.request import make_request
     from archsim.node.spec import joining
-    from archsim.report.training import training_csv, training_record, training_text
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
 
@@ -81,9 +80,9 @@ def command(
             bucket_bytes=bucket, observers=[seen] if timeline is not None or html is not None else [],
         )  # fmt: skip
     if html is not None:
-        from archsim.report.training_page import training_page
+        from archsim.answers.training import sections
 
-        write(html, training_page(answer, seen))
+        write_page(html, sections(answer, seen))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
-    form.say(training_text, training_record, answer, csv=training_csv)
+    form.show(answer)

@@ -182,3 +182,11 @@ class UnitsAtWork:
             if key not in elsewhere and math.fsum(self.parts_of(before, self.clock).values()) == power:
                 found.append(f"{key} changes no watt of this")
         return found
+
+
+def why_power(found: PowerEstimate) -> str:
+    """How much of a power is drawn in any case, and which unit draws most."""
+    still, power = found.idle_w, math.fsum(found.parts_w.values())
+    busy = sorted(((watts, part) for part, watts in found.parts_w.items() if part in found.shares and watts > 0.0), reverse=True)
+    first = f"; of the units {busy[0][1]} draws most, {show(busy[0][0], 'W', 3)}" if busy else ""
+    return f"{100 * still / power:.0f} % of it is drawn when nothing runs{first}."

@@ -210,14 +210,14 @@ def percent(share: float, form: str = ".1f", tone: str = "") -> Cell:
 
 
 def stacked(
-    parts: Mapping[str, float], most: float, unit: str = COUNT, names: Mapping[str, str] | None = None,
+    parts: Mapping[str, float], most: float, unit: str = COUNT, tones: Mapping[str, str] | None = None,
     half: Literal["", "upper", "lower"] = "",
 ) -> Cell:  # fmt: skip
-    """A bar of parts by tone, of which `most` fills the column; `names` of tones that are not what a reader calls them."""
+    """A bar of parts by tone, of which `most` fills the column; `tones` are those of parts that have another name."""
     pieces, at = [], 0.0
-    for tone, value in parts.items():
+    for name, value in parts.items():
         if value > 0 and most > 0:
-            tip = f"{(names or {}).get(tone, tone)} {show(value, unit, 3)}"
+            tone, tip = (tones or {}).get(name, name), f"{name} {show(value, unit, 3)}"
             pieces.append(Piece(start=at / most, end=(at + value) / most, tone=tone, tip=tip, half=half))
             at += value
     return Cell(bar=pieces, value=at)

@@ -22,6 +22,7 @@ LETTER, BOLD, LINE = 6.6, 7.4, 15.0  # of a text [px]
 Box = tuple[float, float, float, float]  # left, top, right, bottom [px]
 TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
 USUAL = 1000.0  # width of a plot for which labels are placed [px]
+LOG_SIZES = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1,))  # marks of a power of ten, from many to few
 LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 STRETCH = 1000  # width of what is stretched
 LARGEST, SMALLEST, MARK = 17.0, 3.0, 4.0  # radius of a mark [px]
@@ -78,14 +79,16 @@ def _marks(low: float, high: float, most: int) -> tuple[float, ...]:
 
 
 def _log_marks(low: float, high: float, most: int) -> tuple[float, ...]:
-    """Round numbers: 1, 2, 5 of each power of ten; of a wide range powers of ten alone, of a narrow one more of them."""
+    """Round numbers, as many of each power of ten as there is room for."""
     if high / low < 4:
         return _marks(low, high, most)
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    sizes = (1, 2, 5) if high / low < 1000 else (1,)
-    found = [size * 10.0**power for power in powers for size in sizes if low <= size * 10.0**power <= high]
-    step = math.ceil(len(found) / (2 * most))
-    return tuple(found[::step])
+    found: list[float] = []
+    for sizes in LOG_SIZES:
+        found = [size * 10.0**power for power in powers for size in sizes if low <= size * 10.0**power <= high]
+        if len(found) <= 1.5 * most:
+            break
+    return tuple(found[:: math.ceil(len(found) / (1.5 * most))])
 
 
 def drawn(chart: Chart, width: int | None = None) -> str:

@@ -42,6 +42,19 @@ class AllReduceTime:
     measured: tuple[MeasuredAllReduce, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllReduces:
+    """All-reduces on a node, which is called as it was asked for."""
+
+    node: str
+    rows: tuple[AllReduceTime, ...]
+
+    @property
+    def errors(self) -> list[float]:
+        """Simulated over measured times less 1, of every measured row."""
+        return [row.time_s / m.time_s - 1 for row in self.rows for m in row.measured]
+
+
 def simulate_all_reduce(spec: NodeSpec, devices: Sequence[int], sizes: Sequence[float]) -> list[AllReduceTime]:
     """Every size [B] on every number of devices, on an otherwise idle node.
 

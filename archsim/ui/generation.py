@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.base.units import show
+from archsim.answers.llm import asked, memory_table, trust
 from archsim.generation.estimate import GenerationEstimate
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, percent, stacked, words
 from archsim.render.html import sections as drawn
-from archsim.report.llm import PARTS, measured_section
-from archsim.report.llm import heading as asked_line
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.form import in_words
@@ -25,10 +23,11 @@ def model_result(state: PageState) -> str:
     changed = bool(state.settings)
     level = f"Intervals of {100 * after.interval_level:.0f} %, from {after.interval_basis}."
     sections = [
-        heading(state, before.network, asked_line(before).partition(" with ")[2], before.hardware_name),
+        heading(state, before.network, " · ".join(asked(before)), before.hardware_name),
         drawn([Note(text="\n".join(after.warnings), tone="warning")]), cards(totals(before), totals(after), changed),
         drawn([Note(text=level, tone="quiet"), _limits(before, after, changed)]), variants(state, _of_variant),
-        drawn([*_phases(before, after, changed), *_memory(after)]), measured_section(before), drawn([_basis(after)]),
+        drawn([*_phases(before, after, changed), *_memory(after), Facts(title="How far to trust it", rows=trust(before)),
+               _basis(after)]),
         export(state),
     ]  # fmt: skip
     return "\n".join(sections)
@@ -91,14 +90,8 @@ def _bar(before: GenerationEstimate, after: GenerationEstimate, name: str, longe
 
 def _memory(e: GenerationEstimate) -> list[Block]:
     """What is held on each device after the change."""
-    whole = e.memory_room_bytes
-    rows = [[words(part.replace("_", " ")), number(e.memory_bytes[part], "B", 3), percent(e.memory_bytes[part] / whole)]
-            for part in (*PARTS, "total") if e.memory_bytes[part] > 0]  # fmt: skip
-    room = f"Of {show(whole, 'B', 3)} that the engine may take; at {min(e.batch, e.max_batch)} at once a request may be " \
-           f"{e.max_context} tokens long."  # fmt: skip
     full = [] if e.fits else [Note(text="All requests do not fit in the memory of a device at once.", tone="warning")]
-    heads = columns("part", "size", "share", numbers=(1, 2))
-    return [*full, Table(title="Memory of a device", columns=heads, rows=rows, notes=[room])]
+    return [*full, memory_table(e)]
 
 
 def _basis(e: GenerationEstimate) -> Block:

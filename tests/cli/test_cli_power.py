@@ -28,20 +28,21 @@ def rows(tmp_path: Path) -> str:
 def test_text_has_clocks_parts_power_and_assumptions(cli: Any) -> None:
     found = cli(*BUSY)
     assert found.code == 0
-    assert "titan_xp at 1.404 GHz, memory 5.7 GHz, voltage 0." in found.out
-    lines = {line.split()[0]: line for line in found.out.splitlines() if line}
+    assert "titan_xp · 1.404 GHz · memory 5.7 GHz · voltage 0." in found.out
+    lines = {line.split()[0]: line for line in found.out.splitlines() if line.strip()}
     assert lines["fp32"].split()[1:3] == ["80.0", "%"]
     assert lines["awake"].split()[1:3] == ["100.0", "%"]
-    assert "of at most 250 W (board)" in lines["power"]
+    assert "117 W of 250 W (board)" in lines["117"]
     assert "tensor" not in lines
+    assert "% of it is drawn when nothing runs; of the units fp32 draws most, " in found.out
     assert "held-out measurements" in found.out
-    assert "assumed     not counted and taken to be idle: int, fp64, special, shared, l2" in found.out
+    assert "not counted and taken to be idle: int, fp64, special, shared, l2" in cli(*BUSY, "--all").out
 
 
 def test_shares_counted_elsewhere_are_named(cli: Any) -> None:
     found = cli(*BUSY[:-1], "911MHz", "--memory-clock", "810MHz", "--counted-at", "1404MHz,5705MHz").out
-    assert "at 911 MHz, memory 810 MHz" in found
-    assert "; shares counted at 1.404 GHz, memory 5.705 GHz" in found
+    assert " · 911 MHz · memory 810 MHz" in found
+    assert " · shares counted at 1.404 GHz, memory 5.705 GHz" in found
 
 
 def test_json_is_what_python_answers(cli: Any) -> None:
@@ -70,11 +71,12 @@ def test_a_file_gives_a_power_for_each_row(cli: Any, rows: str) -> None:
     assert fast["power_w"] == json.loads(cli(*BUSY, "--json").out)["power_w"] > slow["power_w"]
     listed = [*csv.DictReader(io.StringIO(cli(*words, "--csv").out))]
     assert [float(row["power_w"]) for row in listed] == [slow["power_w"], fast["power_w"]]
-    text = cli(*words, "--power-limit", "110W").out
-    assert text.count("assumed     sm 1") == 1
-    assert [line.split()[0] for line in text.splitlines() if line.startswith(("slow", "fast"))] == ["slow", "fast"]
-    assert "ABOVE" in text
-    assert "warning     fast: " in text
+    text = cli(*words, "--power-limit", "110W", "--all").out
+    assert text.count(" sm 1: every SM") == 1
+    assert [line.split()[0] for line in text.splitlines() if line.startswith(("  slow", "  fast"))] == ["slow", "fast"]
+    assert "Above the limit: 1 of 2 rows." in text
+    assert "above the limit" in text
+    assert "warning: fast: " in text
 
 
 def test_a_bad_row_is_refused_with_its_line_before_anything_is_printed(cli: Any, rows: str) -> None:

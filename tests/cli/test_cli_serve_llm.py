@@ -12,7 +12,7 @@ SERVE = ("simulate", "serve", "--llm", "--net", "llama_3_8b", "--hw", "h100_sxm5
 def test_the_command_prints_latencies_and_json(cli: Any, tmp_path: Path):
     found = cli(*SERVE, "--rate", "5/s", "--output", "8", "--goodput", "ttft=1s,tpot=50ms")
     assert found.code == 0
-    for words in ("time to first token", "between tokens", "goodput", "100.0 % of all", "the cache holds"):
+    for words in ("time to first token", "between tokens", "within ttft 1 s, tpot 50 ms", "100.0 % of all", "the cache holds"):
         assert words in found.out, words
     place = tmp_path / "r.csv"
     place.write_text("arrival_s,input,output\n0,100,5\n0.5,200,5\n")

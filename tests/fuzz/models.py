@@ -152,8 +152,8 @@ def chakra_traces() -> tuple[bytes, ...]:
 @cache
 def _own_trace() -> Any:
     from archsim.estimation.estimate import estimate
+    from archsim.estimation.execution_trace import execution_trace
     from archsim.estimation.request import make_request
-    from archsim.report.execution_trace import execution_trace
     from archsim.schedule.observer import Recording
 
     seen = Recording()

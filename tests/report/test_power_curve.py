@@ -14,9 +14,9 @@ from archsim.cost.idle import idle_parts
 from archsim.estimation.power_curve import PowerCurve
 from archsim.estimation.request import make_request
 from archsim.node.spec import find
+from archsim.render.chrome_trace import POWER, chrome_trace
 from archsim.report.components_svg import power_svg
 from archsim.report.page import page
-from archsim.report.timeline import POWER, chrome_trace
 from archsim.schedule.observer import Recording
 from archsim.simulate.train import simulate_training
 from tests.each import each

@@ -11,8 +11,8 @@ import pytest
 
 import archsim
 from archsim.cost.energy import IDLE
+from archsim.render.chrome_trace import chrome_trace
 from archsim.report.gantt import gantt, outer
-from archsim.report.timeline import chrome_trace
 from archsim.schedule.observer import Recording
 
 

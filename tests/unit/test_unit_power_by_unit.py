@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from archsim.answers.power import sections
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, MissingFile, UnknownName, Unsupported
 from archsim.base.files import data_folder
 from archsim.calibration.constants import default
@@ -13,7 +14,7 @@ from archsim.cli.power import UNITS as NAMED
 from archsim.device.units import AWAKE, UNITS
 from archsim.estimation.power import CONSTANTS, power_by_unit
 from archsim.estimation.power_file import powers_of_file
-from archsim.report.power import rows_text
+from archsim.render.text import text_of
 from tests.each import each
 
 BUSY = {"fp32": 0.8, "dram": 0.3}
@@ -278,9 +279,9 @@ def test_a_row_may_say_what_was_measured(tmp_path: Path) -> None:
     idle, busy = powers_of_file(file, "i7_6700k")
     assert (idle.measured_w, busy.measured_w, busy.error) == (10.0, None, None)
     assert idle.error == pytest.approx(-0.2)
-    text = rows_text([idle, busy])
+    text = text_of(sections([idle, busy]))
     assert "10 W  -20.0 %" in text
-    assert "1 of 2 rows: median error 20.0 %" in text
+    assert "within 20.0 % of what was measured" in text
     file.write_text("core,power\n1,0 W\n")
     with pytest.raises(InputError, match="line 2: power: must be more than 0 W"):
         powers_of_file(file, "i7_6700k")
