@@ -10,7 +10,8 @@ from typing import Any
 
 from archsim.render.blocks import Block
 
-MODULES = {"Estimate": "estimate"}  # class of an answer -> the module here that says it
+MODULES = {"Estimate": "estimate", "Validation": "validation", "Scoreboard": "scoreboard", "ProfileComparison": "profile",
+           "CacheReport": "caches"}  # class of an answer -> the module here that says it
 
 
 def module_of(answer: Any) -> ModuleType:

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from archsim.estimation.power_estimate import PowerEstimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.study.comparison import Comparison, CurveComparison
-    from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
-    from archsim.validation.evaluation import Validation
 
 
 def presentation_of(answer: str) -> Presentation:
@@ -78,25 +76,6 @@ def _change_page(c: Change) -> str:
     from archsim.report.whatif_page import whatif_page
 
     return whatif_page(c)
-
-
-def _validation_table(v: Validation) -> str:
-    from archsim.report.notebook import validation_table
-
-    return validation_table(v)
-
-
-def _validation_record(v: Validation) -> Any:
-    from archsim.report.validation import provenance_of, record
-
-    return record(v, provenance_of(v, v.data))
-
-
-def _validation_page(v: Validation) -> str:
-    from archsim.report.validation import provenance_of
-    from archsim.report.validation_page import validation_page
-
-    return validation_page(v, provenance_of(v, v.data))
 
 
 def _sweep_table(s: Sweep) -> str:
@@ -163,32 +142,12 @@ def _llm_page(g: GenerationEstimate) -> str:
     return llm_page(g)
 
 
-def _profile_table(p: ProfileComparison) -> str:
-    from archsim.report.profile import profile_table
-
-    return profile_table(p)
-
-
-def _profile_record(p: ProfileComparison) -> Any:
-    from archsim.report.profile import profile_record
-
-    return profile_record(p)
-
-
-def _profile_page(p: ProfileComparison) -> str:
-    from archsim.report.profile_page import profile_page
-
-    return profile_page(p)
-
-
 FORMS = {
     "Comparison": Presentation(table=_comparison_table, record=_comparison_record, page=_comparison_page),
     "CurveComparison": Presentation(table=_curves_table, record=_curves_record, page=_curves_page),
     "Change": Presentation(table=_change_table, record=_change_record, page=_change_page),
-    "Validation": Presentation(table=_validation_table, record=_validation_record, page=_validation_page),
     "PowerEstimate": Presentation(table=_power_table, record=_power_record),
     "Tuning": Presentation(table=_tuning_table, record=_tuning_record, page=_tuning_page),
     "GenerationEstimate": Presentation(table=_llm_table, record=_llm_record, page=_llm_page),
-    "ProfileComparison": Presentation(table=_profile_table, record=_profile_record, page=_profile_page),
     "Sweep": Presentation(table=_sweep_table, record=_sweep_record, page=_sweep_page),
 }

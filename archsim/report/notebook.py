@@ -20,7 +20,6 @@ from archsim.study.whatif import TOTALS
 if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
     from archsim.study.whatif import Change
-    from archsim.validation.evaluation import Validation
 
 
 def notebook_table(estimate: Estimate) -> str:
@@ -88,18 +87,6 @@ def change_table(c: Change) -> str:
     rows.append(("limited by", c.before.limited_by, c.after.limited_by, ""))
     caption = f"<b>{text(c.before.network)} on {text(c.before.hardware)}</b>: {text('; '.join(c.changes))}"
     return _table(caption, ("", "before", "after", "ratio"), rows)
-
-
-def validation_table(v: Validation) -> str:
-    """The score of every group."""
-    rows = [
-        (", ".join(group.by.values()), f"{group.score.n:,}", *(f"{100 * share:.1f} %" for share in (
-            group.score.median_ape, group.score.p90_ape, group.score.bias)))
-        for group in (*v.groups, *v.overall)
-    ]  # fmt: skip
-    caption = f"<b>{len(v.cases):,} measured values</b>, {len(v.skips):,} rows skipped"
-    values = [group.score.median_ape for group in (*v.groups, *v.overall)]
-    return _table(caption, (", ".join(v.settings.by), "rows", "median error", "p90", "bias"), rows, barred=2, values=values)
 
 
 def columns_table(columns: Mapping[str, Sequence[Any]], units: Mapping[str, str], most: int = 10) -> str:
