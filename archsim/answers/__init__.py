@@ -15,6 +15,7 @@ MODULES = {  # class of an answer -> the module here that says it
     "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
     "Sensitivity": "sensitivity", "Sweep": "sweep", "SweptPoints": "sweep", "GenerationEstimate": "llm", "PowerEstimate": "power",
     "Serving": "serving", "TextServing": "serving_llm", "Training": "training", "AllReduces": "allreduce",
+    "Validation": "validation", "Scoreboard": "scoreboard", "ProfileComparison": "profile", "CacheReport": "caches",
 }  # fmt: skip
 
 

@@ -243,8 +243,8 @@ def slowest() -> Schema:
 
 def validate() -> Schema:
     """`archsim validate --json`."""
+    from archsim.answers.validation import SCHEMA
     from archsim.evidence.columns import OWN
-    from archsim.report.validation import SCHEMA
 
     group = _group_score()
     numbers: dict[str, Schema] = {"measured": NUMBER, "predicted": NUMBER, "error": NUMBER, "lo": MAYBE, "hi": MAYBE}
@@ -270,8 +270,8 @@ def _group_score() -> Schema:
 
 def scoreboard() -> Schema:
     """`archsim validate --predictor ... --json`."""
+    from archsim.answers.scoreboard import SCHEMA
     from archsim.evidence.columns import OWN
-    from archsim.report.scoreboard import SCHEMA
 
     group = listed(_group_score())
     one = table({"name": TEXT, "about": TEXT, "seconds": MAYBE, "answered": WHOLE, "overall": group, "groups": group,

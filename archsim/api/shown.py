@@ -29,10 +29,6 @@ def drawn(place: str, of: Words = lambda answer: (answer,)) -> Callable[[Any], A
     return form
 
 
-def _provenance(validation: Any) -> tuple[Any, ...]:
-    return validation, drawn("validation.provenance_of", lambda v: (v, v.data))(validation)
-
-
 FORMS = {
     "Comparison": Presentation(table=drawn("notebook.comparison_table"),
                                record=drawn("compare_data.comparison_record", lambda c: ([c],)),
@@ -42,8 +38,4 @@ FORMS = {
     "CurveComparison": Presentation(table=drawn("notebook.curves_table"),
                                     record=drawn("compare_data.curves_record", lambda c: (c, c.best[0].workload)),
                                     page=drawn("compare_page.curve_pages", lambda c: ([c],))),
-    "Validation": Presentation(table=drawn("notebook.validation_table"), record=drawn("validation.record", _provenance),
-                               page=drawn("validation_page.validation_page", _provenance)),
-    "ProfileComparison": Presentation(table=drawn("profile.profile_table"), record=drawn("profile.profile_record"),
-                                      page=drawn("profile_page.profile_page")),
 }  # fmt: skip

@@ -8,14 +8,14 @@ import click
 
 from archsim.base.writer import PAGE, OutputFile, json_with
 from archsim.cli.options import choices, refuse_others, some_options
-from archsim.cli.output import output_file, write
-from archsim.cli.terminal import say
+from archsim.cli.output import output_file, write_page
+from archsim.cli.terminal import show_text
 from archsim.cli.types import Known
 from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
-                      "html", "timed"})  # fmt: skip
+                      "html", "timed", "force"})  # fmt: skip
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
@@ -54,10 +54,10 @@ def command(
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
+    from archsim.answers.caches import sections
     from archsim.cli.progress import Progress
     from archsim.estimation.request import find_device, make_request
     from archsim.explain.caches import of_layer, of_trace
-    from archsim.report.caches import cache_csv, cache_page, cache_record, cache_text
 
     arguments, fast = choices(given), False if plain else None
     if check is not None:
@@ -87,16 +87,17 @@ def command(
             request = make_request(net, hw, **arguments)
             answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
     if html is not None:
-        write(html, cache_page(answer))
-    form.say(cache_text, cache_record, answer, csv=cache_csv)
+        write_page(html, sections(answer))
+    form.show(answer)
 
 
 def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as files."""
+    import json
     from pathlib import Path
 
+    from archsim.answers.traffic import record, sections
     from archsim.cli.progress import Progress
-    from archsim.report.traffic import traffic_json, traffic_page, traffic_text
     from archsim.validation.traffic import compare
     from archsim.validation.traffic_kinds import by_role, kernel_distances
 
@@ -108,7 +109,7 @@ def _check(folder: str, fast: bool | None) -> None:
         file.check()
     with Progress() as tell:
         rows = compare(fast, tell)
-        kinds = by_role(kernel_distances(tell=tell))
-    data.write(traffic_json(rows, kinds))
-    page.write(traffic_page(rows, kinds))
-    say(traffic_text(rows, kinds))
+        blocks = sections(rows, kinds := by_role(kernel_distances(tell=tell)))
+    data.write(json.dumps(record(rows, kinds), indent=1, allow_nan=False) + "\n")
+    write_page(page, blocks)
+    show_text(blocks)

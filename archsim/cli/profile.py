@@ -9,7 +9,7 @@ import click
 from archsim.base.arguments import IN_PROFILES
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, some_options
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.types import Known, Quantity
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
@@ -22,13 +22,12 @@ from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 @click.option("--batch", type=int, default=None, help="Samples per run of --net.")
 @click.option("--ran-at", type=Quantity("Hz"), default=None, metavar="CLOCK",
               help="Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.")  # fmt: skip
-@click.option("--kernels", is_flag=True, help="List the kernels of each op, measured beside predicted.")
-@click.option("--layers", is_flag=True, help="List every op; by default the longest ones of a large network.")
-@answer_forms("Print one CSV row per op, per name that was not matched, and per cause of the gap.")
+@answer_forms("Print one CSV row per op, per name that was not matched, and per cause of the gap.",
+              layers="Also list every op.", all="Also list kernels, measured beside predicted, and what was not matched.")
 @html_option("Also write a self-contained page with both timelines.")
 def command(
-    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, kernels: bool, layers: bool,
-    form: AnswerForm, html: OutputFile | None, **given: Any,
+    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, form: AnswerForm,
+    html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Read what a profiler recorded, predict the same run, and say what the gap between both is made of.
 
@@ -39,14 +38,12 @@ def command(
     \b
     Examples:
       archsim profile trace.json --hw a100_sxm4_40gb --stack pytorch-2
-      archsim profile trace.json.gz --hw rtx_4090 --ran-at 2.1GHz --kernels --html gap.html
+      archsim profile trace.json.gz --hw rtx_4090 --ran-at 2.1GHz --all --html gap.html
     """
-    from archsim.report.profile import profile_csv, profile_record, profile_text
+    from archsim.answers.profile import sections
     from archsim.study.profiled import compare_profile
 
     found = compare_profile(file, hw, net=net, ran_at=ran_at, **choices({**given, "batch": batch}))
     if html is not None:
-        from archsim.report.profile_page import profile_page
-
-        write(html, profile_page(found))
-    form.say(lambda p: profile_text(p, kernels, layers), profile_record, found, csv=profile_csv)
+        write_page(html, sections(found))
+    form.show(found)

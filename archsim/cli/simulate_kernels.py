@@ -6,9 +6,9 @@ import click
 
 from archsim.base.writer import PAGE, TOML, OutputFile, json_with
 from archsim.cli.options import refuse_others
-from archsim.cli.output import FORCE, output, output_file, write
+from archsim.cli.output import FORCE, output, output_file, write, write_page
 from archsim.cli.progress import Progress
-from archsim.cli.terminal import say
+from archsim.cli.terminal import say, show_text
 
 KERNELS = 2000
 
@@ -39,10 +39,11 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
         refuse_others("--derive", frozenset({"derive", "force"}))
         _derive(derive)
         return
+    import json
     from pathlib import Path
 
-    from archsim.report.surrogate import SCHEMA, surrogate_json, surrogate_page, surrogate_text
-    from archsim.validation.surrogate import compare, judged
+    from archsim.answers.surrogate import SCHEMA, record, sections
+    from archsim.validation.surrogate import Judged, compare, judged
 
     if folder == "":
         raise click.BadParameter("names no folder", param_hint="--check")
@@ -52,14 +53,18 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
     ]  # fmt: skip
     for file in files:
         file.check()
+    verdicts: list[Judged] = []
     with Progress() as tell:
         rows = compare(kernels, seed, tell)
         if files:
             tell("published times")
             verdicts = judged()
-            for file, text in zip(files, (surrogate_json, surrogate_page), strict=True):
-                file.write(text(rows, verdicts, seed))
-    say(surrogate_text(rows))
+    blocks = sections(rows, verdicts, seed)
+    if files:
+        data, page = files
+        data.write(json.dumps(record(rows, verdicts, seed), indent=1, allow_nan=False) + "\n")
+        write_page(page, blocks)
+    show_text(blocks)
 
 
 def _derive(file: OutputFile) -> None:

@@ -11,15 +11,13 @@ from click.core import ParameterSource
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.options import FIDELITY
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import missed, say
 from archsim.cli.types import Known, ListOption
 from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
-
-FEW = 30  # rows up to which each is a line of its own, unless --by says otherwise
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
@@ -52,7 +50,8 @@ if TYPE_CHECKING:
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
 @PREDICTOR
 @CASES_OPTION
-@answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.")
+@answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
+              all="Also print every statistic, each skipped line, and what was compared.")
 @html_option()
 @click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
 @click.option("--served", default=None, metavar="FOLDER",
@@ -105,12 +104,14 @@ def command(
         say(check_file(add))
         return
     refuse_beside(predictors, cases, fold, without or "")
+    from dataclasses import replace
+
+    from archsim.answers.validation import sections
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash
     from archsim.evidence.shipped import shipped_files
-    from archsim.report.validation import provenance_of, validation_csv, validation_json, validation_text
     from archsim.validation.evaluation import validate
-    from archsim.validation.selection import CELL, Filters, selected_rows, settings_of
+    from archsim.validation.selection import Filters, selected_rows, settings_of
 
     filters = Filters(hw=parts(hw or ""), disturbed=disturbed, **{name: parts(text or "") for name, text in chosen.items()})
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
@@ -120,7 +121,7 @@ def command(
         rows, skips = selected_rows(every, skips, filters)
         rows = rows[:limit]
         if not told:
-            by = "quantity" if predictors else "group" if _is_grouped(every) else CELL if len(rows) <= FEW else by
+            by = "quantity" if predictors else "group" if _is_grouped(every) else by
         settings = settings_of(every, by=parts(by), fidelity=fidelity, baseline=parts(baseline), without=parts(without or ""),
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
@@ -133,17 +134,10 @@ def command(
         if fold is not None:
             settings = _held_out(settings, fold, tell)
         result = validate(rows, skips, settings, tell)
-    provenance = provenance_of(result, data_hash(measurements))
+    result = replace(result, data=data_hash(measurements))
     if html is not None:
-        from archsim.report.validation_page import validation_page
-
-        write(html, validation_page(result, provenance))
-    if form.json:
-        click.echo(validation_json(result, provenance))
-    elif form.csv:
-        click.echo(validation_csv(result), nl=False)
-    else:
-        say(validation_text(result, provenance))
+        write_page(html, sections(result))
+    form.show(result)
     if not result.cases:
         missed()
 

@@ -88,9 +88,10 @@ def _served(folder: str, constants: Calibration) -> None:
 
 
 def _write_page(page: OutputFile, summary: dict[str, Any], served: dict[str, Any] | None) -> None:
-    from archsim.report.validation_page import summary_page
+    from archsim.answers.corpus import sections
+    from archsim.render.html import page as page_of
 
-    page.write(summary_page(summary, served))
+    page.write(page_of(sections(summary, served)))
 
 
 def _outputs(place: Path, name: str, schema: str) -> tuple[OutputFile, OutputFile]:

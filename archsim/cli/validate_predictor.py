@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archsim.base.writer import OutputFile, OutputKind
-from archsim.cli.output import output, write
-from archsim.cli.terminal import say
+from archsim.cli.output import output, write, write_page
 from archsim.cli.vocabulary import AnswerForm
 
 if TYPE_CHECKING:
@@ -46,11 +45,12 @@ def print_scoreboard(
     data: str, form: AnswerForm, html: OutputFile | None, tell: Callable[[str], None],
 ) -> None:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
+    from dataclasses import replace
+
+    from archsim.answers.scoreboard import sections
     from archsim.evidence.claims import claims
     from archsim.evidence.identity import ID
     from archsim.evidence.shipped import peer_files
-    from archsim.report.scoreboard import scoreboard_csv, scoreboard_json, scoreboard_text
-    from archsim.report.validation import provenance_of_settings
     from archsim.validation.predictor import from_file, read_predictors
     from archsim.validation.scoreboard import scoreboard
 
@@ -59,14 +59,7 @@ def print_scoreboard(
     names = {one.name for one in given}
     published = [one for one in (from_file(place, None) for place in peer_files()) if one.name not in names]
     board = scoreboard(cases, skips, [*given, *published], settings, tell)
-    provenance, said = provenance_of_settings(settings, data), claims() if PUBLISHED in words else ()
+    board = replace(board, data=data, claims=claims() if PUBLISHED in words else ())
     if html is not None:
-        from archsim.report.scoreboard_page import scoreboard_page
-
-        write(html, scoreboard_page(board, provenance, said))
-    if form.json:
-        click.echo(scoreboard_json(board, provenance, said))
-    elif form.csv:
-        click.echo(scoreboard_csv(board), nl=False)
-    else:
-        say(scoreboard_text(board, provenance, said))
+        write_page(html, sections(board))
+    form.show(board)

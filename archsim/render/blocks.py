@@ -78,7 +78,7 @@ class Facts:
     """Names with values; a value of several lines is a list."""
 
     title: str = ""
-    rows: Sequence[tuple[str, Cell | str | Sequence[str]]]
+    rows: Sequence[tuple[str, Cell | str | Sequence[Cell | str]]]
     level: int = 0
     only: Only = ""
 
@@ -106,6 +106,7 @@ class Table:
 class Axis:
     """An axis: title and unit; `log` or None to decide by the range of its values; `ends` or None for those of the values.
 
+    unit: a row of `base.units.UNITS`, "KiB" for bytes in binary units, or any word
     names: of the places 0, 1, ... in place of numbers, the first on top
     """
 
@@ -223,10 +224,11 @@ def stacked(
     return Cell(bar=pieces, value=at)
 
 
-def columns(*heads: str, numbers: Iterable[int] = (), bars: Iterable[int] = ()) -> list[Column]:
-    """Columns by their heads; those at these places are of numbers, or of bars."""
-    right, drawn = set(numbers), set(bars)
-    return [Column(head=head, kind="number" if i in right else "bar" if i in drawn else "text") for i, head in enumerate(heads)]
+def columns(*heads: str, numbers: Iterable[int] = (), bars: Iterable[int] = (), spare: Iterable[int] = ()) -> list[Column]:
+    """Columns by their heads; those at these places are of numbers, of bars, or left out on a phone."""
+    right, drawn, left_out = set(numbers), set(bars), set(spare)
+    return [Column(head=head, kind="number" if i in right else "bar" if i in drawn else "text", needed=i not in left_out)
+            for i, head in enumerate(heads)]  # fmt: skip
 
 
 def visible(blocks: Iterable[Block], level: int, where: Only) -> list[Block]:

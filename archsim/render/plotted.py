@@ -55,7 +55,8 @@ def _points(s: Series, paint: str) -> Any:
     mode = "+".join(part for part, there in (("lines", s.joined), ("markers", bool(s.mark))) if there)
     return go.Scatter(
         mode=mode, name=_label(s.name), x=list(s.x), y=list(s.y), hoverinfo="text" if s.tips else "x+y",
-        hovertext=[_label(tip).replace("\n", "<br>") for tip in s.tips] or None, line={"color": paint, "width": 1.8},
+        hovertext=[_label(tip).replace("\n", "<br>") for tip in s.tips] or None, showlegend=bool(s.name),
+        line={"color": paint, "width": 1.8, "dash": "dash" if s.dashed else "solid"}, opacity=1.0 if s.joined else 0.7,
         marker={"color": paint, "size": 11 if s.mark == "d" else 7, "symbol": [f"{sign}-open" if h else sign for h in hollow]},
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from archsim.base.units import show
+from archsim.base.units import show, show_capacity
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import colour
 from archsim.render.text import clean
@@ -165,6 +165,8 @@ def _text(x: str, y: float, said: str, anchor: str = "start", ink: str = QUIET, 
 def _mark_text(axis: Axis, value: float) -> str:
     if axis.names:
         return _short(axis.names[int(value)])
+    if value and axis.unit == "KiB":
+        return show_capacity(value, 3)
     return "0" if value == 0 else show(value, axis.unit, 3)
 
 

@@ -15,7 +15,7 @@ from itertools import zip_longest
 from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
 from archsim.render.palette import terminal_style
 
-BAR, GAP, INDENT = 10, 2, "  "
+BAR, MARKED, GAP, INDENT = 10, 20, 2, "  "  # widths of a bar, of one with signs, between columns
 NARROWEST = 24  # of a value beside its name; narrower ones stand below it
 STYLES = {"bold": "1", "dim": "2", "bad": "1;31", "good": "1;32", "quiet": "2", "warning": "1;31"}
 
@@ -78,7 +78,7 @@ def _verdict(v: Verdict, on: Screen) -> list[str]:
         body = [part for line in v.lines for part in _folded(", ".join(filter(None, line)), on, INDENT)]
     else:
         body = [_row(line, widths, [False] * 3, on, first="bold") for line in lines]
-    return [*title, *([""] if lines else []), *body, *([""] if v.sentences and lines else []),
+    return [*title, *([""] if lines else []), *body, *([""] if v.sentences else []),
             *(part for sentence in v.sentences for part in _folded(sentence, on))]  # fmt: skip
 
 
@@ -126,10 +126,16 @@ def _heads(columns: Sequence[Column], title: str) -> list[str]:
 
 def _shown(cell: Cell, column: Column, on: Screen) -> str:
     if column.kind == "bar" and cell.bar:
-        filled = [piece for piece in cell.bar if not piece.sign and piece.half != "upper"]
-        ends, starts = max((piece.end for piece in filled), default=0.0), min((piece.start for piece in filled), default=0.0)
-        begin = round(BAR * starts)
-        return " " * begin + ("█" if on.blocks else "#") * max(round(BAR * ends) - begin, 0)
+        filled, signs = [p for p in cell.bar if not p.sign and p.half != "upper"], [p for p in cell.bar if p.sign]
+        width = MARKED if signs else BAR
+        begin, end = (round(width * pick(ends, default=0.0)) for pick, ends in
+                      ((min, [p.start for p in filled]), (max, [p.end for p in filled])))  # fmt: skip
+        line = list(" " * begin + ("-" if signs else "█" if on.blocks else "#") * max(end - begin, 0))
+        for piece in signs:
+            place = min(int(width * piece.end), width - 1)
+            line += " " * (place + 1 - len(line))
+            line[place] = piece.sign
+        return "".join(line)
     return clean(cell.text)
 
 

@@ -18,7 +18,6 @@ from archsim.study.pareto import pareto_front
 
 if TYPE_CHECKING:
     from archsim.study.comparison import Comparison, CurveComparison
-    from archsim.validation.evaluation import Validation
 
 
 def notebook_table(estimate: Estimate) -> str:
@@ -77,16 +76,6 @@ def curves_table(c: CurveComparison) -> str:
     return _table(f"<b>{text(c.network)}</b>: time per sample", ("device", *(f"batch {batch}" for batch in batches)), rows)
 
 
-def validation_table(v: Validation) -> str:
-    """The score of every group."""
-    rows = [
-        (", ".join(group.by.values()), f"{group.score.n:,}", *(f"{100 * share:.1f} %" for share in (
-            group.score.median_ape, group.score.p90_ape, group.score.bias)))
-        for group in (*v.groups, *v.overall)
-    ]  # fmt: skip
-    caption = f"<b>{len(v.cases):,} measured values</b>, {len(v.skips):,} rows skipped"
-    values = [group.score.median_ape for group in (*v.groups, *v.overall)]
-    return _table(caption, (", ".join(v.settings.by), "rows", "median error", "p90", "bias"), rows, barred=2, values=values)
 
 
 def _table(

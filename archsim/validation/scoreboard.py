@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case, Skip
+from archsim.evidence.claims import Claim
 from archsim.evidence.identity import ID
 from archsim.evidence.pattern import UNSIMULATED
 from archsim.validation.evaluation import GroupScore, ValidationSettings, group_scores, measured_values, validate
@@ -47,6 +48,7 @@ class Scoreboard:
 
     asked: how many rows all were asked for
     common: by predictor, the scores of the rows that every one answers; empty where there are none
+    data: hash of the measurement files, where it is known; claims: what other tools say of themselves
     """
 
     settings: ValidationSettings
@@ -55,6 +57,8 @@ class Scoreboard:
     skips: tuple[Skip, ...]
     entrants: tuple[ScoredPredictor, ...]
     common: tuple[tuple[GroupScore, ...], ...]
+    data: str = ""
+    claims: tuple[Claim, ...] = ()
 
 
 def scoreboard(

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from archsim.answers.caches import curve_chart
 from archsim.estimation.request import find_device
 from archsim.explain.caches import of_trace
-from archsim.report.caches import curve_figure
 
 PROGRAM = str(Path(__file__).parents[1] / "cache" / "valgrind" / "program.lackey.gz")
 TRACE = ("cache", "--hw", "i7_6700k", "--trace", PROGRAM)
@@ -21,8 +21,9 @@ LAYER = ("cache", "--net", "alexnet", "--layer", "conv5")
 def test_a_program(cli: Any) -> None:
     result = cli(*TRACE)
     assert result.code == 0
-    for word in ("L1", "L2", "L3", "6,458 accesses", "demand", "fully associative LRU", "assumed  policy lru"):
+    for word in ("L1", "L2", "L3", "6,458 accesses", "demand", "fully associative", "assumed  ", "policy lru"):
         assert word in result.out
+    assert "L1 serves 97.9 %" in result.out
     assert result.err == ""
 
 
@@ -69,9 +70,9 @@ def test_a_page(cli: Any, tmp_path: Path) -> None:
 
 def test_the_curve_reaches_the_largest_level_and_names_all() -> None:
     answer = of_trace(find_device("i7_6700k", {}), PROGRAM)
-    figure = curve_figure(answer)
-    assert [(note.text, round(10**note.x)) for note in figure.layout.annotations] == [(x.name, x.size) for x in answer.levels]
-    assert figure.data[0].x[-1] == answer.levels[-1].size
+    chart = curve_chart(answer)
+    assert [(said, size) for _, size, said in chart.guides] == [(x.name, x.size) for x in answer.levels]
+    assert chart.series[0].x[-1] == answer.levels[-1].size
     ways = answer.levels[0].ways
     assert all(full == in_sets for size, full, in_sets in answer.curve if size <= 64 * ways)  # one set of as many ways as fit
 

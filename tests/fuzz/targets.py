@@ -271,9 +271,11 @@ def run_node(data: bytes, folder: Path) -> None:
 
 def run_measurements(data: bytes, folder: Path) -> None:
     """Rows, their predictions, and their check for the corpus."""
+    from archsim.answers.validation import csv, record, sections
     from archsim.calibration.constants import default
-    from archsim.evidence.readers import data_hash, read_files
-    from archsim.report.validation import provenance_of, validation_json, validation_text
+    from archsim.evidence.readers import read_files
+    from archsim.render.html import page
+    from archsim.render.text import text_of
     from archsim.validation.check import check_file
     from archsim.validation.evaluation import ValidationSettings, validate
 
@@ -285,9 +287,10 @@ def run_measurements(data: bytes, folder: Path) -> None:
         calibration=default(), fidelity="analytical", without=frozenset(), baselines=("roofline",), by=("network",)
     )
     result = validate(cases[:4], skips, settings, lambda text: None)
-    about = provenance_of(result, data_hash([path]))
-    json_of(validation_json(result, about))
-    validation_text(result, about)
+    json_of(json.dumps(record(result)))
+    csv(result)
+    text_of(sections(result), 2)
+    page(sections(result))
 
 
 def run_study(data: bytes, folder: Path) -> None:

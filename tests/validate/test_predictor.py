@@ -6,11 +6,13 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from archsim.answers.scoreboard import coverage, csv, record, sections
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder
 from archsim.base.schema import rows_of
@@ -20,8 +22,8 @@ from archsim.evidence.claims import NOTE, Claim, claims
 from archsim.evidence.identity import ID, case_line, with_ids
 from archsim.evidence.readers import read
 from archsim.evidence.shipped import PEER_ROWS, PEERS, peer_files, shipped_files
-from archsim.report.scoreboard import coverage_text, record, scoreboard_csv, scoreboard_text
-from archsim.report.scoreboard_page import scoreboard_page
+from archsim.render.html import page
+from archsim.render.text import text_of
 from archsim.validation.evaluation import ValidationSettings
 from archsim.validation.predictor import Predictions, from_command, from_file
 from archsim.validation.scoreboard import Scoreboard, scoreboard
@@ -121,9 +123,9 @@ def test_a_score_is_of_the_rows_that_are_answered_and_says_how_many(cases: list[
     assert group.score.mape == pytest.approx((0.1 + 0.5) / 2)
     assert group.score.coverage == 0.5
     assert set(group.baselines) == {"archsim", "roofline"}
-    assert "mine answers 2 of 4 rows: 50 %; the other 2 are in no score of it" in coverage_text(found)
+    assert coverage(found) == [("mine", "2 of 4 rows: 50 %; the other 2 are in no score of it")]
     assert mine.predictions.about == "mine, of a table"
-    assert "mine, of a table" in scoreboard_text(found, {})
+    assert "mine, of a table" in text_of(sections(found), 1)
 
 
 def test_predictors_of_different_rows_are_scored_on_their_own_and_compared_on_the_common_ones(
@@ -139,18 +141,18 @@ def test_predictors_of_different_rows_are_scored_on_their_own_and_compared_on_th
     assert {name: e.overall[0].score.n for name, e in by_name.items()} == {"archsim": 4, "roofline": 4, "early": 3, "late": 2}
     assert [groups[0].score.n for groups in found.common] == [1, 1, 1, 1]
     assert found.common[2][0].score.mape == pytest.approx(0.0, abs=1e-12)
-    assert "the rows that all answer" in scoreboard_text(found, {})
+    text = text_of(sections(found))
+    assert "The rows that all answer" in text
+    assert text.index("  archsim ") < text.index("  late ")  # which answers fewer rows
 
 
 def test_forms_agree(cases: list[Case], tmp_path: Path) -> None:
     found = board(cases, tmp_path, "id,value\n" + "".join(f"{own},0.02\n" for own in ids(cases)))
-    told = record(found, {"version": "x"})
+    told = record(found)
     assert [one["answered"] for one in told["predictors"]] == [4, 4, 4]
-    assert len(told["predictions"]) == scoreboard_csv(found).count("\n") - 1 == 12
-    page = scoreboard_page(found, {})
-    assert page.count("<svg") == 1
-    assert "mine" in page
-    assert len(page) < 60_000
+    assert len(told["predictions"]) == csv(found).count("\n") - 1 == 12
+    assert "mine" in page(sections(found))
+    assert len(page(sections(found))) < 60_000
 
 
 def test_a_command_reads_cases_and_prints_values(cases: list[Case], tmp_path: Path) -> None:
@@ -224,13 +226,14 @@ def test_claims_stand_apart_from_scores_and_each_says_where_it_was_read() -> Non
     assert named <= set(found)
     assert len(found) == len(claims())
     assert all(one.url.startswith("https://") and one.says and one.here for one in claims())
-    board = scoreboard((), (), (), SETTINGS)
-    for text in (scoreboard_text(board, {}, claims()), scoreboard_page(board, {}, claims())):
-        assert "What other tools say of themselves".lower() in text.lower()
+    silent = scoreboard((), (), (), SETTINGS)
+    board = replace(silent, claims=claims())
+    for text in (text_of(sections(board), 2), page(sections(board))):
+        assert "What other tools say of themselves" in text
         assert NOTE[:40] in text
         assert found["Calculon"].says in text
-    assert "say of themselves" not in scoreboard_text(board, {}) + scoreboard_page(board, {})
-    assert record(board, {}, claims())["claims"][0]["tool"] == "LLMCompass"
+    assert "say of themselves" not in text_of(sections(silent), 2) + page(sections(silent))
+    assert record(board)["claims"][0]["tool"] == "LLMCompass"
 
 
 @pytest.mark.parametrize(("content", "said"), [
@@ -252,11 +255,11 @@ def test_the_command_line_scores_and_writes(run: Callable[..., tuple[int, str, s
     names = [json.loads(line)["id"] for line in told.read_text().splitlines()]
     mine = tmp_path / "mine.csv"
     mine.write_text(f"id,value\n{names[0]},0.02\n")
-    page = tmp_path / "page.html"
-    code, out, _ = run("validate", "--measurements", rows, "--predictor", str(mine), "--html", str(page))
+    place = tmp_path / "page.html"
+    code, out, _ = run("validate", "--measurements", rows, "--predictor", str(mine), "--html", str(place))
     assert code == 0
-    assert "mine answers 1 of 2 rows: 50 %" in out
-    assert "Predictors on the same measurements" in page.read_text()
+    assert "1 of 2 rows: 50 %" in out
+    assert "Predictors on the same measurements" in place.read_text()
     code, out, err = run("validate", "--measurements", rows, "--predictor", str(mine), "--without", "waves")
     assert code == 2
     assert "about the model of archsim" in err

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import archsim.validation.served as served
+from archsim.answers.corpus import sections
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.generation.measured import serving_value
-from archsim.report.validation_page import summary_page
+from archsim.render.html import page as page_of
 from archsim.site import accuracy
 
 Run = Callable[..., tuple[int, str, str]]
@@ -57,7 +58,7 @@ def test_the_size_of_a_prompt_step_is_no_engine_of_its_own() -> None:
 
 
 def test_both_pages_show_each_group(summary: dict[str, Any]) -> None:
-    page, manual = summary_page(CORPUS, summary), accuracy.page(CORPUS, summary)
+    page, manual = page_of(sections(CORPUS, summary)), accuracy.page(CORPUS, summary)
     assert "Served language models" in page
     assert "50.0 %" in page
     manual = manual.replace("\u00a0", " ")
@@ -66,7 +67,7 @@ def test_both_pages_show_each_group(summary: dict[str, Any]) -> None:
     assert "| llama\\_2\\_7b | power |" in manual
     assert "| time per output token |" in accuracy.page(CORPUS, SHIPPED).replace("\u00a0", " ")
     assert "#### vllm on h100\\_sxm5\\_80gb" in accuracy.page(CORPUS, SHIPPED)
-    assert "Served language models" not in summary_page(CORPUS) + accuracy.page(CORPUS)
+    assert "Served language models" not in page_of(sections(CORPUS)) + accuracy.page(CORPUS)
 
 
 def test_the_command_writes_the_numbers_and_the_page_beside_a_summary(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
+from archsim.answers.traffic import record, sections
 from archsim.lower.role import Role
-from archsim.report.traffic import traffic_json, traffic_page, traffic_text
+from archsim.render.html import page
+from archsim.render.text import text_of
 from archsim.validation.traffic_kinds import KernelDistance, TrafficCase, by_role, kernel_distances
 
 
@@ -59,10 +59,10 @@ def test_the_report_has_a_table_for_each_kind_of_device(kinds: list[KernelDistan
     names = set(TrafficRow.__dataclass_fields__)
     rows = [TrafficRow(**{name: value for name, value in frozen.items() if name in names}) for frozen in FROZEN["rows"]]
     roles = by_role(kinds)
-    found = json.loads(traffic_json(rows, roles))["roles"]
+    found = record(rows, roles)["roles"]
     assert len(found) == len(roles)
     assert {"device_kind", "role", "level", "kernels", "median", "p90", "worst"} == set(found[0])
-    text, page = traffic_text(rows, roles), traffic_page(rows, roles)
+    blocks = sections(rows, roles)
     for part in ("GPUs", "CPUs", "im2col"):
-        assert part in text
-        assert part in page
+        assert part in text_of(blocks)
+        assert part in page(blocks)

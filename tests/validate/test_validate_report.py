@@ -12,15 +12,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archsim.answers.validation import record, sections
 from archsim.calibration.constants import default
 from archsim.evidence.case import Anchor, Case
 from archsim.evidence.columns import QUANTITY
 from archsim.evidence.readers import read
-from archsim.report.cells import UNITS
-from archsim.report.validation import provenance_of, record, validation_text
+from archsim.render.text import text_of
 from archsim.validation.baseline import constants_of
 from archsim.validation.evaluation import ValidationSettings, intervals, validate
 from archsim.validation.predict import predict, prepare
+from archsim.validation.verdict import UNITS, sentences
 
 from ..measurements import HEAD, ROW
 
@@ -137,7 +138,7 @@ def test_held_out_predictions_take_the_place_of_the_model(measured: list[Case]) 
     result = validate(measured, [], request(held_out=held_out, fold="hardware"))
     assert seen == [9]
     assert result.predicted[0] == 3.0
-    assert record(result, {})["cross_validated"] == "hardware"
+    assert record(result)["cross_validated"] == "hardware"
 
 
 def test_the_constants_are_found_again(measured: list[Case]) -> None:
@@ -204,13 +205,38 @@ def test_csv_has_one_line_per_row(file: str, run: Run) -> None:
     assert float(listed[3]["lo"]) < float(listed[3]["predicted"]) < float(listed[3]["hi"])
 
 
-def test_text_shows_scores_and_skips(file: str, run: Run) -> None:
+def test_the_first_screen_says_each_row_and_what_was_skipped(file: str, run: Run) -> None:
     _, out, _ = run("validate", "--measurements", file)
-    assert "4 measured values beside the analytical model" in out
-    assert "all time" in out
-    assert "all power" in out
-    assert "1  hardware 'nothing' is not described" in out
-    assert "fitted to 2 rows of split calibrate" in out
+    assert out.startswith("4 measured values beside their predictions · me")
+    assert "1 row was skipped: hardware 'nothing' is not described (line 6)" in out
+    assert out.index("\nLatency") < out.index("\nThroughput") < out.index("\nPower")
+    assert "900 img/s" in out
+    for word in ("MAPE", "order", "stacks", "constants"):
+        assert word not in out
+    _, more, _ = run("validate", "--measurements", file, "--all")
+    for word in ("MAPE", "order", "stacks", "all time", "all power", "fitted to 2 rows"):
+        assert word in more
+
+
+def test_the_verdict_says_which_way_and_how_many_intervals_hold(measured: list[Case]) -> None:
+    doctored = [replace(measured[0], measured=measured[0].measured / 2), *measured[1:]]
+    first, worst = sentences(validate(doctored, [], request()))
+    assert first == ("Time: predictions are as measured in the median, half are within 0.0 %, nine in ten within 20.0 %; "
+                     "8 of 9 are inside their 80 % interval.")  # fmt: skip
+    assert worst.startswith("Worst: alexnet on gtx_1080, batch 16, fp32, caffe-cudnn5.1: ")
+    assert worst.endswith("100.0 % too slow.")
+    rate = [replace(case, measured=case.measured * 2) for case in measured if case.metric != "latency_s"]
+    assert "100.0 % too slow in the median" in sentences(validate(rate, [], request(baselines=())))[0]
+    (alone,) = sentences(validate([replace(measured[0], measured=measured[0].measured * 4)], [], request(baselines=())))
+    assert alone == "Time: the prediction is 75.0 % too fast, outside its 80 % interval."
+
+
+def test_groups_of_many_rows_end_on_the_first_screen(measured: list[Case]) -> None:
+    result = validate([replace(case, source=f"s{i}") for i, case in enumerate(measured * 4)], [], request())
+    text = text_of(sections(result))
+    assert len(text.splitlines()) < 24
+    assert "21 more groups: --all" in text
+    assert "s35 " in text_of(sections(result), 2)
 
 
 def test_filters_and_limit(file: str, run: Run) -> None:
@@ -264,17 +290,17 @@ def test_no_row_left(write: Write, run: Run) -> None:
     path = write(row("alexnet", "nothing", "latency_s", 1.0))
     code, out, _ = run("validate", "--measurements", path)
     assert code == 1
-    assert "nothing could be predicted" in out
+    assert "Nothing could be predicted" in out
     code, out, _ = run("validate", "--measurements", path, "--json")
     assert json.loads(out)["rows"] == []
 
 
 def test_provenance_names_what_it_was_made_from(measured: list[Case]) -> None:
-    result = validate(measured, [], request(baselines=()))
-    provenance = provenance_of(result, "abc")
+    result = replace(validate(measured, [], request(baselines=())), data="abc")
+    provenance = record(result)["provenance"]
     assert provenance["data"] == "abc"
     assert default().digest in provenance["calibration"]
-    assert "abc" in validation_text(result, provenance)
+    assert "abc" in text_of(sections(result), 2)
 
 
 def test_every_metric_has_a_unit() -> None:
@@ -284,4 +310,4 @@ def test_every_metric_has_a_unit() -> None:
     assert {metric: units[metric] for metric in ("system_power_w", "system_energy_j", "energy_j_per_token", "decode_s_per_token",
                                                  "tokens_per_s", "tpot_s")} == {
         "system_power_w": "W", "system_energy_j": "J", "energy_j_per_token": "J", "decode_s_per_token": "s",
-        "tokens_per_s": "1/s", "tpot_s": "s"}  # fmt: skip
+        "tokens_per_s": "/s", "tpot_s": "s"}  # fmt: skip
