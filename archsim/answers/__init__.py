@@ -10,7 +10,11 @@ from typing import Any
 
 from archsim.render.blocks import Block
 
-MODULES = {"Estimate": "estimate"}  # class of an answer -> the module here that says it
+MODULES = {  # class of an answer -> the module here that says it
+    "Estimate": "estimate", "Explanation": "explain", "Listing": "listing", "NodeSpec": "node", "ShownConstants": "calibration",
+    "ShownNetwork": "network", "SimulatedCores": "core", "SimulatedLayer": "simulated", "SimulatedSm": "sm", "Slowest": "slowest",
+    "Spec": "device",
+}  # fmt: skip
 
 
 def module_of(answer: Any) -> ModuleType:

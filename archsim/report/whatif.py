@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from archsim.answers.silicon import die_line
 from archsim.base.units import show
 from archsim.device.follow import notes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.report.data import records_csv
-from archsim.report.silicon import die_line
 from archsim.report.text import FASTER_TEXT, clean, floor_line, listed_ops, rate_unit, table, task_words
 from archsim.study.whatif import FOLLOWING, TOTALS, Change, OpChange, side
 
