@@ -93,7 +93,7 @@ def _one(s: SimulatedCore) -> list[Block]:
     if s.loop.flop:
         lines.append((f"{s.flop_per_clock:.2f} FLOP/clk", show(s.flop_per_clock * s.clock_hz, "FLOP/s", 3),
                       "" if s.peak_share is None else f"{100 * s.peak_share:.1f} % of the peak of {s.peak:g}"))  # fmt: skip
-    lines.append((f"{r.operations / r.cycles:.2f} operations/clk", f"{r.operations:g} micro-operations in an iteration", ""))
+    lines.append((f"{r.operations / r.cycles:.2f} operations/clk", f"{r.operations:g} micro-operations", ""))
     rows = [[words(name), number(clocks, "clk"), percent(clocks / r.cycles), stacked({"0": clocks}, r.cycles)]
             for name, clocks in s.bounds.items()]  # fmt: skip
     bounds = Table(title="What an iteration takes at least", rows=rows,

@@ -133,7 +133,7 @@ def test_an_explanation_names_the_loops_and_what_binds_them() -> None:
     assert len({loop.name for loop in product.loops}) == len(product.loops) - 1  # both operands are copied by loops of one name
     unfolding = next(kernel for kernel in found.kernels if kernel.name == "im2col").loops
     assert [(loop.name, loop.binds) for loop in unfolding][:1] == [("im2col", "front end")]
-    assert "ports P0 P1 (100 %)" in text_of(sections_of(found))
+    assert "ports P0 P1 (100 %)" in text_of(sections_of(found), level=2)
 
 
 def test_points_of_a_sweep_are_the_single_estimates() -> None:
