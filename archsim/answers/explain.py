@@ -51,12 +51,12 @@ def verdict(e: ExplainedOp, sentences: Sequence[str], model: str = "") -> Verdic
     least = f"{show(e.time_s / e.roofline_s, '1', 3)} times the least" if e.roofline_s else ""
     lines = [(show(e.time_s, "s"), f"{100 * e.time_s / e.latency_s:.1f} % of {show(e.latency_s, 's')}", least)]
     if e.roofline_s:
+        intensity = f"{show(e.flop / e.least_bytes, '1', 3)} FLOP/B" if e.least_bytes else ""
         lines += [
             (f"at least {show(e.roofline_s, 's')}", "what no software can beat here",
              f"limited by {BOUNDS[e.roofline_bound].word}"),
-            (show(e.flop, "FLOP"), f"at least {show(e.least_bytes, 'B')} of memory traffic",
-             f"{show(e.flop / e.least_bytes, '1', 3)} FLOP/B" if e.least_bytes else ""),
-        ]  # fmt: skip
+            (show(e.flop, "FLOP"), f"at least {show(e.least_bytes, 'B')} of traffic", intensity),
+        ]
     return Verdict(title=f"{e.layer} of {e.network} on {e.hardware_name}", asked=asked, lines=lines, sentences=sentences)
 
 

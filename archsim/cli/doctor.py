@@ -32,16 +32,17 @@ def command() -> None:
       archsim doctor
     """
     from archsim.base.version import __version__
-    from archsim.render.blocks import Note, Table, columns, words
+    from archsim.render.blocks import Table, Verdict, columns, words
 
     found = [_packages(), *_extras(), *_data(), _prediction(), *_memo()]
     bad, absent = (sum(state == which for state, _, _ in found) for which in (PROBLEM, ABSENT))
     rows = [[words(what), words(state, tone="bad" if state == PROBLEM else "good" if state == OK else ""), words(said)]
             for state, what, said in found]  # fmt: skip
-    title = f"archsim {__version__}, Python {platform.python_version()}, {sys.platform}"
+    about = (f"Python {platform.python_version()}", sys.platform)
     verdict = f"{bad} of {len(found)} checks found a problem." if bad else "All well."
     left = f" {absent} optional packages are absent." if absent else ""
-    show_text([Table(title=title, columns=columns("", "", ""), rows=rows), Note(text=verdict + left)])
+    show_text([Table(title="Checks", columns=columns("", "", ""), rows=rows),
+               Verdict(title=f"archsim {__version__}", asked=about, sentences=[verdict + left])])  # fmt: skip
     if bad:
         missed()
 

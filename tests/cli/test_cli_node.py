@@ -50,11 +50,11 @@ def test_detect_says_in_a_few_lines_what_this_computer_is_and_what_to_type(cli: 
 
 def test_a_guessed_power_is_said_where_it_ranks(cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    guess = 'tdp = { value = "7.5 W", source = "x", kind = "assumed", note = "not told by the system; as X; its power times 0.02" }'
+    guess = "tdp = { value = '7.5 W', source = 'x', kind = 'assumed', note = 'not told by the system; as X; times 0.02' }"
     path.write_text(re.sub(r"tdp = .*", guess, cli("detect", "--toml").out))
     words = ("estimate", "--net", "alexnet", "--hw", str(path), "--json")
     notes = json.loads(cli(*words).out)["assumptions"]
-    assert any(note.startswith("power of host: 7.5 W, as X; its power times 0.02: a guess") for note in notes)
+    assert any(note.startswith("power of host: 7.5 W, as X; times 0.02: a guess") for note in notes)
     told = json.loads(cli(*words, "--set", "power.tdp=15W").out)["assumptions"]
     assert not any(note.startswith("power of host") for note in told)
 
