@@ -12,10 +12,12 @@ from typing import Any
 from archsim.render.blocks import Block
 
 MODULES = {  # class of an answer -> the module here that says it
-    "Estimate": "estimate", "Change": "whatif", "Tuning": "tune", "SearchResult": "search", "TargetWays": "target",
-    "Sensitivity": "sensitivity", "Sweep": "sweep", "SweptPoints": "sweep", "GenerationEstimate": "llm", "PowerEstimate": "power",
-    "Serving": "serving", "TextServing": "serving_llm", "Training": "training", "AllReduces": "allreduce",
-    "Validation": "validation", "Scoreboard": "scoreboard", "ProfileComparison": "profile", "CacheReport": "caches",
+    "AllReduces": "allreduce", "CacheReport": "caches", "Change": "whatif", "Estimate": "estimate", "Explanation": "explain",
+    "GenerationEstimate": "llm", "Listing": "listing", "NodeSpec": "node", "PowerEstimate": "power", "Scoreboard": "scoreboard",
+    "ProfileComparison": "profile", "SearchResult": "search", "Sensitivity": "sensitivity", "Serving": "serving",
+    "ShownConstants": "calibration", "ShownNetwork": "network", "SimulatedCores": "core", "SimulatedLayer": "simulated",
+    "SimulatedSm": "sm", "Slowest": "slowest", "Spec": "device", "Sweep": "sweep", "SweptPoints": "sweep",
+    "TargetWays": "target", "TextServing": "serving_llm", "Training": "training", "Tuning": "tune", "Validation": "validation",
 }  # fmt: skip
 
 

@@ -363,7 +363,7 @@ def core() -> Schema:
 
 def stack() -> Schema:
     """`archsim show stack NAME --json`."""
-    from archsim.report.stack import SCHEMA
+    from archsim.answers.stack import SCHEMA
 
     value = table({"value": ANY, "component": TEXT, "source": TEXT})
     release = table(dict.fromkeys(("part", "axis", "name", "version", "changed", "effect", "source", "date", "block"), TEXT))

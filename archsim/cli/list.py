@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 if TYPE_CHECKING:
-    from archsim.device.device import Device
+    from archsim.answers.listing import Listing
     from archsim.device.spec import Spec
+    from archsim.render.blocks import Block
 
 DEVICE = ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed")
 NEAREST = 10  # devices that --like prints
-Listing = tuple[Sequence[str], Sequence[Sequence[str]], int]  # head, rows, columns that are aligned on the left
+KINDS = {"gpu": "GPUs", "cpu": "CPUs", "tpu": "TPUs"}
 
 
 class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameters in older versions
@@ -51,23 +52,41 @@ def command(what: str, form: AnswerForm, like: str | None, limit: int | None) ->
         raise click.UsageError("--limit is of --like; `archsim list` prints all")
     if like is not None and what != "hw":
         raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
-    lists: dict[str, Callable[[], Listing]] = {
+    lists: dict[str, Callable[[], Any]] = {
         "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
         "parts": _parts, "releases": _releases,
         "fidelities": _fidelities, "ops": _ops, "keys": _keys,
     }  # fmt: skip
-    from archsim.report.data import rows_as_csv
-    from archsim.report.text import table
+    form.show(lists[what]() if like is None else _devices_like(like, limit or NEAREST))
 
-    head, rows, left = lists[what]() if like is None else _devices_like(like, limit or NEAREST)
-    form.say(lambda: table(head, rows, left=left), lambda: [dict(zip(head, row, strict=True)) for row in rows],
-             csv=lambda: rows_as_csv(tuple(head), rows))  # fmt: skip
+
+def _listing(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, shown: Sequence[Block] = ()) -> Listing:
+    """Rows of which the first `left` columns are words, the others numbers."""
+    from archsim.answers.listing import Listing
+
+    return Listing(head=head, rows=rows, right=range(left, len(head)), shown=shown)
 
 
 def _devices() -> Listing:
     from archsim.detect.catalog import find, names
 
-    return DEVICE, [_device_row(spec) for spec in map(find, names())], 4
+    specs = [*map(find, names())]
+    return _listing(DEVICE, [_device_row(spec) for spec in specs], 4, _by_maker(specs))
+
+
+def _by_maker(specs: Sequence[Spec]) -> list[Block]:
+    """A table for each kind of device of each maker, those with the most devices first, the newest first."""
+    from archsim.answers.listing import table_of
+
+    groups: dict[tuple[str, str], list[Spec]] = {}
+    for spec in sorted(specs, key=lambda spec: (-spec.identity.year, spec.identity.id)):
+        groups.setdefault((spec.identity.vendor, spec.kind), []).append(spec)
+    found: list[Block] = []
+    for (vendor, kind), own in sorted(groups.items(), key=lambda group: -len(group[1])):
+        rows = [(row[0], *row[4:8]) for row in map(_device_row, own)]
+        head = (f"{vendor} {KINDS[kind]}", "year", "fp32 peak", "memory", "power")
+        found.append(table_of(head, rows, range(1, 5)))
+    return found
 
 
 def _devices_like(text: str, limit: int) -> Listing:
@@ -82,25 +101,17 @@ def _devices_like(text: str, limit: int) -> Listing:
                                "`archsim list hw` prints all")  # fmt: skip
     rows = [(*_device_row(one.spec), f"{float(one.spec.device.memory.capacity) / 2**30:.4g} GiB", f"{one.match:.2f}")
             for one in found]  # fmt: skip
-    return (*DEVICE, "capacity", "match"), rows, 4
+    return _listing((*DEVICE, "capacity", "match"), rows, 4)
 
 
 def _device_row(spec: Spec) -> tuple[str, ...]:
+    from archsim.answers.device import fp32_peak
     from archsim.base.units import show
 
     device = spec.device
     return (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
-            _peak(device), show(float(device.memory.bandwidth), "B/s", 3),
+            fp32_peak(device), show(float(device.memory.bandwidth), "B/s", 3),
             show(float(device.power.tdp), "W", 3), str(len(spec.assumed)))  # fmt: skip
-
-
-def _peak(device: Device) -> str:
-    """The peak of fp32; of a TPU without it that of the first precision of its cells, which is named."""
-    from archsim.base.units import show
-    from archsim.device.device import Tpu
-
-    own = device.precisions[0] if isinstance(device, Tpu) else "fp32"
-    return show(float(device.peak_flops(own)), "FLOP/s", 3) + (f" {own}" if own != "fp32" else "")
 
 
 def _nodes() -> Listing:
@@ -112,7 +123,7 @@ def _nodes() -> Listing:
         kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in node.links))
         host = f"{node.host_cpu.sockets:g} x {node.host_cpu.id}"
         rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
-    return ("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, 2
+    return _listing(("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, 2)
 
 
 def _systems() -> Listing:
@@ -125,7 +136,7 @@ def _systems() -> Listing:
         host = f"{system.host.sockets:g} x {system.host.cpu or 'that of the device'}"
         rows.append((system.id, system.name, str(system.devices), host, memory, show(system.supply.rating, "W", 3),
                      str(len(system.assumed))))  # fmt: skip
-    return ("system", "name", "devices", "host CPU", "memory", "supply", "assumed"), rows, 2
+    return _listing(("system", "name", "devices", "host CPU", "memory", "supply", "assumed"), rows, 2)
 
 
 def _networks() -> Listing:
@@ -139,7 +150,23 @@ def _networks() -> Listing:
         shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
         counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
         rows.append((name, shapes, str(len(trace.ops)), *counts))
-    return ("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, 2
+    return _listing(("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, 2, _by_input(rows))
+
+
+def _by_input(rows: Sequence[Sequence[str]]) -> list[Block]:
+    """Networks by what they read; those that a framework builds in its own way at the end."""
+    from archsim.answers.listing import table_of
+    from archsim.base.units import grouped
+
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for name, inputs, ops, _, parameters, work in rows:
+        million = grouped(float(parameters.replace(",", "")) / 1e6, 3)
+        what = "As a framework builds them" if "@" in name else "Images" if "Nx3x" in inputs else "Tokens and others"
+        first, *others = inputs.split(", ")
+        read = f"{first} + {len(others)}" if others else first
+        groups.setdefault(what, []).append((name, read, ops, million, work))
+    return [table_of((what, "inputs", "ops", "M parameters", "work at N = 1"), groups[what], (2, 3, 4))
+            for what in ("Images", "Tokens and others", "As a framework builds them")]  # fmt: skip
 
 
 def _models() -> Listing:
@@ -153,7 +180,7 @@ def _models() -> Listing:
         counts = (show(number, "1", 4) for number in parameters_of(model))
         rows.append((name, model.model_type, *counts, str(model.layers), str(model.width),
                      f"{model.heads}/{model.kv_heads}", str(model.context), ", ".join(aliases()[name])))  # fmt: skip
-    return ("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2
+    return _listing(("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2)
 
 
 def _stacks() -> Listing:
@@ -163,7 +190,7 @@ def _stacks() -> Listing:
     for stack in map(find, names()):
         forward = stack.conv.candidates("", False).get("forward", {})
         rows.append((stack.id, stack.kind, stack.framework, ", ".join(composition(stack.id).parts.values()), ", ".join(forward)))
-    return ("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, 5
+    return _listing(("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, 5)
 
 
 def _parts() -> Listing:
@@ -176,21 +203,20 @@ def _parts() -> Listing:
         for part in part_names(axis):
             used = [name for name, parts in composed.items() if parts.get(axis, "").partition(" ")[0] == part]
             rows.append((axis, part, ", ".join(part_versions(axis, part)), ", ".join(used)))
-    return ("axis", "part", "versions", "stacks that have it"), rows, 4
+    return _listing(("axis", "part", "versions", "stacks that have it"), rows, 4)
 
 
 def _releases() -> Listing:
-    from archsim.report.text import clean
     from archsim.stack.releases import releases
 
-    rows = [(r.part, r.version, r.date or "-", r.effect, clean(r.changed), clean(r.source)) for r in releases()]
-    return ("part", "release", "date", "key", "what changed", "source"), rows, 6
+    rows = [(r.part, r.version, r.date or "-", r.effect, r.changed, r.source) for r in releases()]
+    return _listing(("part", "release", "date", "key", "what changed", "source"), rows, 6)
 
 
 def _fidelities() -> Listing:
     from archsim.estimation.fidelity import FIDELITIES
 
-    return ("fidelity", "meaning"), [(row.name, row.meaning) for row in FIDELITIES.values()], 2
+    return _listing(("fidelity", "meaning"), [(row.name, row.meaning) for row in FIDELITIES.values()], 2)
 
 
 def _ops() -> Listing:
@@ -199,11 +225,11 @@ def _ops() -> Listing:
     from archsim.trace.op import KINDS
 
     rows = [(name, ", ".join(f.name for f in fields(kind)), (kind.__doc__ or "").splitlines()[0]) for name, kind in KINDS.items()]
-    return ("op", "attributes", "meaning"), rows, 3
+    return _listing(("op", "attributes", "meaning"), rows, 3)
 
 
 def _keys() -> Listing:
     from archsim.device.spec import keys, read_by
 
     rows = [(key, kind, read_by(unit) or "nothing", unit.doc) for kind in ("gpu", "cpu", "tpu") for key, unit, _ in keys(kind)]
-    return ("key", "device", "moves", "meaning"), rows, 4
+    return _listing(("key", "device", "moves", "meaning"), rows, 4)

@@ -8,7 +8,7 @@ import click
 
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
-from archsim.cli.terminal import say, screen
+from archsim.cli.terminal import screen, show_text
 from archsim.cli.types import items
 from archsim.render.text import Screen
 
@@ -66,8 +66,12 @@ def command(page: str | None, site: str | None) -> None:
             raise click.UsageError("--site writes every page; leave PAGE out")
         return _write_site(site)
     on = screen()
-    if page is None or (on.width is None and not on.color):
-        say(_list() if page is None else text(page), plain=page is not None)
+    if page is None:
+        from archsim.render.blocks import Facts
+
+        show_text([Facts(title="archsim manual PAGE prints one of these pages", rows=list(PAGES.items()))])
+    elif on.width is None and not on.color:
+        click.echo(text(page))
     else:
         click.echo(_rendered(text(page), on), color=on.color, nl=False)
 
@@ -81,7 +85,7 @@ def _write_site(folder: str) -> None:
     assert isinstance(group, click.Group)
     pages = sources({name: text(name) for name in PAGES}, PAGES, group, CHECKOUT)
     target = Path(folder)
-    say(f"{build(target, pages)} pages; open {target / 'index.html'}")
+    click.echo(f"{build(target, pages)} pages; open {target / 'index.html'}")
 
 
 def _rendered(page: str, on: Screen) -> str:
@@ -96,12 +100,6 @@ def _rendered(page: str, on: Screen) -> str:
     with console.capture() as capture:
         console.print(Markdown(page, hyperlinks=False))
     return capture.get()
-
-
-def _list() -> str:
-    width = max(map(len, PAGES))
-    rows = "\n".join(f"  {name:<{width}}  {about}" for name, about in PAGES.items())
-    return f"archsim manual PAGE prints one of these pages:\n\n{rows}"
 
 
 def text(page: str) -> str:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 import click
 
 from archsim.base.arguments import ARGUMENTS
-from archsim.cli.terminal import say
+from archsim.cli.terminal import show_text
 from archsim.cli.types import Shown, option
 from archsim.cli.vocabulary import AnswerForm, answer_forms
-
-if TYPE_CHECKING:
-    from archsim.calibration.constants import Constant
 
 
 @click.command("show")
 @click.argument("what", type=click.Choice(["hw", "node", "net", "stack", "calibration", "silicon", "schema"]))
 @click.argument("name", type=Shown(), required=False)
-@answer_forms(json="Print one JSON object (not of silicon).")
+@answer_forms(json="Print one JSON object (not of silicon).",
+              all="Also print ranges and meanings of the keys of hw, and the release notes of a stack.")  # fmt: skip
 @option(ARGUMENTS["bind"], help="Size of a symbol of a network's file (net only).")
 @click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
 def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] | None, as_toml: bool) -> None:
@@ -44,59 +41,68 @@ def command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] 
         raise click.UsageError("--json and --toml both print to standard output; choose one")
     if bind and what != "net":
         raise click.UsageError(f"--bind gives sizes to a network; show {what} has none")
-    if what == "calibration":
-        form.say(_calibration, _calibration_record, name or "")
+    if what == "schema" and name is not None:
+        click.echo(_schema(name))
         return
-    if what == "silicon":
-        if form.json:
-            raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML")
-
-        from archsim.report.silicon import silicon_text
-
-        say(silicon_text())
-        return
-    if what == "schema":
-        say(_schema(name), plain=name is not None)
-        return
-    if what == "stack" and name is not None:
-        from archsim.report.stack import stack_record, stack_text
-        from archsim.stack.choose import named
-
-        form.say(stack_text, stack_record, named(name))
+    if what in ("calibration", "silicon", "schema"):
+        _show_model(what, name or "", form)
         return
     if name is None:
         raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
     if as_toml:
         click.echo(_device_toml(name))
-        return
-    if what == "net":
-        from archsim.cli.show_network import network_of, network_record, network_text
+    elif what == "stack":
+        from archsim.answers import stack
+        from archsim.stack.choose import named
+
+        form.show(named(name), stack)
+    elif what == "net":
+        from archsim.trace.shown import network_of
 
         shown = network_of(name, bind or {})
-        form.say(network_text, network_record, shown)
+        form.show(shown)
         shown.raise_refused()
-        return
-    if what == "hw":
+    elif what == "hw":
         from archsim.detect.catalog import find
-        from archsim.report.hardware import device_record, device_text
 
-        form.say(device_text, device_record, find(name))
+        form.show(find(name))
     else:
         from archsim.node.spec import find as find_node
-        from archsim.report.hardware import node_record, node_text
 
-        form.say(node_text, node_record, find_node(name))
+        form.show(find_node(name))
 
 
-def _schema(name: str | None) -> str:
-    """The JSON Schema of what a command prints with --json, or the list of them."""
+def _show_model(what: str, prefix: str, form: AnswerForm) -> None:
+    """The constants of the calibration, the die model, or the schemas that there are."""
+    if what == "calibration":
+        from archsim.answers.calibration import ShownConstants
+        from archsim.calibration.constants import default
+
+        shown = ShownConstants(calibration=default(), prefix=prefix)
+        if not shown.constants:
+            raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
+        form.show(shown)
+        return
+    if form.json:
+        raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML" if what == "silicon" else
+                               "show schema prints JSON where it is given the name of one")  # fmt: skip
+    from archsim.answers import silicon
+    from archsim.answers.listing import table_of
+    from archsim.answers.schemas import SCHEMAS, schema_of
+
+    if what == "silicon":
+        show_text(silicon.sections(), form.level)
+        return
+    titles = [(name, schema_of(name)["title"]) for name in sorted(SCHEMAS)]
+    show_text([table_of(("schema", "what it describes"), titles)])
+
+
+def _schema(name: str) -> str:
+    """The JSON Schema of what a command prints with --json."""
     from archsim.answers.schemas import SCHEMAS, schema_of
     from archsim.base.errors import UnknownName
-    from archsim.report.text import table
 
     known = sorted(SCHEMAS)
-    if name is None:
-        return table(("schema", "what it describes"), [(each, schema_of(each)["title"]) for each in known], left=2)
     if name not in known:
         raise UnknownName("schema", name, known, hint=f"one of {', '.join(known)}")
     return json.dumps(schema_of(name), indent=1, ensure_ascii=False)
@@ -108,48 +114,3 @@ def _device_toml(name: str) -> str:
 
     spec = find(name)
     return to_toml(spec, f"{spec.identity.name}, every value of it; change id, name and what differs.").rstrip("\n")
-
-
-def _calibration(prefix: str) -> str:
-    """The constants whose names begin so, with the interval of those that were fitted."""
-    from archsim.calibration.constants import default
-    from archsim.report.text import table
-
-    calibration = default()
-    spreads = calibration.uncertainties()
-    rows = []
-    for name, c in calibration.constants.items():
-        if name.startswith(prefix):
-            factor = spreads.get(name)
-            near = "" if factor is None else f"{c.value / factor:.3g} to {c.value * factor:.3g}"
-            rows.append((name, f"{c.value:.4g}", near, f"{c.low:g} to {c.high:g}", _kind(c), c.origin))
-    if not rows:
-        raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
-    head = f"calibration {calibration.version}; {len(rows)} constants, {sum(row[4] == 'fitted' for row in rows)} of them fitted"
-    body = f"{head}\n\n" + table(("constant", "value", "80 % interval", "range", "kind", "origin"), rows, left=6)
-    derived = {name: c.derived for name, c in calibration.constants.items() if name.startswith(prefix) and c.derived is not None}
-    if not derived:
-        return body
-    own = [(of, *(f"{values[of]:.4g}" if of in values else "" for values in derived.values()))
-           for of in sorted({of for values in derived.values() for of in values})]  # fmt: skip
-    head = "By the cycle model, for each kind of SM (architecture and warps) and, where they differ, each device:"
-    return f"{body}\n\n{head}\n\n" + table(("SM or device", *derived), own, left=1)
-
-
-def _kind(constant: Constant) -> str:
-    return "fitted" if constant.fitted else "prior" if constant.derived is None else "derived"
-
-
-def _calibration_record(prefix: str) -> dict[str, Any]:
-    """The same constants for programs, with their factor of uncertainty."""
-    from dataclasses import asdict
-
-    from archsim.calibration.constants import default
-
-    calibration = default()
-    spreads = calibration.uncertainties()
-    found = {name: asdict(c) | {"uncertainty": spreads.get(name)} for name, c in calibration.constants.items()
-             if name.startswith(prefix)}  # fmt: skip
-    if not found:
-        raise click.UsageError(f"no constant begins with {prefix!r}; without a prefix all are listed")
-    return {"schema": "archsim-calibration/1", "version": calibration.version, "constants": found}

@@ -9,7 +9,7 @@ import click
 from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices
-from archsim.cli.output import write
+from archsim.cli.output import write_page
 from archsim.cli.types import options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
@@ -28,7 +28,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @options(rows_called("clock", "settings", "scales"))
-@answer_forms("Print one CSV row per loop.")
+@answer_forms("Print one CSV row per loop.", all="Also print ports, waits, and a picture of the pipeline.")
 @html_option("Also write a page with a picture of the pipeline.")
 def command(
     hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
@@ -59,9 +59,9 @@ def command(
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
     """
+    from archsim.answers.core import sections
     from archsim.estimation.request import find_device
-    from archsim.report.core import core_page, core_text, cores_csv, cores_record, loops_text
-    from archsim.simulate.core import kernel_loop, simulate_all, simulate_core
+    from archsim.simulate.core import kernel_loop, simulate_all
 
     if (kernel is None) == (path is None):
         raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
@@ -71,20 +71,12 @@ def command(
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
-    fast = False if plain else None
-    if len(loops) == 1:
-        skipped: list[tuple[str, str]] = []
-        found = [simulate_core(spec, loops[0], clock=clock, trips=trips, trace=RECORDED, fast=fast)]
-    elif html is not None:
+    if html is not None and len(loops) > 1:
         raise click.UsageError(f"--html draws one loop, and {path} has {len(loops)}; --name chooses one")
-    else:
-        found, skipped = simulate_all(spec, loops, clock=clock, trips=trips, fast=fast)
+    found = simulate_all(spec, loops, clock=clock, trips=trips, trace=RECORDED, fast=False if plain else None)
     if html is not None:
-        write(html, core_page(found[0]))
-    form.say(
-        lambda: core_text(found[0]) if len(loops) == 1 else loops_text(found, skipped),
-        lambda: cores_record(spec.identity.id, clock, found, skipped), csv=lambda: cores_csv(spec.identity.id, clock, found),
-    )  # fmt: skip
+        write_page(html, sections(found))
+    form.show(found)
 
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:

@@ -9,7 +9,7 @@ import click
 from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
 from archsim.cli.options import choices
-from archsim.cli.output import timeline_option, write, write_timeline
+from archsim.cli.output import timeline_option, write_page, write_timeline
 from archsim.cli.types import Known, options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 
@@ -28,7 +28,7 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
 @click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
-@answer_forms()
+@answer_forms(all="Also print pipes, bandwidth and energy by component.")
 @html_option("Also write a page with a picture of the first clocks.")
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")
 def command(
@@ -56,8 +56,8 @@ def command(
       archsim simulate sm --hw gtx_1080 --kernel "norm row=100352 piece=3136"
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
+    from archsim.answers.sm import recording_of, sections
     from archsim.estimation.request import find_device, precision_of
-    from archsim.report.sm import recording_of, sm_page, sm_record, sm_text
     from archsim.simulate.sm import simulate_sm
 
     words = choices(given)
@@ -68,7 +68,7 @@ def command(
                         scheduler=scheduler, record=wanted, fast=False if plain else None,
                         memory_clock=words.get("memory_clock"))  # fmt: skip
     if html is not None:
-        write(html, sm_page(found))
+        write_page(html, sections(found))
     if timeline is not None:
         write_timeline(timeline, recording_of(found), f"one SM of {found.hardware}: {kernel}")
-    form.say(sm_text, sm_record, found)
+    form.show(found)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from archsim.cycle import layout
 from archsim.cycle.program import FP32, PIPES, TENSOR, Instruction, Program
 from archsim.cycle.run import REASON_NAMES, Prepared, SmRun
 
+FULL = 0.75  # of the clocks: what is taken as long limits an SM
 AT_WORK = ("selected", "not selected")  # the reasons of a warp that could issue, or did
 MEANINGS = {
     "selected": "issued", "not selected": "another warp issued", "long scoreboard": "waits for data of L1, L2 or memory",
@@ -15,6 +17,9 @@ MEANINGS = {
     "barrier": "waits for the other warps of its CTA", "math pipe throttle": "the pipe was taken",
     "MIO throttle": "the queue to shared memory was full", "LG throttle": "the queue to the L1 was full",
     "no instruction": "its code was not there yet",
+}  # fmt: skip
+SENTENCES = {  # the same, as a clause of its own
+    name: f"a warp {meaning}" if meaning.startswith("waits") else meaning for name, meaning in MEANINGS.items()
 }  # fmt: skip
 # The kinds of instructions whose results a warp waits for, by reason.
 MAKERS = {"long scoreboard": (layout.LOAD,), "short scoreboard": (layout.SHARED, layout.FIXED), "wait": (layout.FIXED,)}
@@ -47,6 +52,26 @@ def shares(result: SmRun) -> dict[str, float]:
     """The share of the clocks of all warps that each reason has, the largest first [1]."""
     whole = sum(result.stalls.values()) or 1.0
     return {name: clocks / whole for name, clocks in sorted(result.stalls.items(), key=lambda one: -one[1]) if clocks > 0}
+
+
+def limit(pipes: Mapping[str, float], issue: float, stalls: Mapping[str, float]) -> str:
+    """What limits an SM, in a sentence: a pipe or the issue slots that are taken most of the time, else what warps wait for.
+
+    pipes, issue: shares of the clocks and of the issue slots [1]; stalls: shares of the warps' clocks by reason [1]
+
+    >>> limit({"fp32": 0.86, "memory": 0.06}, 0.47, {"selected": 0.3})
+    'The fp32 pipe limits it: it is taken in 86 % of the clocks.'
+    """
+    pipe = max(pipes, key=lambda name: pipes[name], default="")
+    if pipe and pipes[pipe] >= FULL:
+        return f"The {pipe} pipe limits it: it is taken in {100 * pipes[pipe]:.0f} % of the clocks."
+    if issue >= FULL:
+        return f"The issue slots limit it: {100 * issue:.0f} % of them issue."
+    waits = {name: share for name, share in stalls.items() if name not in AT_WORK}
+    if not waits:
+        return "Nothing makes its warps wait."
+    reason = max(waits, key=lambda name: waits[name])
+    return f"Waiting limits it: in {100 * waits[reason]:.0f} % of the warps' clocks, {SENTENCES[reason]} ({reason})."
 
 
 def stalled(program: Program, result: SmRun, count: int = 3) -> tuple[StalledInstruction, ...]:

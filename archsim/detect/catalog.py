@@ -8,9 +8,10 @@ from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.stack.stack import Stack
 
-__all__ = ["HOST", "find", "names", "threads_of"]
+__all__ = ["HOST", "find", "names", "power_notes", "threads_of"]
 
 HOST = "host"
+UNTOLD = "not told by the system"  # how the note of a value begins that is assumed of a detected computer
 
 
 def find(name_or_path: str, threads: int = 0) -> Spec:
@@ -25,6 +26,15 @@ def threads_of(spec: Spec, stack: Stack) -> int:
     """Threads that a stack takes on a CPU of two kinds of core when nobody sets them; 0 for any other device."""
     faster = catalog.faster_cores(spec)
     return stack.threads_of_kinds(int(spec.device.core.count), faster) if isinstance(spec.device, Cpu) and faster else 0
+
+
+def power_notes(spec: Spec) -> list[str]:
+    """That the power of a detected computer is a share of another one's, where nobody told it."""
+    entry = spec.entries["power.tdp"]
+    if entry.kind != "assumed" or not entry.note.startswith(UNTOLD):
+        return []
+    return [f"power of {spec.identity.id}: {entry.written}, {entry.note.partition('; ')[2]}: a guess, and so is its rank per "
+            "watt; --set power.tdp=WATT sets it"]  # fmt: skip
 
 
 def _host() -> Spec:

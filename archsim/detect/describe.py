@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from archsim.base.units import parse
 from archsim.detect.architecture import CoreRow
+from archsim.detect.catalog import UNTOLD
 from archsim.detect.probe import Probe
-from archsim.detect.probed import Line, Measured, hertz, measured, sentence, told
+from archsim.detect.probed import Line, Measured, hertz, measured, sentence
 from archsim.detect.system import Cache, Computer, Told
 from archsim.device.entry import ABSENT, Entry
 from archsim.device.spec import Spec
@@ -22,7 +23,6 @@ CORE = ("core.fma_latency", "core.miss_buffers", "core.scalar_ipc")
 BEYOND = ("l2.miss_buffers", "l2.tlb_miss")  # that a probe tells, and few relatives have
 REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set names
 SENTENCE = 600  # characters of a sentence of ours, which has some text from outside
-KINDS = ("measured", "derived", "datasheet", "sibling", "assumed")
 CLOCKS = ("boost", "all_core", "simd", "simd512")
 NARROW = {  # products of narrow operands: the flags of which one says that the system lets programs use them
     "dot.int8_dot": {"avx512_vnni", "avx_vnni"}, "dot.int8_sdot": {"asimddp"}, "dot.int8_matrix": {"i8mm"},
@@ -49,7 +49,7 @@ class Relative:
 
     def assumed(self, key: str, value: str | float, note: str = "") -> Line:
         """A value that is taken over from the relative, or derived from it."""
-        why = f"not told by the system; as {self.spec.identity.name}"
+        why = f"{UNTOLD}; as {self.spec.identity.name}"
         return Line(key=key, value=value, source=self.source, kind="assumed", note=sentence(why, note))
 
     def number(self, key: str) -> float:
@@ -247,17 +247,6 @@ def _power(computer: Computer, kin: Relative) -> Iterator[Line]:
         yield kin.line("power.operation")
 
 
-def summary(spec: Spec, computer: Computer, probe: Probe | None) -> str:
-    """A few lines for people: the computer, and how many of its values are measured, derived, from a data sheet or assumed."""
-    entries: Mapping[str, Entry] = spec.entries
-    kinds = {kind: sum(entry.kind == kind for entry in entries.values()) for kind in KINDS}
-    said = [f"{spec.identity.name} ({spec.identity.architecture}), spec hash {spec.digest}"]
-    said.append(", ".join(f"{count} values {'of a ' * (kind == 'sibling')}{kind}" for kind, count in kinds.items() if count))
-    assumed = [key for key, entry in entries.items() if entry.kind == "assumed"]
-    if assumed:
-        said.append(f"assumed: {', '.join(assumed)}")
-    if computer.virtual:
-        said.append("a virtual machine: clocks, caches and sockets are what its hypervisor shows")
-    said += told(probe) if probe else ()
-    said += [f"not seen: {plain(text, SENTENCE)}" for text in _unseen(computer, int(float(entries["core.simd"].value)), probe)]
-    return "\n".join(said)
+def unseen(computer: Computer, spec: Spec, probe: Probe | None) -> list[str]:
+    """What neither the system tells nor the probe could measure, in printable sentences."""
+    return [plain(text, SENTENCE) for text in _unseen(computer, int(float(spec.entries["core.simd"].value)), probe)]

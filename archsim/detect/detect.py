@@ -21,9 +21,9 @@ UNKNOWN_B = 1 << 31  # memory that is taken to be there where nobody tells
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detected:
-    """A computer, the spec that stands for it, and the text of the spec's file."""
+    """A computer, the spec that stands for it, and the text of the spec's file; of a GPU alone there is no computer."""
 
-    computer: Computer
+    computer: Computer | None
     probe: Probe | None
     text: str
     spec: Spec

@@ -10,6 +10,7 @@ from typing import Any
 from archsim.base.errors import Unsupported
 from archsim.base.units import parse
 from archsim.detect.describe import plain
+from archsim.detect.detect import Detected
 from archsim.device.catalog import find, names
 from archsim.device.entry import Entry
 from archsim.device.file import loads
@@ -83,25 +84,23 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def gpus_said() -> str:
+def gpus_said() -> list[str]:
     """One line for each GPU, or why there is none."""
     try:
         found = read_gpus()
     except Unsupported as error:
-        return str(error)
-    if not found:
-        return "no NVIDIA GPU: the driver lists none"
-    return "\n".join(_said(i, facts) for i, facts in enumerate(found))
+        return [str(error)]
+    return [_said(i, facts) for i, facts in enumerate(found)] or ["no NVIDIA GPU: the driver lists none"]
 
 
 def _said(i: int, facts: GpuFacts) -> str:
     kin = relative(facts)
     use = f"--hw {kin.identity.id}, or archsim detect --gpu {i}" if kin else "not described; write a spec (hwspecs/README.md)"
-    return f"GPU {i}: {facts.name}: {use}"
+    return f"{i}: {facts.name}: {use}"
 
 
-def described(index: int, name: str) -> tuple[str, str]:
-    """The text of the spec of a GPU, and a summary; Unsupported for a GPU that is not among the shipped devices."""
+def described(index: int, name: str) -> Detected:
+    """The spec of a GPU; Unsupported for one that is not among the shipped devices."""
     found = read_gpus()
     if index >= len(found):
         raise Unsupported(f"--gpu {index}: the driver lists {len(found)} GPUs, from 0")
@@ -110,8 +109,7 @@ def described(index: int, name: str) -> tuple[str, str]:
     if kin is None:
         raise Unsupported(f"{facts.name} is not among the shipped devices; write its spec as hwspecs/README.md says")
     text = gpu_text(facts, kin, name)
-    spec = loads(text, f"GPU {index}", find)
-    return text, f"{facts.name}, as {kin.identity.id}, spec hash {spec.digest}"
+    return Detected(computer=None, probe=None, text=text, spec=loads(text, f"GPU {index}", find))
 
 
 def gpu_text(facts: GpuFacts, kin: Spec, name: str) -> str:

@@ -14,7 +14,7 @@ from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
-from archsim.detect.catalog import threads_of
+from archsim.detect.catalog import power_notes, threads_of
 from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
@@ -224,7 +224,7 @@ def make_request(
     if clock is None and power_limit is None and not isinstance(device, Tpu):
         notes.append(clock_note(spec, device))
     memory = memory_clock_share(spec, memory_clock)
-    notes += limit_notes(device, power_limit)
+    notes += power_notes(spec) + limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
     notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)

@@ -72,7 +72,7 @@ def issue_slots(request: Request, layer: str | None = None) -> IssueSlots:
     if isinstance(request.device, Tpu):
         raise Unsupported(f"{request.spec.identity.id}: an array has no issue slots; `archsim explain` tells its tiles")
     result = run(request)
-    names = [layer] if layer else [one.layer for one in slowest(request)]
+    names = [layer] if layer else [one.layer for one in slowest(request).ops]
     for name in names:
         plan = int(result.lowered.plan_of[position(request, name, None)])
         kernels = chosen(result, plan) if plan >= 0 else ()

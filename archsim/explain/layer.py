@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
-from archsim.device.variant import device_fields
+from archsim.device.variant import called, device_fields
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED, on_device
 from archsim.estimation.fidelity import find as find_fidelity
@@ -100,15 +100,26 @@ class Slow:
     share: float
 
 
-def slowest(request: Request, count: int = 10) -> tuple[Slow, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slowest:
+    """The ops of a network that add most to its latency, the longest first."""
+
+    network: str
+    hardware: str
+    hardware_name: str
+    ops: tuple[Slow, ...]
+
+
+def slowest(request: Request, count: int = 10) -> Slowest:
     """The ops that add most to the latency."""
     result = run(request)
     times = result.timeline.op_time_s[0]
     order = np.argsort(-times, kind="stable")[:count].tolist()
-    return tuple([
+    ops = tuple([
         Slow(layer=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]), share=float(times[i] / result.latency_s[0]))
         for i in order for op in (request.trace.ops[i],)
     ])  # fmt: skip
+    return Slowest(network=request.network, hardware=request.spec.identity.id, hardware_name=called(request.spec), ops=ops)
 
 
 def explain(request: Request, layer: str, phase: str | None = None) -> Explanation:

@@ -158,7 +158,7 @@ def _parts(
     columns: Sequence[Column], rows: Sequence[Sequence[Cell]], on: Screen, heads: Sequence[str]
 ) -> list[tuple[bool, list[str]]]:
     """The lines of a table in parts that fit the screen, and whether one follows another."""
-    widths = _widths(columns, rows, on, heads)
+    natural = widths = _widths(columns, rows, on, heads)
     if on.width is not None:
         room = on.width - len(INDENT) - GAP
         first = min(widths[0], room - min(max(widths[1:], default=0), room // 2))
@@ -166,8 +166,12 @@ def _parts(
     groups, used = [[0]], len(INDENT) + widths[0]
     for i in range(1, len(columns)):
         if on.width is not None and used + GAP + widths[i] > on.width and len(groups[-1]) > 1:
-            groups.append([0])
-            used = len(INDENT) + widths[0]
+            room = on.width - used - GAP
+            if widths[i] < natural[i] and room >= NARROWEST:  # folded anyway
+                widths[i] = room
+            else:
+                groups.append([0])
+                used = len(INDENT) + widths[0]
         groups[-1].append(i)
         used += GAP + widths[i]
     return [(place > 0, _lines(columns, rows, on, heads, widths, group)) for place, group in enumerate(groups)]

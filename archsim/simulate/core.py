@@ -99,9 +99,28 @@ class SimulatedCore:
         return None if self.peak is None else self.flop_per_clock / self.peak
 
     @property
+    def limit(self) -> str:
+        """What the loop waits for, in a sentence."""
+        largest = next(iter(self.bounds), "nothing")
+        share = f"{100 * self.explained:.0f} % of the clocks"
+        if self.binds == largest:
+            return f"It is bound by {self.binds}, which takes {share}."
+        return f"It is bound by {self.binds}; the largest bound, {largest}, explains {share}."
+
+    @property
     def error(self) -> float | None:
         """Simulated over measured clocks, less one; None where nobody has measured the loop."""
         return None if self.loop.measured is None else self.result.cycles / self.loop.measured - 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedCores:
+    """Loops that ran on one core, and those that it cannot run, with the reason."""
+
+    hardware: str
+    clock_hz: float
+    loops: tuple[SimulatedCore, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
 
 
 def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None = None, trace: int = 0,
@@ -127,16 +146,19 @@ def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None
 
 
 def simulate_all(spec: Spec, loops: Sequence[CoreLoop], *, clock: float, trips: int | None = None,
-                 fast: bool | None = None) -> tuple[list[SimulatedCore], list[tuple[str, str]]]:  # fmt: skip
-    """Several loops, and which ones the core cannot run, with the reason."""
+                 trace: int = 0, fast: bool | None = None) -> SimulatedCores:  # fmt: skip
+    """The loops of a file; one alone keeps the first `trace` micro-operations, and raises Unsupported where it cannot run."""
     core_machine(core_of(spec), clock)
     found, skipped = [], []
     for loop in loops:
         try:
-            found.append(simulate_core(spec, loop, clock=clock, trips=trips, fast=fast))
+            kept = trace if len(loops) == 1 else 0
+            found.append(simulate_core(spec, loop, clock=clock, trips=trips, trace=kept, fast=fast))
         except Unsupported as error:
+            if len(loops) == 1:
+                raise
             skipped.append((loop.name, str(error)))
-    return found, skipped
+    return SimulatedCores(hardware=spec.identity.id, clock_hz=clock, loops=tuple(found), skipped=tuple(skipped))
 
 
 def core_of(spec: Spec) -> Cpu:

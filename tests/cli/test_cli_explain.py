@@ -12,14 +12,31 @@ import archsim
 CELL = ("--net", "alexnet", "--hw", "gtx_1080")
 
 
-def test_the_text_has_the_equations_with_their_numbers(cli: Any) -> None:
-    result = cli("explain", *CELL, "--layer", "conv2", "--stack", "caffe-cudnn4")
-    assert (result.code, result.err) == (0, "")
-    for text in ("conv2 of alexnet on gtx_1080", "448.1 MFLOP", "implicit_gemm", "its workspace is over the limit",
-                 "The fastest tiles", "C[128, 729] = A[128, 1200] B[1200, 729]", "128 FMA/clk x 0.97", "320 GB/s x 0.75",
-                 "memory.bandwidth x memory.achievable", "Spec values", "whitepaper", "Constants", "fitted", "assumed",
-                 "limited by"):  # fmt: skip
-        assert text in result.out, text
+def test_the_verdict_comes_before_the_kernels_and_the_equations_on_request(cli: Any) -> None:
+    words = ("explain", *CELL, "--layer", "conv2", "--stack", "caffe-cudnn4")
+    first, full = cli(*words), cli(*words, "--equations")
+    assert (first.code, first.err, full.code) == (0, "", 0)
+    lines = first.out.splitlines()
+    assert lines[0].startswith("conv2 of alexnet on gtx_1080 · conv2d, forward · inference · batch 1 · fp32 · caffe-cudnn4")
+    assert len(lines) < 32
+    for text in ("what no software can beat here", "199 FLOP/B", "times the least", "Arithmetic decides: ", "% of its time.",
+                 "its workspace is over the limit", "assumed", "--equations"):  # fmt: skip
+        assert text in first.out, text
+        assert text in full.out or text == "--equations"
+    for text in ("The fastest tiles", "C[128, 729] = A[128, 1200] B[1200, 729]", "128 FMA/clk x 0.97", "320 GB/s x 0.75",
+                 "memory.bandwidth x memory.achievable", "Spec values", "whitepaper", "Constants", "fitted", "manual model"):
+        assert text in full.out, text
+        assert text not in first.out, text
+
+
+def test_a_wait_for_the_host_is_a_row_and_a_sentence(cli: Any) -> None:
+    text = cli("explain", *CELL, "--layer", "conv2").out
+    assert "waiting for the host" in text
+    found = json.loads(cli("explain", *CELL, "--layer", "conv2", "--json").out)
+    share = 100 * found["wait_s"] / found["time_s"]
+    assert f"host {share:.0f} %" in text
+    assert f"({share:.0f} %) for the host to issue it." in text
+    assert "host" not in cli("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "fc6").out
 
 
 def test_json_is_the_same_as_data(cli: Any) -> None:
@@ -38,21 +55,21 @@ def test_json_is_the_same_as_data(cli: Any) -> None:
 def test_without_a_layer_the_slowest_are_listed(cli: Any) -> None:
     result = cli("explain", *CELL)
     assert result.code == 0
-    assert "--layer NAME" in result.out
-    assert len(result.out.splitlines()) == 14
+    assert "These 10 ops take 97 % of the time." in result.out
+    assert len(result.out.splitlines()) == 15
     assert json.loads(cli("explain", *CELL, "--json").out)[0]["layer"] == result.out.splitlines()[4].split()[0]
 
 
 def test_all_kernels_or_the_longest(cli: Any) -> None:
     words = ("explain", *CELL, "--layer", "conv3", "--batch", "16")
-    one, every = (cli(*words, *more).out for more in ((), ("--all",)))
+    one, every = (cli(*words, more).out for more in ("--equations", "--all"))
     assert one.count("\nKernel ") == 1
     assert every.count("\nKernel ") > 1
 
 
 def test_on_a_cpu_and_with_a_changed_spec(cli: Any) -> None:
     words = ("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "conv2", "--threads", "2")
-    assert "l3.latency" in cli(*words).out
+    assert "l3.latency" in cli(*words, "--equations").out
     changed = json.loads(cli(*words, "--set", "memory.bandwidth=10GB/s", "--json").out)
     row = next(row for row in changed["spec"] if row["name"] == "memory.bandwidth")
     assert (row["value"], row["kind"], row["source"]) == (10e9, "set", "set by the user")
@@ -62,8 +79,8 @@ def test_the_cycle_model_says_what_an_sm_does(cli: Any) -> None:
     result = cli("explain", *CELL, "--layer", "norm1", "--fidelity", "cycle")
     assert (result.code, result.err) == (0, "")
     for text in ("norm1 of alexnet on gtx_1080", "cycle model", "CTAs on 20 SMs", "sm.registers and sm.warps let no more in",
-                 "of the issue slots", "occupancy", "long scoreboard", "FFMA after LDG.32, instruction 14 of 16 of the loop",
-                 "What would relieve it", "room for CTAs (sm.registers, "):  # fmt: skip
+                 "Waiting limits it: ", "long scoreboard", "FFMA after LDG.32, instruction 14 of 16 of the loop",
+                 "What would relieve lrn", "sm.registers, sm.shared_memory"):  # fmt: skip
         assert text in result.out, text
 
 

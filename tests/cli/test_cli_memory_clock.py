@@ -15,7 +15,7 @@ def test_a_memory_clock_is_echoed_and_explained(cli: Any) -> None:
     assert "1.119 GHz, memory 810 MHz, analytical model" in cli("estimate", *LOWER, "--no-layers").out
     usual = cli("estimate", *LOWER[:4], "--no-layers").out
     assert "memory 3.505 GHz" not in usual
-    explained = cli("explain", *LOWER, "--layer", "relu1").out
+    explained = cli("explain", *LOWER, "--layer", "relu1", "--equations").out
     assert "memory.bandwidth x memory_clock_share" in explained
     assert "energy.idle_memory x (1 - memory_clock_share)" in explained
 

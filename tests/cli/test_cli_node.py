@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -29,22 +30,40 @@ def ready(monkeypatch: pytest.MonkeyPatch, pretended: type) -> None:
     monkeypatch.setattr("archsim.measure.run.opener", lambda backend, device, *_: pretended)
 
 
-def test_detect_prints_a_spec_and_says_what_it_saw(cli: Any, tmp_path: Path) -> None:
-    result = cli("detect")
+def test_detect_prints_a_spec_on_request(cli: Any, tmp_path: Path) -> None:
+    result = cli("detect", "--toml")
     assert result.code == 0
     assert result.out.startswith("# Written by archsim detect.\n")
-    assert "values measured" in result.err
-    assert "GPU" in result.err
     (tmp_path / "mine.toml").write_text(result.out)
     shown = cli("show", "hw", str(tmp_path / "mine.toml"))
     assert shown.code == 0
     assert "core.count" in shown.out
 
 
+def test_detect_says_in_a_few_lines_what_this_computer_is_and_what_to_type(cli: Any) -> None:
+    result = cli("detect")
+    assert (result.code, result.err) == (0, "")
+    assert len(result.out.splitlines()) < 16
+    for text in ("this computer: ", "FLOP/s fp32", "of memory", "its power limit", "caches", "assumed", "GPU", "--hw host"):
+        assert text in result.out, text
+
+
+def test_a_guessed_power_is_said_where_it_ranks(cli: Any, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    guess = "tdp = { value = '7.5 W', source = 'x', kind = 'assumed', note = 'not told by the system; as X; times 0.02' }"
+    path.write_text(re.sub(r"tdp = .*", guess, cli("detect", "--toml").out))
+    words = ("estimate", "--net", "alexnet", "--hw", str(path), "--json")
+    notes = json.loads(cli(*words).out)["assumptions"]
+    assert any(note.startswith("power of host: 7.5 W, as X; times 0.02: a guess") for note in notes)
+    told = json.loads(cli(*words, "--set", "power.tdp=15W").out)["assumptions"]
+    assert not any(note.startswith("power of host") for note in told)
+
+
 def test_detect_writes_a_file_of_the_given_id(cli: Any, tmp_path: Path) -> None:
     path = str(tmp_path / "mine.toml")
     result = cli("detect", "--id", "my_computer", "--out", path)
-    assert (result.code, result.out) == (0, "")
+    assert result.code == 0
+    assert f"--hw {path}" in result.out
     assert json.loads(cli("estimate", "--net", "alexnet", "--hw", path, "--json").out)["hardware"] == "my_computer"
     assert cli("detect", "--id", "My Computer").code == 65
 
@@ -53,7 +72,7 @@ def test_the_computer_s_own_names_stay_out(cli: Any) -> None:
     import getpass
     import socket
 
-    text = cli("detect").out
+    text = cli("detect").out + cli("detect", "--toml").out
     for secret in (socket.gethostname(), str(Path.home())):
         assert len(secret) < 4 or secret not in text
     assert f"/{getpass.getuser()}/" not in text
@@ -106,7 +125,7 @@ def test_rows_without_a_file_are_printed(cli: Any) -> None:
 @pytest.mark.usefixtures("ready")
 def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> None:
     spec, rows = tmp_path / "other.toml", str(tmp_path / "mine.csv")
-    spec.write_text(cli("detect").out.replace('capacity = { value = "', 'capacity = { value = "1'))
+    spec.write_text(cli("detect", "--toml").out.replace('capacity = { value = "', 'capacity = { value = "1'))
     assert cli("measure", "--net", "resnet_56", "--hw", str(spec), "--out", rows, *QUICK).code == 0
     other = json.loads(cli("validate", "--measurements", rows, "--json").out)
     assert "name its file with --hw" in other["skipped"][0]["reason"]

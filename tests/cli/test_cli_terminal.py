@@ -10,23 +10,17 @@ import pytest
 
 from archsim.cli import terminal
 from archsim.cli.progress import Progress, _fitted
-from archsim.cli.terminal import Screen, laid_out
-from archsim.report.text import table
+from archsim.render.text import Screen
 from tests.each import each
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 NARROW = Screen(width=80, color=False)
 ONE = ("--net", "alexnet", "--hw", "gtx_1080")
 COMMANDS = (
-    ("estimate", *ONE), ("explain", *ONE, "--layer", "conv2"),
-    ("compare", "--net", "alexnet", "--hw", "gtx_1080,tegra_x1,i7_6700k"),
-    ("whatif", *ONE, "--set", "sm.count=40"), ("sensitivity", *ONE, "--keys", "sm.count,memory.bandwidth"),
-    ("search", *ONE, "--minimise", "energy", "--vary", "sm.count=8:24:8"), ("show", "hw", "gtx_1080"),
-    ("show", "stack", "caffe-cudnn4"), ("show", "net", "alexnet"), ("show", "node", "dgx_1_v100"),
-    ("show", "calibration", "cpu."),
-    ("list", "stacks"), ("list", "nodes"),
-    ("simulate", "train", *ONE, "--devices", "1,2"), ("simulate", "allreduce", "--devices", "2", "--bytes", "1MB"),
-    ("manual", "compare"),
+    ("estimate", *ONE), ("explain", *ONE, "--layer", "conv2", "--equations"), ("explain", *ONE),
+    ("show", "hw", "gtx_1080"), ("show", "stack", "caffe-cudnn4"), ("show", "net", "alexnet"), ("show", "node", "dgx_1_v100"),
+    ("show", "calibration", "cpu."), ("list", "hw"), ("list", "nets"), ("list", "stacks"), ("list", "nodes"),
+    ("simulate", "core", "--hw", "i7_6700k", "--kernel", "gemm 6x16 avx2", "--all"), ("manual", "compare"),
 )  # fmt: skip
 
 
@@ -53,14 +47,6 @@ def test_every_answer_fits_eighty_columns_and_loses_nothing(cli, on, words_of):
         assert {word for word in words(plain) if len(word) < 24} <= {*words(shown)}  # a longer one may be cut in a narrow cell
 
 
-def test_a_pipe_gets_the_text_as_it_is(cli, monkeypatch):
-    from archsim.estimation.estimate import estimate
-    from archsim.report.text import estimate_text
-
-    monkeypatch.setenv("COLUMNS", "40")
-    assert cli("estimate", *ONE).out == estimate_text(estimate("alexnet", "gtx_1080")) + "\n"
-
-
 @pytest.mark.parametrize(
     ("mode", "terminal_", "no_color", "colored"),
     [(None, False, "", False), (None, True, "", True), (None, True, "1", False), ("always", False, "", True),
@@ -78,37 +64,6 @@ def test_who_wants_no_colour_gets_none(cli, monkeypatch, mode, terminal_, no_col
 def test_json_and_csv_have_no_colour(cli):
     for form in ("--json", "--csv"):
         assert not ESCAPES.search(cli("estimate", *ONE, form, "--color", "always").out)
-
-
-def test_a_wide_table_is_cut_between_columns_and_each_part_names_its_rows():
-    text = table(("device", *"abcdef"), [(name, *[f"{name}-{c}-long" for c in "abcdef"]) for name in ("one", "two")])
-    lines = laid_out(text, Screen(width=40, color=False)).splitlines()
-    assert max(map(len, lines)) <= 40
-    assert sum(line.startswith("device") for line in lines) == sum(line.startswith("two") for line in lines) > 1
-    assert laid_out(text, Screen(width=200, color=False)) == text
-
-
-def test_a_long_cell_is_folded():
-    text = table(("key", "meaning"), [("a", "words " * 30)], left=2)
-    lines = laid_out(text, Screen(width=40, color=False)).splitlines()
-    assert max(map(len, lines)) <= 40
-    assert " ".join(lines).count("words") == 30
-
-
-def test_shares_have_bars_of_their_length():
-    text = table(("op", "bound", "share"), [("a", "dram", "50.0 %"), ("b", "compute", "25.0 %")])
-    for blocks, sign in ((True, "█"), (False, "#")):
-        lines = laid_out(text, Screen(width=80, color=False, blocks=blocks)).splitlines()
-        assert [line.count(sign) for line in lines[2:]] == [10, 5]
-
-
-def test_colours_stand_for_what_limits():
-    text = table(("op", "bound", "share"), [("a", "dram", "50.0 %"), ("b", "compute", "25.0 %")])
-    first, _, dram, compute = laid_out(text, Screen(width=80, color=True)).splitlines()
-    assert first.startswith("\x1b[1m")
-    assert "\x1b[34mdram" in dram
-    assert "\x1b[32mcompute" in compute
-    assert "\x1b[1;31mNO" in laid_out("fits        NO", Screen(width=80, color=True))
 
 
 class Stream(io.StringIO):

@@ -76,7 +76,7 @@ def test_other_commands_take_it(cli: Any) -> None:
 
 
 def test_an_explanation_has_the_bytes_that_were_found(cli: Any) -> None:
-    one = ("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "conv2", "--traffic", "simulated")
+    one = ("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "conv2", "--equations", "--traffic", "simulated")
     text = cli(*one).out
     assert "dram_read" in text
     assert "rises" not in text

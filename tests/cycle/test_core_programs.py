@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import archsim
+from archsim.answers import sections_of
 from archsim.cycle.core.copies import elements, rows_copied, transposed, value_by_value
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
@@ -21,7 +22,7 @@ from archsim.device.device import Cpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.explain.simulated import simulate_layer
-from archsim.report.explain_sm import simulated_text
+from archsim.render.text import text_of
 
 
 def machine(name: str) -> CoreMachine:
@@ -132,7 +133,7 @@ def test_an_explanation_names_the_loops_and_what_binds_them() -> None:
     assert len({loop.name for loop in product.loops}) == len(product.loops) - 1  # both operands are copied by loops of one name
     unfolding = next(kernel for kernel in found.kernels if kernel.name == "im2col").loops
     assert [(loop.name, loop.binds) for loop in unfolding][:1] == [("im2col", "front end")]
-    assert "ports P0 P1 (100 %)" in simulated_text(found)
+    assert "ports P0 P1 (100 %)" in text_of(sections_of(found), level=2)
 
 
 def test_points_of_a_sweep_are_the_single_estimates() -> None:

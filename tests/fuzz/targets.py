@@ -125,15 +125,16 @@ def run_spec(data: bytes, folder: Path) -> None:
 
 def run_spec_deep(data: bytes, folder: Path) -> None:
     """A device file, and what else is asked of one."""
+    from archsim.answers.device import sections
     from archsim.detect.catalog import find
     from archsim.estimation.estimate import estimate_of as of
     from archsim.estimation.request import make_request
-    from archsim.report.hardware import device_text
+    from archsim.render.text import text_of
     from archsim.study.sensitivity import sensitivity
 
     path, net = _file(data, folder, "d.toml"), _file(TINY.encode(), folder, "n.jsonl")
     spec = find(path)
-    device_text(spec)
+    text_of(sections(spec), level=2)
     request = make_request(net, path, task="training_step", batch=4)
     all_finite(of(request).latency_s)
     sensitivity(request, ["memory.bandwidth"], 0.01, 0.25)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archsim.answers import sections_of
 from archsim.base.errors import ArgumentError, InputError
 from archsim.calibration.constants import default
 from archsim.cost.dispatch import feed_time, link_rate
@@ -26,7 +27,7 @@ from archsim.evidence.sources import read_sources
 from archsim.explain.layer import explain
 from archsim.node.spec import find as find_node
 from archsim.node.spec import host_cpu
-from archsim.report.explain import explanation_text
+from archsim.render.text import text_of
 from archsim.report.page import page
 from archsim.report.text import limit_line, time_line
 from archsim.schedule.training import DeviceStep, Pipeline, train
@@ -129,9 +130,9 @@ def test_the_wait_is_told_in_words_pages_and_explanations() -> None:
     assert "input: 20 % faster saves" in limit_line(shown)
     assert "decoded input" not in time_line(estimate_of(ready))
     assert "reading and decoding the samples of a batch" in page(shown, late.spec)
-    first, second = (explanation_text(explain(late, layer, "forward")) for layer in ("conv1", "conv2"))
-    assert "of this the device waits for its batch, which takes: decoding" in first
-    assert "waits for its batch" not in second
+    first, second = (text_of(sections_of(explain(late, layer, "forward"))) for layer in ("conv1", "conv2"))
+    assert "for its batch, which takes: decoding" in first
+    assert "for its batch" not in second
 
 
 @each("how", ["decoded,pixels=1000000", "decoded", "decoded,pixels=1000000,ahead=nothing", "decoded,calls=40"])

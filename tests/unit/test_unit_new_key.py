@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from archsim.answers.device import record, sections
 from archsim.base.errors import InputError
 from archsim.device import catalog
 from archsim.device import spec as spec_module
 from archsim.device.device import PARTS
 from archsim.device.part import Sm, whole
 from archsim.device.write import to_toml
-from archsim.report.hardware import device_record, device_text
+from archsim.render.text import text_of
 
 from ..data.regenerate import key_tables
 
@@ -48,8 +49,8 @@ def test_a_new_key_is_found_everywhere_from_its_declaration(banked: Path) -> Non
     mine = catalog.find(str(banked))
     assert mine.device.sm.banks == 32
     assert mine.with_settings({"sm.banks": "16"}).device.sm.banks == 16
-    assert "banks of the shared memory" in device_text(mine)
-    assert device_record(mine)["keys"]["sm.banks"] == {
+    assert "banks of the shared memory" in text_of(sections(mine), level=2)
+    assert record(mine)["keys"]["sm.banks"] == {
         "type": "whole", "unit": "1", "range": "1 to 64", "meaning": "banks of the shared memory", "informs_only": True,
         "inherited": False, "required": False,
     }  # fmt: skip

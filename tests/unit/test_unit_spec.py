@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from archsim.answers.device import counted
 from archsim.base.errors import ArchsimError, InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.base.units import TEXT
@@ -16,7 +17,6 @@ from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import Spec, keys, unit_of
 from archsim.device.write import to_toml
 from archsim.node.node import TABLES, LinkKind
-from archsim.report.hardware import device_text
 from archsim.study.axis import BadAxis, axis_of
 from archsim.study.knob import point_problems
 
@@ -250,7 +250,7 @@ def test_a_sibling_s_value_counts_as_one_that_nobody_published_of_the_device() -
     assert kinds["sm.issue_share"] == "sibling"
     assert kinds["launch.latency"] == "assumed"
     of_sibling = sum(kind == "sibling" for kind in kinds.values())
-    assert f"{len(kinds) - of_sibling} are assumed, {of_sibling} are of a sibling chip" in device_text(spec)
+    assert f"{len(kinds) - of_sibling} are assumed, {of_sibling} are of a sibling chip" in counted(spec)
 
 
 def test_every_value_says_which_file_has_it(tmp_path: Path) -> None:

@@ -1,12 +1,13 @@
-"""A stack for people and programs: every value, the component that set it and its source."""
+"""What a stack says: what it is composed of and fuses, then every value, the component that set it and its source."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from archsim.report.text import clean, table
+from archsim.answers.device import sources
+from archsim.render.blocks import Block, Table, Verdict, columns, words
 from archsim.stack import catalog
 from archsim.stack.compose import VIEWS, origins
 from archsim.stack.key import lines
@@ -17,22 +18,37 @@ SCHEMA = "archsim-stack/1"
 DEFAULT = "default"
 
 
-def stack_text(name: str) -> str:
-    """All values, then the sources by their numbers."""
+def record(name: str) -> dict[str, Any]:
+    """The stack of a name or path as plain values, with the meaning of every key."""
+    stack, composed = catalog.find(name), catalog.composition(name)
+    return {
+        "schema": SCHEMA, "id": stack.id, "parts": dict(composed.parts), "digest": stack.digest,
+        "fuses": fusion_words(stack), "releases": [asdict(release) for release in of_parts(composed.parts)],
+        "values": {o.path: {"value": o.value, "component": o.component or DEFAULT, "source": o.source}
+                   for o in origins(catalog.RECORD, composed)},
+        "keys": {key.pop("path"): key for key in map(asdict, lines(catalog.RECORD))},
+    }  # fmt: skip
+
+
+def sections(name: str) -> list[Block]:
+    """All values, then the sources by their numbers; the release notes that its parts stand for at level 2."""
     stack, composed = catalog.find(name), catalog.composition(name)
     found = list(origins(catalog.RECORD, composed))
     numbers = {source: i for i, source in enumerate(dict.fromkeys(o.source for o in found if o.source), 1)}
-    rows = [
-        (path, o.component or DEFAULT, f"[{numbers[o.source]}]" if o.source else "", said)
-        for o in found
-        for path, said in _rows(o.path, o.value)
-    ]
+    rows = [[words(path), words(said), words(o.component or DEFAULT, tone="" if o.component else "quiet"),
+             words(f"[{numbers[o.source]}]" if o.source else "")]
+            for o in found for path, said in _rows(o.path, o.value)]  # fmt: skip
     parts = ", ".join(f"{axis} {part}" for axis, part in composed.parts.items()) or "values of its own"
-    head = clean(f"{stack.id}: {stack.framework}, for {stack.kind}; composed of {parts}")
-    sources = [clean(f"  [{number}] {source}") for source, number in numbers.items()]
-    values = table(("key", "set by", "source", "value"), rows, left=4)
-    changes = _changes(composed.parts)
-    return "\n\n".join([head, f"fuses: {fusion_words(stack)}", values, *changes, "\n".join(["Sources", *sources])])
+    notes = [[words(r.name), words(r.version), words(r.date or "-"), words(r.effect), words(r.changed)]
+             for r in of_parts(composed.parts)]  # fmt: skip
+    return [
+        Verdict(title=stack.id, asked=[stack.framework, f"for {stack.kind}", f"composed of {parts}"],
+                sentences=[f"It fuses: {fusion_words(stack)}."]),
+        Table(title="Values", columns=columns("", "value", "set by", "source", numbers=(3,)), rows=rows, long=True),
+        sources(numbers),
+        Table(title="Release notes", columns=columns("", "release", "date", "key", "what changed"), rows=notes, level=2,
+              notes=["`archsim list releases` has their sources."]),
+    ]  # fmt: skip
 
 
 def fusion_words(stack: Stack) -> str:
@@ -43,28 +59,6 @@ def fusion_words(stack: Stack) -> str:
     joined = sorted({*stack.fused, *(op for op in free if op not in VIEWS)})
     whole = ["attention is one kernel"] if stack.attention.fused else []
     return "; ".join([*([f"into other kernels {', '.join(joined)}"] if joined else []), *whole]) or "nothing"
-
-
-def _changes(parts: Mapping[str, str]) -> list[str]:
-    """The release notes that the parts of a stack stand for."""
-    found = of_parts(parts)
-    if not found:
-        return []
-    rows = [(r.name, r.version, r.date or "-", clean(r.effect), clean(r.changed)) for r in found]
-    return ["Release notes (`archsim list releases` has their sources)\n"
-            + table(("library", "release", "date", "key", "what changed"), rows, left=5)]  # fmt: skip
-
-
-def stack_record(name: str) -> dict[str, Any]:
-    """The same for programs, with the meaning of every key."""
-    stack, composed = catalog.find(name), catalog.composition(name)
-    return {
-        "schema": SCHEMA, "id": stack.id, "parts": dict(composed.parts), "digest": stack.digest,
-        "fuses": fusion_words(stack), "releases": [asdict(release) for release in of_parts(composed.parts)],
-        "values": {o.path: {"value": o.value, "component": o.component or DEFAULT, "source": o.source}
-                   for o in origins(catalog.RECORD, composed)},
-        "keys": {key.pop("path"): key for key in map(asdict, lines(catalog.RECORD))},
-    }  # fmt: skip
 
 
 def _rows(path: str, value: Any) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,131 @@
+"""What a simulated SM says: what limits it, how far it is from its peak, and where its warps wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from archsim.base.units import show
+from archsim.cycle.program import PIPES
+from archsim.cycle.stalls import MEANINGS, StalledInstruction, limit, shares
+from archsim.render.blocks import (
+    Axis,
+    Block,
+    Chart,
+    Column,
+    Facts,
+    Series,
+    Table,
+    Verdict,
+    columns,
+    percent,
+    stacked,
+    words,
+)
+from archsim.schedule.observer import Recording
+from archsim.simulate.sm import SCHEMA, SimulatedSm
+
+FIRST = 1000  # clocks of the picture
+SHOWN = 0.0005  # of the clocks of the warps: a smaller stall is left to JSON
+
+
+def record(s: SimulatedSm) -> dict[str, Any]:
+    """Plain values for JSON."""
+    r = s.result
+    return {
+        "schema": SCHEMA, "hardware": s.hardware, "kernel": s.kernel, "clock_hz": s.clock_hz, "scheduler": s.scheduler,
+        "time_s": s.time_s, "clocks": r.clocks, "ctas": r.ctas, "resident_ctas": r.resident,
+        "occupancy": s.occupancy, "achieved_occupancy": s.achieved_occupancy,
+        "instructions": r.issued, "instructions_per_clock": r.ipc, "issue_use": s.issue_use, "pipe_use": dict(s.pipe_use),
+        "peak_share": s.peak_share, "bandwidth_bps": dict(s.bandwidth_bps),
+        "energy_j": dict(s.energy_j), "power_w": s.power_w,
+        "stalls": shares(r), "stalled": [asdict(i) for i in s.stalled],
+    }  # fmt: skip
+
+
+def sections(s: SimulatedSm) -> list[Block]:
+    """The blocks of a simulated SM."""
+    found: list[Block] = [verdict(s), stall_table(shares(s.result)), *stalled_table(s.stalled),
+                          Facts(title="Pipes, bandwidth, energy", rows=_facts(s), level=1)]  # fmt: skip
+    return [*found, _picture(s)] if s.result.record else found
+
+
+def verdict(s: SimulatedSm) -> Verdict:
+    """Time, rate and power, what limits, and how far it is from the peak."""
+    r = s.result
+    asked = [show(s.clock_hz, "Hz", 3), f"{r.ctas} CTAs, {r.resident} at once", f"scheduler {s.scheduler}"]
+    lines = [
+        (show(s.time_s, "s"), f"{r.clocks:,.0f} clocks", ""),
+        (f"{r.ipc:.2f} instructions/clk", f"{100 * s.issue_use:.1f} % of the issue slots", f"{r.issued:,} in all"),
+        (f"{100 * s.occupancy:.0f} % of {s.machine.warps} warps at once", f"{100 * s.achieved_occupancy:.0f} % on average",
+         "occupancy"),
+        (show(s.power_w, "W", 3), "if all SMs do the same", f"{show(sum(s.energy_j.values()), 'J', 3)} of one SM"),
+    ]  # fmt: skip
+    peak = [] if s.peak_share is None else [f"It does {100 * s.peak_share:.1f} % of what the pipe that multiplies could."]
+    return Verdict(title=f"{s.kernel} on one SM of {s.hardware}", asked=asked, lines=lines,
+                   sentences=[limit(s.pipe_use, s.issue_use, shares(r)), *peak])  # fmt: skip
+
+
+def _facts(s: SimulatedSm) -> list[tuple[str, str]]:
+    """The figures besides the stalls."""
+    r, levels = s.result, bandwidths(s.bandwidth_bps)
+    whole = show(s.bandwidth_bps.get("memory", 0.0) * s.sms, "B/s", 3)
+    parts = ", ".join(f"{name} {show(part, 'J', 3)}" for name, part in s.energy_j.items() if part)
+    return [
+        ("pipes", pipes(s.pipe_use)), ("paired", f"{100 * r.paired / r.issued:.1f} % issue beside another" if r.paired else ""),
+        ("bandwidth", f"{levels} of one SM; memory of all SMs {whole}" if levels else ""), ("energy", parts),
+    ]  # fmt: skip
+
+
+def pipes(use: Mapping[str, float]) -> str:
+    """The pipes that are used."""
+    return ", ".join(f"{name} {100 * share:.1f} %" for name, share in use.items() if share > SHOWN)
+
+
+def bandwidths(levels: Mapping[str, float]) -> str:
+    """Bytes per second of one SM by level."""
+    return ", ".join(f"{level} {show(rate, 'B/s', 3)}" for level, rate in levels.items())
+
+
+def stall_table(stalls: Mapping[str, float], kernel: str = "", level: int = 0) -> Table:
+    """The clocks of the warps by what they did in them."""
+    most = max(stalls.values(), default=0.0)
+    rows = [[words(name), percent(share), stacked({"0": share}, most), words(MEANINGS[name])]
+            for name, share in stalls.items() if share > SHOWN]  # fmt: skip
+    return Table(title=f"Where the warps' clocks go{f' in {kernel}' if kernel else ''}", rows=rows, level=level,
+                 columns=[*columns("", "share", "", numbers=(1,), bars=(2,)), Column(head="", needed=False)])  # fmt: skip
+
+
+def stalled_table(found: Sequence[StalledInstruction], kernel: str = "", level: int = 0) -> list[Table]:
+    """The instructions at which warps wait most; none where no warp waits."""
+    rows = [[words(i.words), percent(i.share), words(i.reason)] for i in found]
+    title = f"Where warps wait{f' in {kernel}' if kernel else ''}"
+    return [Table(title=title, columns=columns("", "share", "stall", numbers=(1,)), rows=rows, level=level)] if rows else []
+
+
+def recording_of(s: SimulatedSm) -> Recording:
+    """The first instructions as a timeline: a track for each warp of each scheduler, and one for each pipe's issues."""
+    found = Recording()
+    for clock, scheduler, warp, at in s.result.record:
+        i = s.program.instructions[at]
+        start, end = clock / s.clock_hz, (clock + 1.0) / s.clock_hz
+        found.ran(f"scheduler {scheduler} warp {warp}", i.name, start, end, {"kind": PIPES[i.pipe], "instruction": at})
+    return found
+
+
+def _picture(s: SimulatedSm) -> Chart:
+    """A mark for each instruction of the first clocks, in the colour of its pipe."""
+    seen = [one for one in s.result.record if one[0] <= s.begins + FIRST]
+    rows = {pair: row for row, pair in enumerate(sorted({(scheduler, warp) for _, scheduler, warp, _ in seen}))}
+    code, series = s.program.instructions, []
+    for pipe, name in enumerate(PIPES):
+        mine = [one for one in seen if code[one[3]].pipe == pipe]
+        series.append(Series(name=name, x=[one[0] for one in mine], y=[rows[one[1], one[2]] for one in mine], joined=False,
+                             tips=[f"{code[one[3]].name}, clock {one[0]:.1f}" for one in mine]))  # fmt: skip
+    return Chart(
+        title=f"The first {FIRST} clocks", series=[one for one in series if one.x], zooms=True, height=16 * max(8, len(rows)),
+        x=Axis(title="clock", log=False, ends=(s.begins, s.begins + FIRST)),
+        y=Axis(title="", names=[f"{a}: warp {b}" for a, b in rows]),
+        notes=["A mark for each instruction, in the colour of its pipe; a row for each warp, after its scheduler."],
+    )  # fmt: skip
