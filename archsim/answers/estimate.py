@@ -214,7 +214,7 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
     values = f"{counted[1]} values of the chip that nobody published" if counted[1] else ""
     chosen = f"{counted[0]} choices that were left open" if counted[0] else ""
     assumed = " and ".join(filter(None, (chosen, values)))
-    near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest]))]
+    near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]
     return [("measured", seen or "nobody has published a measurement of this case"), *near, ("expected", expected),
             ("assumed", f"{assumed} (--all)" if assumed else "")]  # fmt: skip
 
@@ -227,12 +227,12 @@ def runs_of_others(e: Estimate) -> list[str]:
     return [_run_words(e, run) for run in runs.values()]
 
 
-def _run_words(e: Estimate, run: Sequence[Reference]) -> str:
+def _run_words(e: Estimate, run: Sequence[Reference], listed: bool = False) -> str:
     first = run[0]
     by_metric = {r.metric: [other for other in run if other.metric == r.metric] for r in run}
     values = " and ".join(_range([r.measured for r in of], metric_unit(e, metric)) for metric, of in by_metric.items())
     odd = [condition for condition in first.conditions if not condition.startswith("stack ")]
-    other = f"; {len(odd)} other condition{'' if len(odd) == 1 else 's'}: --all" if odd else ""
+    other = f"; {', '.join(odd)}" if listed else f"; {len(odd)} other condition{'' if len(odd) == 1 else 's'}: --all" if odd else ""
     software = "the same software" if first.stack == e.stack else first.stack
     return f"{values} with {software} ({first.source}): predicted {', '.join(map(off_words, by_metric.values()))}{other}"
 

@@ -92,13 +92,15 @@ def digest(trace: Trace) -> str:
 
 
 def canonical(name_or_path: str) -> str:
-    """The shipped network or model that a name stands for; a path as it is. Raises AmbiguousName or UnknownName.
+    """The shipped network or model that a name or an id of the Hugging Face hub stands for; a path as it is.
 
-    >>> canonical("ResNet-50")
-    'resnet_50'
+    Raises AmbiguousName, UnknownName, or MissingFile for the id of another model.
+
+    >>> canonical("ResNet-50"), canonical("meta-llama/Llama-2-7b-hf")
+    ('resnet_50', 'llama_2_7b')
     """
     if is_path(name_or_path) and name_or_path.lower() not in _with_slash():
-        return name_or_path
+        return models.find(name_or_path).name if models.is_hub(name_or_path) else name_or_path
     return resolve("network", name_or_path, list(dict.fromkeys((*names(), *models.names()))), aliases, HINT)
 
 

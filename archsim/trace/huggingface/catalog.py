@@ -13,13 +13,13 @@ from archsim.base.errors import MissingFile
 from archsim.base.files import data_folder, named_file, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.naming import plain, resolve
-from archsim.trace.formats import is_path
+from archsim.trace.formats import SUFFIXES, is_path
 
 if TYPE_CHECKING:
     from archsim.trace.huggingface.model import TransformerModel
 
 FOLDER = "traces/models"
-HUB = re.compile(r"([\w.-]+)/([\w.-]+)(?<!\.json)")  # an id of the Hugging Face hub: OWNER/NAME
+HUB = re.compile(r"\w[\w.-]*/[\w.-]+")  # an id of the Hugging Face hub: OWNER/NAME
 TUNED = re.compile(r"^meta-|-(?:instruct|chat|it|hf|base)\b", re.IGNORECASE)  # words of a name that change no shape
 
 
@@ -39,12 +39,16 @@ def find(name_or_path: str) -> TransformerModel:
     """A shipped model, or that of a `config.json`. Raises UnknownName, MissingFile or InputError."""
     if not is_path(name_or_path):
         return _shipped(canonical(name_or_path))
-    hub = HUB.fullmatch(name_or_path)
-    if hub and not Path(name_or_path).exists():
-        return _of_hub(*hub.groups())
+    if is_hub(name_or_path):
+        return _of_hub(*name_or_path.split("/"))
     from archsim.trace.huggingface.reader import load_model
 
     return load_model(named_file(name_or_path, stream=True))
+
+
+def is_hub(text: str) -> bool:
+    """Whether a text is an id of the hub, and not the path of a file."""
+    return HUB.fullmatch(text) is not None and not text.lower().endswith(SUFFIXES) and not Path(text).exists()
 
 
 def _of_hub(owner: str, name: str) -> TransformerModel:
