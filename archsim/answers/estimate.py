@@ -232,7 +232,8 @@ def _run_words(e: Estimate, run: Sequence[Reference], listed: bool = False) -> s
     by_metric = {r.metric: [other for other in run if other.metric == r.metric] for r in run}
     values = " and ".join(_range([r.measured for r in of], metric_unit(e, metric)) for metric, of in by_metric.items())
     odd = [condition for condition in first.conditions if not condition.startswith("stack ")]
-    other = f"; {', '.join(odd)}" if listed else f"; {len(odd)} other condition{'' if len(odd) == 1 else 's'}: --all" if odd else ""
+    said = ", ".join(odd) if listed else f"{len(odd)} other condition{'' if len(odd) == 1 else 's'}: --all"
+    other = f"; {said}" if odd else ""
     software = "the same software" if first.stack == e.stack else first.stack
     return f"{values} with {software} ({first.source}): predicted {', '.join(map(off_words, by_metric.values()))}{other}"
 

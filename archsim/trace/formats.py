@@ -87,11 +87,16 @@ FORMATS: tuple[NetworkFormat, ...] = (
 )  # fmt: skip
 TRACE = FORMATS[0]
 SUFFIXES = tuple(dict.fromkeys(suffix for format in FORMATS for suffix in format.suffixes))
+FRAMEWORKS = (".pt", ".pth", ".pt2", ".h5", ".keras", ".pb", ".tflite", ".safetensors")  # files of weights, or of their own kind
 
 
 def format_of(path: Path) -> NetworkFormat:
-    """The format of a file. One with another ending is a trace. Raises InputError where only the content can tell, and does not.
+    """The format of a file. One with another ending is a trace.
+
+    Raises InputError for a framework's own file, and where only the content can tell, and does not.
     """
+    if path.name.lower().endswith(FRAMEWORKS):
+        raise InputError(str(path), "holds no graph that is read here; export it to ONNX, or name a transformer's config.json")
     named_file(str(path), stream=True)
     able = [format for format in FORMATS if path.name.lower().endswith(format.suffixes)]
     if not able:
@@ -105,7 +110,7 @@ def format_of(path: Path) -> NetworkFormat:
 
 def is_path(text: str) -> bool:
     """Whether a text names a file: it has a slash, or ends as one of a format does."""
-    return "/" in text or "\\" in text or text.lower().endswith(SUFFIXES)
+    return "/" in text or "\\" in text or text.lower().endswith(SUFFIXES + FRAMEWORKS)
 
 
 def stamp_of(net: str) -> Stamp:
