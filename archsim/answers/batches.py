@@ -7,7 +7,7 @@ from typing import Any
 
 from archsim.answers import estimate as one
 from archsim.base.units import grouped, show
-from archsim.cost.bounds import BOUNDS
+from archsim.cost.bounds import bound_word
 from archsim.estimation.result import Estimate
 from archsim.render.blocks import Block, Cell, Table, Verdict, columns, number, percent, words
 
@@ -20,7 +20,7 @@ ROWS: tuple[tuple[str, Callable[[Estimate], Cell]], ...] = (
     ("power", lambda e: number(e.power_w, "W")),
     ("energy per {sample}", lambda e: number(e.energy_j / e.batch, "J")),
     ("memory", lambda e: words(show(e.memory_bytes, "B", 3) + ("" if e.fits else " NO"), tone="" if e.fits else "bad")),
-    ("limited by", lambda e: words(BOUNDS[e.limited_by].word if e.limited_by in BOUNDS else e.limited_by)),
+    ("limited by", lambda e: words(bound_word(e.limited_by))),
 )
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from archsim.answers.layers import layer_tables, layers_chart, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.base.units import grouped, show, show_capacity
-from archsim.cost.bounds import BOUNDS, INPUT
+from archsim.cost.bounds import BOUNDS, INPUT, bound_word
 from archsim.cost.energy import COMPONENTS
 from archsim.cost.relief import FASTER
 from archsim.device.entry import Entry
@@ -279,15 +279,16 @@ def limits_table(e: Estimate) -> Table:
     split = [(name, e.breakdown_s.get(name, 0.0)) for name in order({*e.breakdown_s, *e.relief_s})]
     longest = max((time for _, time in split), default=0.0)
     rows = [
-        [words(name, tone=name), number(time, "s", 4), percent(time / whole), _bounds_bar({name: time}, longest),
+        [words(bound_word(name), tone=name), number(time, "s", 4), percent(time / whole), _bounds_bar({name: time}, longest),
          percent(e.relief_s.get(name, 0.0) / whole), words(BOUNDS[name].meaning if name in BOUNDS else "")]
         for name, time in split
     ]  # fmt: skip
-    heads = ("bound", "time", "share", "", f"saved if {FASTER_TEXT} faster", "meaning")
-    columns = [Column(head=head, kind="bar" if i == 3 else "number" if 0 < i < 5 else "text", needed=i not in (2, 5))
+    heads = ("", "time", "share", "", "saves", "meaning")
+    columns = [Column(head=head, kind="bar" if i == 3 else "number" if 0 < i < 5 else "text", needed=i not in (1, 5))
                for i, head in enumerate(heads)]  # fmt: skip
     floor = floor_line(e)
-    return Table(title="What limits it", columns=columns, rows=rows, notes=[floor] if floor else [], level=1, only="page")
+    return Table(title="What limits it", columns=columns, rows=rows, level=1, only="page",
+                 notes=[f"saves: if it were {FASTER_TEXT} faster", *([floor] if floor else [])])  # fmt: skip
 
 
 def floor_line(e: Estimate) -> str:

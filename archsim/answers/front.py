@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from archsim.cost.bounds import BOUNDS
+from archsim.cost.bounds import bound_word
 from archsim.cost.relief import FASTER
 from archsim.render.blocks import Axis, Chart, Series
 
@@ -97,4 +97,4 @@ def thin(rows: Sequence[T], most: int) -> Sequence[T]:
 def saves(limits: Mapping[str, float]) -> str:
     """The resource that would save most."""
     name, share = next(iter(limits.items()), ("none", 0.0))
-    return f"{BOUNDS[name].word if name in BOUNDS else name} ({FASTER_TEXT} faster would save {100 * share:.0f} %)"
+    return f"{bound_word(name)} ({FASTER_TEXT} faster would save {100 * share:.0f} %)"

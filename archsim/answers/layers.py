@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from archsim.base.units import show
+from archsim.cost.bounds import bound_word
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import LayerGroup, group_of, peak
 from archsim.render.blocks import Cell, Chart, Column, Table, count, number, percent, stacked, words
@@ -51,7 +52,7 @@ def _layer(op: OpEstimate, e: Estimate, top: float | None) -> list[Cell]:
     intensity = op.flop / op.dram_bytes if op.dram_bytes else None
     share = op.flop / op.time_s / top if top and op.flop else None
     return [
-        words(op.name, tip=kernels), words(kind), words(op.bound, tone=op.bound), number(op.time_s, "s"),
+        words(op.name, tip=kernels), words(kind), words(bound_word(op.bound), tone=op.bound), number(op.time_s, "s"),
         percent(op.time_s / e.latency_s), number(op.flop, "FLOP"), number(op.dram_bytes, "B"),
         words("-") if intensity is None else count(intensity, 3),
         words("-") if share is None else percent(share, ".0f"), number(op.energy_j, "J"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import show
+from archsim.cost.bounds import bound_word
 from archsim.device.device import PRECISION_BYTES, Cpu, Device, Tpu
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.levels import CacheLevel, cores_used, level_of, levels
@@ -39,7 +40,7 @@ def roofline(e: Estimate) -> Chart:
     for bound in order({ops[0].bound for ops, _, _ in marks}):
         own = [mark for mark in marks if mark[0][0].bound == bound]
         lines.append(Series(
-            name=bound, tone=bound, joined=False, x=[x for _, x, _ in own],
+            name=bound_word(bound), tone=bound, joined=False, x=[x for _, x, _ in own],
             y=[ops[0].flop / _busy_s(ops[0]) for ops, _, _ in own],
             sizes=[_time(ops) / longest for ops, _, _ in own], hollow=[level is not None for _, _, level in own],
             labels=[_name(ops) if id(ops) in named else "" for ops, _, _ in own], tips=[_tip(mark, e) for mark in own],

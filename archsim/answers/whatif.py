@@ -9,7 +9,7 @@ from typing import Any
 from archsim.answers.estimate import FASTER_TEXT, ONE, asked, floor_line, rate_unit
 from archsim.answers.estimate import record as estimate_record
 from archsim.base.units import grouped, show
-from archsim.cost.bounds import BOUNDS
+from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.device.follow import notes
 from archsim.device.silicon import silicon
 from archsim.estimation.result import Estimate, OpEstimate
@@ -147,7 +147,7 @@ def _limits(group: LayerGroup) -> str:
 def _key(c: Change) -> list[tuple[str, str]]:
     """The colours of bars: what limits."""
     bounds = order({one.bound for op in c.ops for one in (op.before, op.after) if one is not None})
-    return [*((name, BOUNDS[name].word if name in BOUNDS else name) for name in bounds), ("", "above before, below after")]
+    return [*((name, bound_word(name)) for name in bounds), ("", "above before, below after")]
 
 
 def _paired(before: Mapping[str, float], after: Mapping[str, float], longest: float) -> Cell:
@@ -189,7 +189,7 @@ def _seconds(op: OpEstimate | None) -> Cell:
 
 
 def _bound(op: OpEstimate | None) -> Cell:
-    return words("-") if op is None else words(BOUNDS[op.bound].word if op.bound in BOUNDS else op.bound, tone=op.bound)
+    return words("-") if op is None else words(bound_word(op.bound), tone=op.bound)
 
 
 def totals_table(c: Change) -> Table:
@@ -219,7 +219,7 @@ def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
 def limits(e: Estimate) -> str:
     """What limits an estimate, and what more of the first three resources would save."""
     saved = [(name, 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > FEW * e.latency_s]
-    return ", ".join(f"{name} ({share:.0f} %)" for name, share in saved[:3]) or e.limited_by
+    return ", ".join(f"{bound_word(name)} ({share:.0f} %)" for name, share in saved[:3]) or bound_word(e.limited_by)
 
 
 def _dies(c: Change) -> list[Block]:

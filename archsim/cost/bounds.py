@@ -142,6 +142,15 @@ def clocked(name: str) -> bool:
     return BOUNDS[name].clocked
 
 
+def bound_word(name: str) -> str:
+    """What readers call what limits a run: a bound, or something beside the kernels, by its own name.
+
+    >>> bound_word("dram"), bound_word("links")
+    ('memory', 'links')
+    """
+    return BOUNDS[name].word if name in BOUNDS else name
+
+
 def contended() -> dict[str, str]:
     """The bounds that share a resource with kernels that run at the same time, and what they share, by name.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.base.units import show
-from archsim.cost.bounds import BOUNDS
+from archsim.cost.bounds import bound_word
 from archsim.generation.estimate import GenerationEstimate, PhaseEstimate
 from archsim.generation.step import ENGINE_HOST, LINKS
 
@@ -18,7 +18,7 @@ def limit_word(name: str) -> str:
     >>> limit_word("dram"), limit_word("links")
     ('memory', 'links between devices')
     """
-    return WORDS.get(name) or (BOUNDS[name].word if name in BOUNDS else name)
+    return WORDS.get(name) or (bound_word(name))
 
 
 def why(e: GenerationEstimate) -> list[str]:
