@@ -58,7 +58,6 @@ OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dra
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
 FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 NOTABLE = 0.0005  # of the latency: less is not shown
-WAITS = {HOST: "the host", INPUT: "decoded input"}  # what a device waits for
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 ONE = {"img": "image", "seq": "sequence", "samples": "sample"}
 
@@ -315,10 +314,10 @@ def details(e: Estimate) -> list[tuple[str, Any]]:
     """Everything else that is known of a run."""
     reached = "" if e.dram_bytes else ": all data stay in the caches"
     saved = [(name, time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
-    gains = ", ".join(f"{name} {100 * share:.1f} %" for name, share in saved)
+    gains, limit = ", ".join(f"{bound_word(name)} {100 * share:.1f} %" for name, share in saved), bound_word(e.limited_by)
     none = f"no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
     return [
-        ("limited by", f"{e.limited_by}; {FASTER_TEXT} faster saves: {gains}" if gains else f"{e.limited_by}: {none}"),
+        ("limited by", f"{limit}; {FASTER_TEXT} faster saves: {gains}" if gains else f"{limit}: {none}"),
         ("time", time_line(e)),
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic{reached}"),
         ("power", power_line(e)),
@@ -329,16 +328,12 @@ def details(e: Estimate) -> list[tuple[str, Any]]:
 
 
 def time_line(e: Estimate) -> str:
-    """Where the time goes: on the device by bound, and waiting for the host CPU."""
+    """Where the time goes: on the device by bound, and what it waits for."""
+    waits = {INPUT: "decoded input"} if e.threads else {HOST: "the host", INPUT: "decoded input"}  # a CPU waits for no host
     parts = sorted(((t, name) for name, t in e.breakdown_s.items() if t > NOTABLE * e.latency_s), reverse=True)
-    on_device = ", ".join(f"{bound_name(e, name)} {100 * t / e.latency_s:.1f} %" for t, name in parts if name not in WAITS)
-    waited = ", for ".join(f"{WAITS[name]} {100 * t / e.latency_s:.1f} %" for t, name in parts if name in WAITS)
+    on_device = ", ".join(f"{bound_word(name)} {100 * t / e.latency_s:.1f} %" for t, name in parts if name not in waits)
+    waited = ", for ".join(f"{waits[name]} {100 * t / e.latency_s:.1f} %" for t, name in parts if name in waits)
     return "; ".join(filter(None, (on_device, f"waiting for {waited}" if waited else "")))
-
-
-def bound_name(e: Estimate, name: str) -> str:
-    """What limits, in words: a CPU waits for no host, it dispatches its own ops."""
-    return "dispatch" if name == HOST and e.threads else name
 
 
 def power_line(e: Estimate) -> str:

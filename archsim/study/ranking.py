@@ -9,7 +9,7 @@ from math import log, sqrt
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError
+from archsim.base.errors import UnknownName
 from archsim.study.certainty import order_probabilities, probability_less
 from archsim.study.contender import Contender, energy_spread, time_spread
 from archsim.study.correlation import matrix, pair_correlation
@@ -51,7 +51,7 @@ def check_criterion(by: str) -> None:
     """Raise ArgumentError for what is no criterion."""
     known = [criterion.name for criterion in CRITERIA]
     if by not in known:
-        raise ArgumentError(f"by: {by!r} is not one of {', '.join(known)}")
+        raise UnknownName("criterion", by, known, hint=f"one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
