@@ -10,7 +10,7 @@ from archsim.base.units import show
 from archsim.cost.bounds import bound_word
 from archsim.device.device import PRECISION_BYTES, Cpu, Device, Tpu
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.explain.levels import CacheLevel, cores_used, level_of, levels
+from archsim.explain.levels import RooflineLevel, cores_used, level_of, levels
 from archsim.explain.summary import bandwidth
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import order
@@ -18,7 +18,7 @@ from archsim.render.palette import order
 BEYOND = 100.0  # times the intensity at the highest ridge: an op with more hardly touches the memory, its data stay on the chip
 ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
 LABELLED = 8  # of the longest ops that may have a label
-Mark = tuple[list[OpEstimate], float, CacheLevel | None]  # equal ops, their intensity [FLOP/B], what holds their data
+Mark = tuple[list[OpEstimate], float, RooflineLevel | None]  # equal ops, their intensity [FLOP/B], what holds their data
 
 
 def roofline(e: Estimate) -> Chart:

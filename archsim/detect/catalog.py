@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from archsim.detect.system import UNTOLD
 from archsim.device import catalog
 from archsim.device.catalog import names
 from archsim.device.device import Cpu
@@ -11,7 +12,6 @@ from archsim.stack.stack import Stack
 __all__ = ["HOST", "find", "names", "power_notes", "threads_of"]
 
 HOST = "host"
-UNTOLD = "not told by the system"  # how the note of a value begins that is assumed of a detected computer
 
 
 def find(name_or_path: str, threads: int = 0) -> Spec:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from archsim.base.units import parse
 from archsim.detect.architecture import CoreRow
-from archsim.detect.catalog import UNTOLD
 from archsim.detect.probe import Probe
 from archsim.detect.probed import Line, Measured, hertz, measured, sentence
-from archsim.detect.system import Cache, Computer, Told
+from archsim.detect.system import UNTOLD, Cache, Computer, Told
 from archsim.device.entry import ABSENT, Entry
 from archsim.device.spec import Spec
 from archsim.device.write import header_lines, table_lines

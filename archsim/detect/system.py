@@ -14,6 +14,7 @@ from pathlib import Path
 
 from archsim.base.errors import Unsupported
 
+UNTOLD = "not told by the system"  # how the note of a value begins that is assumed of a detected computer
 _CPU = re.compile(r"cpu(\d+)\Z")
 _GIGAHERTZ = re.compile(r"@\s*([\d.]+)\s*GHz")
 CPUS = "sys/devices/system/cpu"

@@ -9,7 +9,7 @@ from functools import lru_cache
 from archsim.base.schema import LONGEST_WORD
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.resolve import Refused
-from archsim.evidence.table import MOST_COUNTED, Row, Table, counted, number, positive, whole
+from archsim.evidence.table import MOST_COUNTED, CsvTable, Row, counted, number, positive, whole
 
 Reader = Callable[[Row, str], "list[Case | Skip]"]  # a row with several values may have some that cannot be predicted
 
@@ -37,16 +37,16 @@ class Family:
     offsets: tuple[str, ...] = ()
     measured: tuple[str, ...]
     read: Reader | None = None
-    reader: Callable[[Table], Reader] | None = None  # instead of `read`, where a row is compared with others of its table
+    reader: Callable[[CsvTable], Reader] | None = None  # instead of `read`, where a row is compared with others of its table
 
-    def reading(self, table: Table) -> Reader:
+    def reading(self, table: CsvTable) -> Reader:
         """The function that reads the rows of a table."""
         found = self.reader(table) if self.reader is not None else self.read
         assert found is not None
         return found
 
 
-def malformed(table: Table, family: Family) -> dict[int, list[str]]:
+def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
     """What is wrong in the form of the cells of each row, by its line; rows without fault are not among them."""
     checks = [(name, positive) for name in family.numbers if name in table.header]
     checks += [(name, number) for name in family.readings if name in table.header]

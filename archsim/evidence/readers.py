@@ -29,7 +29,7 @@ from archsim.evidence.family import Family, malformed
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.spelling import TEMPLATE_HINT, as_written
-from archsim.evidence.table import Table, read_table
+from archsim.evidence.table import CsvTable, read_table
 
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
@@ -73,7 +73,7 @@ def read(
     return cases_of(_resolved(table, specs) if specs else table, family_of(table))
 
 
-def _resolved(table: Table, specs: Mapping[str, str]) -> Table:
+def _resolved(table: CsvTable, specs: Mapping[str, str]) -> CsvTable:
     """The table with the paths of specs in place of their ids."""
     if "hardware" not in table.header:
         return table
@@ -82,7 +82,7 @@ def _resolved(table: Table, specs: Mapping[str, str]) -> Table:
     return replace(table, rows=tuple(rows))
 
 
-def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
+def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
     cases: list[Case] = []
     skips: list[Skip] = []
@@ -100,7 +100,7 @@ def cases_of(table: Table, family: Family) -> tuple[list[Case], list[Skip]]:
     return cases, skips
 
 
-def family_of(table: Table) -> Family:
+def family_of(table: CsvTable) -> Family:
     """The family whose columns the header has; InputError names what the nearest one still lacks."""
     header = set(table.header)
     for family in FAMILIES:

@@ -11,12 +11,12 @@ from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import ClockPattern, UnitPattern, VoltagePattern
 from archsim.evidence.readers_units import usual_memory
 from archsim.evidence.resolve import Refused, gpu_spec, unmodified
-from archsim.evidence.table import Row, Table
+from archsim.evidence.table import CsvTable, Row
 
 VOLTAGE, IDLE = "core_voltage_v", "idle_power_w"
 
 
-def curves(table: Table, *names: str) -> dict[tuple[str, ...], dict[float, Mapping[str, str]]]:
+def curves(table: CsvTable, *names: str) -> dict[tuple[str, ...], dict[float, Mapping[str, str]]]:
     """The rows of a table by the values of some columns, and then by core clock [Hz]."""
     found: dict[tuple[str, ...], dict[float, Mapping[str, str]]] = {}
     for row in table.rows:
@@ -25,7 +25,7 @@ def curves(table: Table, *names: str) -> dict[tuple[str, ...], dict[float, Mappi
     return found
 
 
-def workload_reader(table: Table) -> Reader:
+def workload_reader(table: CsvTable) -> Reader:
     """The reader of powers of workloads, each compared with that at the highest clock of its curve."""
     known = curves(table, "hardware", "workload")
 
@@ -44,7 +44,7 @@ def workload_reader(table: Table) -> Reader:
     return read
 
 
-def voltage_reader(table: Table) -> Reader:
+def voltage_reader(table: CsvTable) -> Reader:
     """The reader of voltages and idle powers that a driver told; those that somebody fitted to powers are no measurements."""
     known = curves(table, "hardware", "quantity", "kind")
 

@@ -8,7 +8,7 @@ from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import AccessPattern
 from archsim.evidence.readers_units import of_rates, runs
 from archsim.evidence.resolve import Refused, gpu_spec, unmodified
-from archsim.evidence.table import Row, Table
+from archsim.evidence.table import CsvTable, Row
 
 METRICS = {"bandwidth_Bps": "bandwidth_bps", "latency_clk": "latency_clk", "clk_per_warp_load": "clk_per_warp_load"}
 CENTRAL = ("median", "trimmed_mean", "best", "mean", "single")  # of one run; the other statistics say how it varies
@@ -41,7 +41,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
                     float(cells["value"]), clock=clock, pattern=pattern)]  # fmt: skip
 
 
-def reader(table: Table) -> Reader:
+def reader(table: CsvTable) -> Reader:
     """The reader of a table's rows, which gives the power of a run the rates that stand beside it."""
     known = runs(table)
 

@@ -15,7 +15,7 @@ from archsim.evidence.readers_kernel import parameters
 from archsim.evidence.resolve import Refused, network, setting
 from archsim.evidence.software import stack_of
 from archsim.evidence.sources import protocol
-from archsim.evidence.table import Row, Table
+from archsim.evidence.table import CsvTable, Row
 from archsim.trace.task import Work, updated_by
 
 CurveKey = tuple[str, str, str, str]  # what the rows of one curve agree in: hardware, model, batch, optimiser
@@ -24,7 +24,7 @@ TASKS = {"training": "training_step"}
 MOST_POWER = 1e6  # W
 
 
-def curves(table: Table) -> dict[CurveKey, dict[str, dict[float, float]]]:
+def curves(table: CsvTable) -> dict[CurveKey, dict[str, dict[float, float]]]:
     """The measured curves of a table."""
     found: dict[CurveKey, dict[str, dict[float, float]]] = {}
     for row in table.rows:
@@ -37,7 +37,7 @@ def curves(table: Table) -> dict[CurveKey, dict[str, dict[float, float]]]:
     return found
 
 
-def reader(table: Table) -> Reader:
+def reader(table: CsvTable) -> Reader:
     """The reader of a table's rows, which compares each with the run of its curve under the highest limit."""
     known = curves(table)
 

@@ -13,7 +13,7 @@ from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.resolve import Refused, gpu_spec, unmodified
 from archsim.evidence.sources import protocol
-from archsim.evidence.table import Row, Table
+from archsim.evidence.table import CsvTable, Row
 
 SHARES = {"util_fp32": "fp32", "util_int": "int", "util_fp64": "fp64", "util_sfu": "special", "util_shared": "shared",
           "util_l2": "l2", "util_dram": "dram"}  # fmt: skip
@@ -39,7 +39,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     return [case_of(row, file, unmodified(spec), label, "power_w", power, clock=clock, pattern=pattern)]
 
 
-def runs(table: Table) -> dict[str, dict[str, float]]:
+def runs(table: CsvTable) -> dict[str, dict[str, float]]:
     """The rates of each run of a table of microbenchmarks, by where it is printed."""
     found: dict[str, dict[str, float]] = {}
     for row in table.rows:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from archsim.evidence.family import Family
-from archsim.evidence.table import Row, Table
+from archsim.evidence.table import CsvTable, Row
 
 # column -> what people call it; spaces, units in brackets and case do not matter
 COLUMNS = {
@@ -37,7 +37,7 @@ mine,resnet_50,gtx_1080,torch7-cudnn5.1,inference,16,fp32,power_w,110
 """
 
 
-def as_written(table: Table, families: Sequence[Family]) -> Table:
+def as_written(table: CsvTable, families: Sequence[Family]) -> CsvTable:
     """The table with the columns of whole networks, where its header has them in other words; any other table as it is."""
     if any(set(table.header).issuperset(family.columns) for family in families):
         return table

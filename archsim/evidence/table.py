@@ -34,7 +34,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class CsvTable:
     """A whole file. `name` is that of the file without folder and endings."""
 
     path: str
@@ -43,7 +43,7 @@ class Table:
     rows: tuple[Row, ...]
 
 
-def read_table(place: str | Path | Traversable, limit: InputLimit = LIMITS["measurements"]) -> Table:
+def read_table(place: str | Path | Traversable, limit: InputLimit = LIMITS["measurements"]) -> CsvTable:
     """Read a CSV file within its limits (`.gz` allowed). A line that begins with "# " is a remark.
 
     Raises MissingFile, or InputError with up to 20 problems, each with its line.
@@ -52,7 +52,7 @@ def read_table(place: str | Path | Traversable, limit: InputLimit = LIMITS["meas
     return table_of(read_bytes(place, limit.size), str(place), limit)
 
 
-def table_of(data: bytes, path: str, limit: InputLimit = LIMITS["measurements"]) -> Table:
+def table_of(data: bytes, path: str, limit: InputLimit = LIMITS["measurements"]) -> CsvTable:
     """The same from what a file, or the output of a command, holds; errors name it `path`."""
     text = _decoded(data, path)
     lines = ["\n" if line.startswith(REMARK) else line for line in io.StringIO(text, newline="")]
@@ -82,7 +82,7 @@ def table_of(data: bytes, path: str, limit: InputLimit = LIMITS["measurements"])
     if not problems and not rows:
         problems.append("line 1: a header and no rows")
     refuse(path, problems)
-    return Table(path=path, name=table_name(Path(path).name), header=header, rows=tuple(rows))
+    return CsvTable(path=path, name=table_name(Path(path).name), header=header, rows=tuple(rows))
 
 
 def table_name(file: str) -> str:

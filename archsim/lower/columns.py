@@ -16,7 +16,7 @@ RUNS = ("pixels", "runs", "run", "taps", "edges", "edge_taps", "depth", "deep", 
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class KernelColumn:
     """The unit and the meaning of a number that describes a kernel."""
 
     unit: str
@@ -25,10 +25,10 @@ class Column:
 
 def column(default: float, unit: str, meaning: str) -> Any:
     """A field of a record that is a column of the cost layer."""
-    return field(default=default, metadata={KEY: Column(unit, meaning)})
+    return field(default=default, metadata={KEY: KernelColumn(unit, meaning)})
 
 
-def columns_of(record: type[Any]) -> Mapping[str, Column]:
+def columns_of(record: type[Any]) -> Mapping[str, KernelColumn]:
     """The columns of a record in the order of its fields: name -> unit and meaning.
 
     >>> columns_of(Columns)["a_bytes"].unit

@@ -16,7 +16,7 @@ from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.evidence.readers_kernel import BUILDERS, parameters
 from archsim.evidence.resolve import Refused, setting
 from archsim.evidence.software import stack_of
-from archsim.evidence.table import Row, Table
+from archsim.evidence.table import CsvTable, Row
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.run import bound, refusal
 from archsim.measure.timing import Reading, Session, measure
@@ -41,12 +41,12 @@ class MeasuredRow:
     refused: bool = False
 
 
-def added(table: Table) -> tuple[str, ...]:
+def added(table: CsvTable) -> tuple[str, ...]:
     """The columns that stand beside the value: its quartiles, and what ran."""
     return ("low", "high", "rounds", "software") if "network" in table.header else ("latency_us", "low_us", "high_us", "kernel")
 
 
-def measured_rows(table: Table, *, rounds: int, seconds: float, tell: Tell = lambda text: None) -> Iterator[MeasuredRow]:
+def measured_rows(table: CsvTable, *, rounds: int, seconds: float, tell: Tell = lambda text: None) -> Iterator[MeasuredRow]:
     """Measure row by row; rows of one run that differ in their metric share it. InputError for a file of another form."""
     header = set(table.header)
     if header.issuperset(NETWORK_COLUMNS):
@@ -58,7 +58,7 @@ def measured_rows(table: Table, *, rounds: int, seconds: float, tell: Tell = lam
                                  f"{', '.join(sorted(set(KERNEL_COLUMNS) - header))})")  # fmt: skip
 
 
-def _networks(table: Table, rounds: int, seconds: float, tell: Tell) -> Iterator[MeasuredRow]:
+def _networks(table: CsvTable, rounds: int, seconds: float, tell: Tell) -> Iterator[MeasuredRow]:
     runs: dict[tuple[str, ...], list[Row]] = {}
     for row in table.rows:
         key = tuple(row.cells.get(name, "") for name in (*NETWORK_COLUMNS[:-1], "seq_len", "threads"))
@@ -100,7 +100,7 @@ def _with_value(row: Row, label: str, reading: Reading, session: Session) -> Mea
     return MeasuredRow(label=label, cells=cells, said=f"{label}: {metric} {values[metric]:.4g}")
 
 
-def _kernels(table: Table, tell: Tell) -> Iterator[MeasuredRow]:
+def _kernels(table: CsvTable, tell: Tell) -> Iterator[MeasuredRow]:
     benches: dict[tuple[str, str], KernelBench] = {}
     for row in table.rows:
         cells = row.cells

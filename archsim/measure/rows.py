@@ -24,7 +24,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class TimedCell:
     """What was run: network, batch, tokens of a sequence (None: the network's own), other sizes, threads and device."""
 
     network: str
@@ -41,7 +41,7 @@ class Cell:
     sizes: Sizes = ()
 
 
-def rows_of(cell: Cell, reading: Reading) -> list[dict[str, str]]:
+def rows_of(cell: TimedCell, reading: Reading) -> list[dict[str, str]]:
     """The rows of a whole network: its time, and its energy and mean power where there is a meter."""
     timed_by = "events" if cell.spec.kind == "gpu" else "processor" if reading.by_processor else "wall"
     spread = {"low": _figure(reading.low_s), "high": _figure(reading.high_s), "least": _figure(reading.least_s)}
@@ -57,13 +57,13 @@ def rows_of(cell: Cell, reading: Reading) -> list[dict[str, str]]:
     return found
 
 
-def op_rows(cell: Cell, times: Mapping[tuple[str, ...], float]) -> list[dict[str, str]]:
+def op_rows(cell: TimedCell, times: Mapping[tuple[str, ...], float]) -> list[dict[str, str]]:
     """One row for each group of fused ops; none for one that took less than the profiler's clock can tell."""
     return [_row(cell, OPS_SOURCE, "latency_s", seconds) | {"op": TOGETHER.join(group)}
             for group, seconds in times.items() if seconds > 0]  # fmt: skip
 
 
-def _row(cell: Cell, source: str, metric: str, value: float) -> dict[str, str]:
+def _row(cell: TimedCell, source: str, metric: str, value: float) -> dict[str, str]:
     return {
         "source": source, "network": cell.network, "hardware": cell.spec.identity.id, "stack": cell.stack, "task": cell.task,
         "batch": str(cell.batch), "seq_len": "" if cell.seq_len is None else str(cell.seq_len),

@@ -15,7 +15,7 @@ from archsim.estimation.sizes import bound as all_bound
 from archsim.estimation.sizes import sized
 from archsim.measure import onnx_session
 from archsim.measure.meters import EnergyMeter, meter_for
-from archsim.measure.rows import Cell, op_rows, rows_of
+from archsim.measure.rows import TimedCell, op_rows, rows_of
 from archsim.measure.timing import Reading, Session, measure
 from archsim.stack import catalog as stacks
 from archsim.trace.formats import Sizes
@@ -143,7 +143,7 @@ def results(plan: MeasurementPlan, open_session: Open, tell: Tell = lambda text:
                 trace = bound(variants.get(net, net), batch, plan.seq_len, plan.sizes)
                 try:
                     session = open_session(trace, threads)
-                    cell = Cell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
+                    cell = TimedCell(network=net, batch=batch, threads=threads, stack=session.stack, software=session.software,
                                 precision=session.precision, task=session.task, spec=spec, shipped=shipped, split=plan.split,
                                 seq_len=plan.seq_len, sizes=plan.sizes)  # fmt: skip
                     yield _measured(plan, cell, session, label, tell)
@@ -167,7 +167,7 @@ def bound(net: str, batch: int, seq_len: int | None = None, sizes: Sizes = ()) -
     return all_bound(work, batch if samples is None else samples, tokens)
 
 
-def _measured(plan: MeasurementPlan, cell: Cell, session: Session, label: str, tell: Tell) -> Result:
+def _measured(plan: MeasurementPlan, cell: TimedCell, session: Session, label: str, tell: Tell) -> Result:
     meter = meter_for(session.host)
     found = measure(session, plan.rounds, plan.seconds, meter if isinstance(meter, EnergyMeter) else None, plan.by_processor,
                     lambda done: tell(f"{label}: {done} of {plan.rounds} rounds"))  # fmt: skip

@@ -31,7 +31,7 @@ HALO = f'paint-order="stroke" stroke="{PAPER}" stroke-width="4"'  # of a text th
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class AxisScale:
     """From values of an axis to shares of its length [1], with its round marks."""
 
     low: float
@@ -46,21 +46,21 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
 
-def scale_of(axis: Axis, values: Sequence[float], most: int = 8) -> Scale:
+def scale_of(axis: Axis, values: Sequence[float], most: int = 8) -> AxisScale:
     """The scale of an axis that holds all values."""
     if axis.names:
-        return Scale(len(axis.names) - 0.5, -0.5, False, tuple(range(len(axis.names))))
+        return AxisScale(len(axis.names) - 0.5, -0.5, False, tuple(range(len(axis.names))))
     finite = [value for value in values if math.isfinite(value)] or [0.0, 1.0]
     low, high = axis.ends or (min(finite), max(finite))
     log = axis.log if axis.log is not None else low > 0 and high / low > LOG_FROM
     if log:
         low, high = (low, high) if axis.ends else (low / 1.12, max(high * 1.12, low * 1.3))
-        return Scale(low, high, True, tuple(axis.marks) or _log_marks(low, high, most))
+        return AxisScale(low, high, True, tuple(axis.marks) or _log_marks(low, high, most))
     if not axis.ends:
         near = low > 0 and low > 0.6 * high  # what varies little is seen best from close by
         room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
         low, high = (low - room if near or low < 0 else 0.0), high + room
-    return Scale(low, high, False, tuple(axis.marks) or _marks(low, high, most))
+    return AxisScale(low, high, False, tuple(axis.marks) or _marks(low, high, most))
 
 
 def round_step(rough: float) -> float:
@@ -131,8 +131,8 @@ def _key(chart: Chart, left: float) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Plot:
-    across: Scale
-    up: Scale
+    across: AxisScale
+    up: AxisScale
     height: float
     width: float  # nominal [px]
 

@@ -17,7 +17,7 @@ from archsim.estimation.request import Request
 from archsim.report.lines_svg import lines_svg
 from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import Section, csv_text, markdown, requests, section
-from archsim.study.axis import Axis as Knob
+from archsim.study.axis import KnobAxis as Knob
 from archsim.study.axis import axis_of
 from archsim.study.coupling import base_value
 from archsim.study.file import GridForm, PartForm, SearchForm

@@ -30,7 +30,7 @@ class BadAxis(ArchsimError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Axis:
+class KnobAxis:
     """The values of a knob: a list `values`, or, without one, any number from `low` to `high` (evenly in ratio if `log`)."""
 
     knob: str
@@ -62,7 +62,7 @@ class Axis:
         return np.asarray(self.low + share * (self.high - self.low))
 
 
-def axis_of(text: str, kind: str) -> Axis:
+def axis_of(text: str, kind: str) -> KnobAxis:
     """The axis that `KEY=VALUES` describes for a kind of device. Raises BadAxis or UnknownName.
 
     >>> axis_of("sm.count=8:32:8", "gpu").values
@@ -73,11 +73,11 @@ def axis_of(text: str, kind: str) -> Axis:
         raise BadAxis(f"{text!r} is not KEY=VALUES, like memory.bandwidth=100GB/s:1TB/s:50log or batch=1,4,16")
     if knob in WORDS:
         said = [exact_word(kind, knob, word) for word in _list(knob, written)]
-        return Axis(knob=knob, written=",".join(said), values=_distinct(knob, tuple(said)))
+        return KnobAxis(knob=knob, written=",".join(said), values=_distinct(knob, tuple(said)))
     unit = meaning(kind, knob)
     if ":" not in written:
         values = tuple([_number(knob, word, unit) for word in _list(knob, written)])
-        return Axis(knob=knob, written=written, values=_distinct(knob, values), whole=unit.whole)
+        return KnobAxis(knob=knob, written=written, values=_distinct(knob, values), whole=unit.whole)
     parts = [part.strip() for part in written.split(":")]
     if len(parts) > 3:
         raise BadAxis(f"{knob}: {written!r} has more than FROM:TO:STEP")
@@ -88,8 +88,8 @@ def axis_of(text: str, kind: str) -> Axis:
     if step in ("", "log", "lin"):
         if low <= 0 and step == "log":
             raise BadAxis(f"{knob}: a range of ratios must begin above 0")
-        return Axis(knob=knob, written=written, low=low, high=high, log=step == "log", whole=unit.whole)
-    return Axis(knob=knob, written=written, values=_steps(knob, low, high, step, unit), whole=unit.whole)
+        return KnobAxis(knob=knob, written=written, low=low, high=high, log=step == "log", whole=unit.whole)
+    return KnobAxis(knob=knob, written=written, values=_steps(knob, low, high, step, unit), whole=unit.whole)
 
 
 def _list(knob: str, written: str) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def _check_count(knob: str, count: int) -> None:
         raise BadAxis(f"{knob}: {count:,} values; one axis has at most {MOST_VALUES:,}")
 
 
-def label(axis: Axis, unit: Unit | None) -> str:
+def label(axis: KnobAxis, unit: Unit | None) -> str:
     """The axis as text: its ends and number of values."""
     if axis.words or unit is None:
         return f"{axis.knob}: {', '.join(map(str, axis.values))}"

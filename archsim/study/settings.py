@@ -15,7 +15,7 @@ from archsim.cost.power import SLOWEST
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.clock import ROUNDED, highest_clock
-from archsim.study.axis import Axis, BadAxis, axis_of
+from archsim.study.axis import BadAxis, KnobAxis, axis_of
 from archsim.study.knob import meaning
 
 SETTINGS = (*chosen(lambda row: row.tuned and row.kind == "quantity"), *chosen(lambda row: row.tuned and row.kind == "whole"))
@@ -24,7 +24,7 @@ LIMITS = tuple(round(1.0 - 0.05 * i, 2) for i in range(13))  # power limits, as 
 BATCHES = tuple(2.0**i for i in range(7))  # samples of a run
 
 
-def axes_of(spec: Spec, vary: Sequence[str], fixed: Container[str]) -> tuple[Axis, ...]:
+def axes_of(spec: Spec, vary: Sequence[str], fixed: Container[str]) -> tuple[KnobAxis, ...]:
     """The axes of a search for a setting: those of `vary` as KEY=VALUES, and the usual ones of all others that are not fixed.
 
     The highest clock and limit come first, so that of equal settings the one with the least restrictions is found.
@@ -38,21 +38,21 @@ def axes_of(spec: Spec, vary: Sequence[str], fixed: Container[str]) -> tuple[Axi
             raise BadAxis(f"{axis.knob}: is varied twice")
     usual = {"clock": core_clocks(spec), "memory_clock": memory_clocks(spec), "power_limit": power_limits(spec),
              "batch": BATCHES}
-    found = [given[knob] if knob in given else Axis(knob=knob, written=_written(knob, usual[knob]), values=usual[knob])
+    found = [given[knob] if knob in given else KnobAxis(knob=knob, written=_written(knob, usual[knob]), values=usual[knob])
              for knob in SETTINGS if knob in given or (usual.get(knob) and knob not in fixed)]  # fmt: skip
     return tuple(map(_from_above, found))
 
 
-def _named(text: str, kind: str) -> Axis:
+def _named(text: str, kind: str) -> KnobAxis:
     knob = text.partition("=")[0].strip()
     if knob not in SETTINGS:
         raise UnknownName("setting", knob, SETTINGS, hint=f"one of {', '.join(SETTINGS)}; `archsim search` varies the device")
     return axis_of(text, kind)
 
 
-def _from_above(axis: Axis) -> Axis:
+def _from_above(axis: KnobAxis) -> KnobAxis:
     values = tuple(sorted((float(value) for value in axis.values), reverse=True))
-    return axis if not values else Axis(knob=axis.knob, written=axis.written, values=values, whole=axis.whole)
+    return axis if not values else KnobAxis(knob=axis.knob, written=axis.written, values=values, whole=axis.whole)
 
 
 def core_clocks(spec: Spec) -> tuple[float, ...]:
@@ -106,7 +106,7 @@ def _written(knob: str, values: Sequence[float]) -> str:
     return ",".join(show(value, unit, 6).replace(" ", "") for value in values)
 
 
-def range_words(axis: Axis, kind: str) -> str:
+def range_words(axis: KnobAxis, kind: str) -> str:
     """An axis in words: its values where they are few, otherwise its ends."""
     unit = meaning(kind, axis.knob).unit
     values = [show(float(value), unit) for value in sorted(float(value) for value in axis.values)]

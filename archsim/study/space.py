@@ -20,7 +20,7 @@ from archsim.cost.cost import Array
 from archsim.device.spec import Spec
 from archsim.estimation.pipeline import lowered_of
 from archsim.estimation.request import Request, find_device, make_request
-from archsim.study.axis import Axis, BadAxis, axis_of
+from archsim.study.axis import BadAxis, KnobAxis, axis_of
 from archsim.study.coupling import Coupling, coupling_of
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 
@@ -97,13 +97,13 @@ class Space:
 
     bases: tuple[Mapping[str, Any], ...]
     asked: Mapping[str, Any] = field(default_factory=dict)
-    axes: tuple[Axis, ...] = ()
+    axes: tuple[KnobAxis, ...] = ()
     links: tuple[Coupling, ...] = ()
     sample: int = 0
     seed: int = 0
 
     @property
-    def ordered(self) -> tuple[Axis, ...]:
+    def ordered(self) -> tuple[KnobAxis, ...]:
         """The axes from the slowest to the fastest."""
         return tuple(sorted(self.axes, key=lambda axis: axis.knob not in CHOICES))
 

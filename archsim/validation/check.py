@@ -16,7 +16,7 @@ from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.resolve import PRECISIONS
 from archsim.evidence.shipped import FOLDER, shipped_files
 from archsim.evidence.sources import sources
-from archsim.evidence.table import Row, Table, read_table, refuse
+from archsim.evidence.table import CsvTable, Row, read_table, refuse
 from archsim.stack import catalog as stacks
 from archsim.trace.task import prepared
 from archsim.trace.training import TASKS
@@ -49,7 +49,7 @@ def check_file(path: str) -> str:
     return "\n".join(said)
 
 
-def check(table: Table, family: Family) -> list[str]:
+def check(table: CsvTable, family: Family) -> list[str]:
     """Problems in the content of a file whose form is right: unknown words, repeated rows, rates that contradict latencies."""
     problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
     problems += _duplicates(table)
@@ -130,7 +130,7 @@ def _found(find: Callable[[str], object], name: str) -> bool:
     return True
 
 
-def _duplicates(table: Table) -> list[str]:
+def _duplicates(table: CsvTable) -> list[str]:
     """Rows that are equal to an earlier one in every column."""
     first: dict[tuple[str, ...], int] = {}
     problems = []
@@ -142,7 +142,7 @@ def _duplicates(table: Table) -> list[str]:
     return problems
 
 
-def _contradictions(table: Table) -> list[str]:
+def _contradictions(table: CsvTable) -> list[str]:
     """Rates that are not batch / latency, where the source gives both for one cell in one place."""
     latency: dict[tuple[str, ...], list[tuple[int, float]]] = {}
     rates: list[tuple[tuple[str, ...], int, float, float]] = []

@@ -23,7 +23,7 @@ from archsim.base.limits import LIMITS
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
 from archsim.evidence.identity import ID, case_line
-from archsim.evidence.table import REMARK, Table, positive, refuse, table_name, table_of
+from archsim.evidence.table import REMARK, CsvTable, positive, refuse, table_name, table_of
 
 VALUE, LOW, HIGH, SECONDS = "value", "low", "high", "seconds"
 KNOWN = (ID, VALUE, LOW, HIGH, SECONDS)
@@ -104,7 +104,7 @@ def from_command(command: str, cases: Sequence[Case], known: Collection[str]) ->
 
 
 def _checked(
-    table: Table, known: Collection[str] | None, name: str, took: float | None = None, about: str = ""
+    table: CsvTable, known: Collection[str] | None, name: str, took: float | None = None, about: str = ""
 ) -> Predictions:
     """The predictions of a table. Raises InputError for wrong columns, unknown ids, ids that stand twice and bad values."""
     missing = [column for column in (ID, VALUE) if column not in table.header]

@@ -18,7 +18,7 @@ from archsim.evidence.case import Case
 from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import citation
-from archsim.evidence.table import Table, read_table
+from archsim.evidence.table import CsvTable, read_table
 from archsim.validation.predict import predict
 
 EXACT = 1e-12
@@ -30,7 +30,7 @@ Predicted = dict[Cell, dict[Row, list[float]]]
 
 
 @cache
-def table() -> Table:
+def table() -> CsvTable:
     (file,) = (file for file in shipped_files() if file.name == "networks.csv")
     return read_table(file)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.evidence.table import Table, read_table
+from archsim.evidence.table import CsvTable, read_table
 from archsim.measure import cases
 from archsim.measure.cases import kernel_of, measured_rows
 from archsim.measure.torch_kernels import KernelReading, SeenKernel, launches_of
@@ -22,8 +22,8 @@ GEMM = "x,gemm,,64,128,256,,fp16,pytorch-2.11.0/cu130,h100_sxm5_80gb,,\n"
 
 
 @pytest.fixture
-def table(tmp_path: Path) -> Callable[[str], Table]:
-    def make(text: str) -> Table:
+def table(tmp_path: Path) -> Callable[[str], CsvTable]:
+    def make(text: str) -> CsvTable:
         place = tmp_path / "rows.csv"
         place.write_text(text)
         return read_table(place)
@@ -44,7 +44,7 @@ def sessions(monkeypatch: pytest.MonkeyPatch, pretended: Any) -> list[tuple[str,
     return opened
 
 
-def test_rows_of_one_run_share_it(table: Callable[[str], Table], sessions: list[tuple[str, ...]]) -> None:
+def test_rows_of_one_run_share_it(table: Callable[[str], CsvTable], sessions: list[tuple[str, ...]]) -> None:
     rows = table(NETWORKS + "alexnet,pytorch-2,inference,2,,fp16,,latency_s,\n"
                  + "alexnet,pytorch-2,inference,2,,fp16,,throughput_per_s,7\n"
                  + "alexnet,pytorch-cpu,inference,2,,fp32,2,latency_s,\n")  # fmt: skip
@@ -56,7 +56,7 @@ def test_rows_of_one_run_share_it(table: Callable[[str], Table], sessions: list[
     assert found[0].cells["software"] == "pretended 1"
 
 
-def test_a_row_that_cannot_run_is_refused_and_the_others_go_on(table: Callable[[str], Table], sessions: Any) -> None:
+def test_a_row_that_cannot_run_is_refused_and_the_others_go_on(table: Callable[[str], CsvTable], sessions: Any) -> None:
     runs = ("no_such_net,pytorch-2", "alexnet,no-such-stack", "alexnet,pytorch-2", "alexnet,pytorch-2")
     metrics = ("latency_s", "latency_s", "clock_hz", "latency_s")
     lines = [f"{run},inference,1,,fp32,,{metric},\n" for run, metric in zip(runs, metrics, strict=True)]
@@ -66,7 +66,7 @@ def test_a_row_that_cannot_run_is_refused_and_the_others_go_on(table: Callable[[
     assert "clock_hz is not measured" in found[2].said
 
 
-def test_power_needs_a_meter(table: Callable[[str], Table], sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_power_needs_a_meter(table: Callable[[str], CsvTable], sessions: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cases, "meter_for", lambda host: "no energy: no counter")
     (found,) = measured_rows(table(NETWORKS + "alexnet,pytorch-2,inference,1,,fp32,,power_w,\n"), rounds=3, seconds=1.0)
     assert found.refused
@@ -74,7 +74,7 @@ def test_power_needs_a_meter(table: Callable[[str], Table], sessions: Any, monke
 
 
 def test_a_kernel_is_the_op_that_validation_builds_and_gets_its_launches(
-    table: Callable[[str], Table], monkeypatch: pytest.MonkeyPatch
+    table: Callable[[str], CsvTable], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[tuple[TorchMode, str, tuple[int, ...]]] = []
 
@@ -120,7 +120,7 @@ def test_launches_come_in_the_order_of_their_start() -> None:
     assert found[0] == SeenKernel(name="first", grid=(1, 2, 3), block=(32, 1, 1), registers=40, shared_B=64, time_s=1.5e-6)
 
 
-def test_a_file_of_another_form_is_refused(table: Callable[[str], Table]) -> None:
+def test_a_file_of_another_form_is_refused(table: Callable[[str], CsvTable]) -> None:
     with pytest.raises(InputError, match="neither a file of networks"):
         measured_rows(table("a,b\n1,2\n"), rounds=1, seconds=1.0)
 

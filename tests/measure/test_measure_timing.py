@@ -17,7 +17,7 @@ from archsim.detect.system import Told
 from archsim.device.catalog import find
 from archsim.evidence.readers import read_files
 from archsim.measure.meters import EnergyMeter, meter_for
-from archsim.measure.rows import COLUMNS, Cell, Writer, op_rows, rows_of
+from archsim.measure.rows import COLUMNS, TimedCell, Writer, op_rows, rows_of
 from archsim.measure.run import MeasurementPlan, check, check_networks, check_threads, opener, results, stack_of, whole_numbers
 from archsim.measure.timing import Metered, Round, Session, cpu_share, energy_of, measure, reading
 from archsim.trace.trace import BoundTrace
@@ -112,8 +112,8 @@ def test_a_meter_that_fails_between_runs_keeps_the_times(pretended: Pretended, s
     assert (found.metered, found.unmetered, found.rounds) == ((), "no energy: gone", 3)
 
 
-CELL = Cell(network="alexnet", batch=2, threads=1, stack="onnxruntime-cpu", software="x", spec=find("i7_6700k"), shipped=True,
-            split="test")  # fmt: skip
+CELL = TimedCell(network="alexnet", batch=2, threads=1, stack="onnxruntime-cpu", software="x", spec=find("i7_6700k"),
+                 shipped=True, split="test")  # fmt: skip
 
 
 def test_rows_have_the_columns_and_the_joined_ops() -> None:

@@ -69,12 +69,12 @@ def test_the_shipped_file_is_in_the_form_that_accept_writes() -> None:
 
 
 def test_every_command_that_predicts_is_replayed() -> None:
-    silent = {"ui", "calibrate", "detect", "measure", "study", "manual", "completion", "doctor"}  # of this computer, or words
+    silent = {"ui", "calibrate", "detect", "measure", "study", "manual", "new", "completion", "doctor"}  # of here, or words
     assert {line.split()[0] for line in command_lines()} == set(COMMANDS) - silent
 
 
 def test_a_line_gives_the_numbers_and_words_of_its_json_but_not_what_the_record_says_of_itself() -> None:
-    found = answered("estimate --net alexnet --hw tegra_x1 --no-layers")
+    found = answered("estimate --net alexnet --hw tegra_x1")
     assert found["batch"][1] == 1.0
     assert found["stack"][1] == "caffe-cudnn4"
     assert not [place for place in found if "provenance" in place]
