@@ -114,19 +114,25 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     if width is None:
         room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px"'
         return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {named}{body}\n</svg></div>'
-    key = "".join(_key(chart, left))
-    top = TOP + (KEY if key else 0)
+    named_there = {s.name for s, _ in ends} if aside > EDGE else set()
+    key, top = _key([one for one in legend(chart) if one[0] not in named_there], left, width - EDGE)
     whole = top + height + BELOW
     frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
-    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{key}<svg x="{left:.0f}" y="{top}" '
+    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}<svg x="{left:.0f}" y="{top}" '
             f'width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n</svg>\n</svg>\n')  # fmt: skip
 
 
-def _key(chart: Chart, left: float) -> Iterator[str]:
-    """The legend of a drawing that stands alone, in one line above it."""
-    for name, paint in legend(chart):
-        yield f'<rect x="{left:.0f}" y="9" width="11" height="11" rx="2" fill="{paint}"/>' + _text(f"{left + 16:.0f}", 19, name)
-        left += 34 + LETTER * len(name)
+def _key(names: Sequence[tuple[str, str]], left: float, end: float) -> tuple[list[str], int]:
+    """The legend of a drawing that stands alone, in as many lines as it needs, and where the plot begins below it."""
+    parts, x, y = [], left, 0
+    for name, paint in names:
+        wide = 34 + LETTER * len(clean(name))
+        if x + wide > end and x > left:
+            x, y = left, y + KEY
+        parts.append(f'<rect x="{x:.0f}" y="{y + 9}" width="11" height="11" rx="2" fill="{paint}"/>'
+                     + _text(f"{x + 16:.0f}", y + 19, name))  # fmt: skip
+        x += wide
+    return parts, TOP + (y + KEY if parts else 0)
 
 
 @dataclass(frozen=True, slots=True)
