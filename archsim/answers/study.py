@@ -61,7 +61,7 @@ class Section:
 
 def study_files(study: Study, tell: Callable[[str], None] = lambda text: None) -> dict[str, str]:
     """The files of a study: name -> text, `REPORT` among them. Raises InputError for a part that cannot be computed."""
-    intro = [Verdict(title=study.title, sentences=_paragraphs(study.question)), Note(text=MADE, tone="quiet")]
+    intro: list[Block] = [Verdict(title=study.title, sentences=_paragraphs(study.question)), Note(text=MADE, tone="quiet")]
     report, files, requests = markdown(intro), dict[str, str](), list[Request]()
     for place, part in enumerate(study.parts, 1):
         tell(f"{part.title} ({place} of {len(study.parts)})")
@@ -193,7 +193,8 @@ def elasticities(part: PartForm) -> Section:
         found = tuple(sensitivity(request))
         rows = [[0.0 if isinstance(cell, float) and abs(cell) <= NOTHING else cell for cell in row]
                 for row in of_sensitivity.rows_of(found)]  # fmt: skip
-        made.tables[file_name(_name(part, request), "csv")] = _csv(of_sensitivity.HEAD, rows, DIGITS - 2)  # differences of logs have fewer
+        # differences of logs have fewer digits
+        made.tables[file_name(_name(part, request), "csv")] = _csv(of_sensitivity.HEAD, rows, DIGITS - 2)
         whole = Sensitivity(request=request, values=found, step=STEP, span=SPAN, output="latency_s")
         made.blocks += of_sensitivity.sections(whole, part.top)
     return made
@@ -240,9 +241,9 @@ def over_batches(part: PartForm) -> Section:
                           p.estimate.power_w, p.energy_j, int(p.estimate.fits)]
                          for p, time in zip(curve.points, curve.per_sample_s, strict=True)]  # fmt: skip
         made.blocks += _curves(net, f"{part.name}_{net}", curves, sizes[0])
-    made.tables[f"{part.name}.csv"] = _csv(
-        ("network", "hardware", "precision", "stack", "batch", "latency_s", "per_sample_s", "throughput_per_s", "power_w", "energy_j",
-         "fits"), rows)  # fmt: skip
+    head = ("network", "hardware", "precision", "stack", "batch", "latency_s", "per_sample_s", "throughput_per_s", "power_w",
+            "energy_j", "fits")  # fmt: skip
+    made.tables[f"{part.name}.csv"] = _csv(head, rows)
     return made
 
 

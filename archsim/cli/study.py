@@ -45,8 +45,8 @@ def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
 
 def _run(study: Any, folder: Path, check: bool) -> list[str]:
     """Write the files of a study, or name those that differ."""
-    from archsim.cli.progress import Progress
     from archsim.answers.study import REPORT, study_files
+    from archsim.cli.progress import Progress
 
     report = _report(folder / REPORT)
     if not check:
@@ -69,8 +69,8 @@ def _run(study: Any, folder: Path, check: bool) -> list[str]:
 
 def _report(place: Path) -> str:
     """The report that an earlier run left; empty where there is none."""
-    from archsim.base.files import read_text
     from archsim.answers.study import LARGEST_REPORT, MADE
+    from archsim.base.files import read_text
 
     try:
         text = read_text(place, LARGEST_REPORT)

@@ -20,15 +20,15 @@ def markdown(blocks: Iterable[Block], depth: int = 1) -> str:
 
 def pictures(blocks: Iterable[Block]) -> Mapping[str, str]:
     """The charts of the first screen as SVG, by the file that the text names."""
-    return {_file(block): drawn(block, WIDTH) for block in visible(blocks, 0, "page") if _is_drawn(block)}
+    charts = [block for block in visible(blocks, 0, "page") if isinstance(block, Chart)]
+    return {_file(chart): drawn(chart, WIDTH) for chart in charts if _has_points(chart)}
 
 
-def _is_drawn(block: Block) -> bool:
-    return isinstance(block, Chart) and any(len(s.x) for s in block.series)
+def _has_points(chart: Chart) -> bool:
+    return any(len(s.x) for s in chart.series)
 
 
-def _file(chart: Block) -> str:
-    assert isinstance(chart, Chart)
+def _file(chart: Chart) -> str:
     return file_name(chart.name or chart.title.lower(), "svg")
 
 
@@ -55,7 +55,7 @@ def _written(block: Block, depth: int) -> list[str]:
             return [*_titled(block.title), *_table(block), *([""] if block.rows and block.notes else []),
                     *_paragraphs(block.notes)]  # fmt: skip
         case Chart():
-            picture = [f"![{_safe(block.title)}]({_file(block)})", ""] if _is_drawn(block) else []
+            picture = [f"![{_safe(block.title)}]({_file(block)})", ""] if _has_points(block) else []
             return [*_titled(block.title), *picture, *_paragraphs(block.notes)]
         case Note():
             return [*_paragraphs(block.text.splitlines(), "**Warning:** " if block.tone == "warning" else "")]

@@ -118,8 +118,9 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     key, top = _key([one for one in legend(chart) if one[0] not in named_there], left, width - EDGE)
     whole = top + height + BELOW
     frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
-    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}<svg x="{left:.0f}" y="{top}" '
-            f'width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n</svg>\n</svg>\n')  # fmt: skip
+    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}'
+            f'<svg x="{left:.0f}" y="{top}" width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n'
+            '</svg>\n</svg>\n')  # fmt: skip
 
 
 def _key(names: Sequence[tuple[str, str]], left: float, end: float) -> tuple[list[str], int]:
@@ -181,10 +182,14 @@ def _grid(chart: Chart, plot: _Plot) -> Iterator[str]:
         y = plot.y(value)
         yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}"/>'
         yield _text("-8", y + 4, _mark_text(chart.y, value), "end")
+    free = -math.inf  # right of the last number
     for i, value in enumerate(plot.across.marks):
-        x = plot.x(value)
+        x, said = plot.x(value), _mark_text(chart.x, value)
+        middle, half = plot.width * plot.across(value), LETTER * len(said) / 2
         yield f'<line x1="{x}" x2="{x}" y1="0" y2="{plot.height}" stroke="{RULE}"/>'
-        yield _text(x, plot.height + 17, _mark_text(chart.x, value), "middle", more=' class="odd"' if i % 2 else "")
+        if middle - half >= free:
+            free = middle + half + 4
+            yield _text(x, plot.height + 17, said, "middle", more=' class="odd"' if i % 2 else "")
     yield _text("50%", plot.height + 36, chart.x.title, "middle", INK)
     if chart.y.title:
         yield _text("0", -3, chart.y.title, ink=INK)
