@@ -83,7 +83,7 @@ def _table(t: Table) -> list[str]:
     kept = [i for i, column in enumerate(t.columns) if column.kind != "bar" and (not i or any(row[i].text for row in rows))]
     marks = ["---:" if t.columns[i].kind == "number" else "---" for i in kept]
     body = [[_safe(row[i].text).replace("|", "\\|") for i in kept] for row in rows]
-    more = ["", f"{len(t.rows) - len(rows):,} more rows"] if len(rows) < len(t.rows) else []
+    more = ["", f"{len(t.rows) - len(rows):,} more"] if len(rows) < len(t.rows) else []
     return [*("| " + " | ".join(line) + " |" for line in ([_safe(t.columns[i].head) for i in kept], marks, *body)), *more]
 
 

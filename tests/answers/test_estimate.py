@@ -216,6 +216,11 @@ def test_halves_that_a_chip_widens_have_no_ceiling_of_their_own() -> None:
     assert names == {"fp32": ["fp64", "fp32", "int8"], "fp16": ["fp64", "fp32, fp16 computed as fp32", "int8"]}
 
 
+def test_a_cpu_that_uses_half_its_cores_has_half_the_peak() -> None:
+    whole, half = (ceilings(archsim.estimate("alexnet", "i7_6700k", threads=threads))["fp32"][0] for threads in (4, 2))
+    assert math.isclose(half, whole / 2)
+
+
 def test_ops_in_the_shadow_of_others_stand_no_higher_in_the_roofline() -> None:
     """On several streams an op may add nothing to the latency; it runs for as long all the same."""
     one, four = (estimate("googlenet", "tesla_v100_sxm2", batch=16, stack="pytorch-2", graph=True, fidelity="event", streams=n)
@@ -235,6 +240,13 @@ def test_the_curve_of_the_power_has_its_mean_and_its_limit(alexnet: Estimate) ->
     area = sum(power * (b - a) for power, a, b in zip(curve.y, curve.x, curve.x[1:], strict=False))
     assert area == pytest.approx(alexnet.energy_j, rel=1e-6)
     assert "Boundary: module" in chart.notes[0]
+
+
+def test_a_sample_of_a_language_model_is_a_sequence() -> None:
+    bert = estimate("bert_base", "a100_sxm4_40gb", precision="fp16", seq_len=64)
+    assert " per sequence" in first_screen(bert)
+    assert " seq/s" in first_screen(bert)
+    assert " img/s" not in first_screen(bert)
 
 
 def test_plotly_stands_only_in_a_page_that_has_a_timeline(alexnet: Estimate) -> None:

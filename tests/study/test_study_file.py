@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 
 import pytest
 
 import archsim
+from archsim.answers.study import PARTS as MADE_BY
+from archsim.answers.study import study_files
 from archsim.base.errors import InputError
-from archsim.report.study import RENDER, study_files
 from archsim.study.file import FORMS, load
 
 SHIPPED = Path(__file__).parents[2] / "reports" / "studies"
@@ -31,7 +34,7 @@ def written(folder: Path, kind: str, more: str | None = None, part: str = PART) 
 
 
 def test_every_kind_has_a_form_and_a_section() -> None:
-    assert set(FORMS) == set(RENDER) == set(PARTS)
+    assert set(FORMS) == set(MADE_BY) == set(PARTS)
 
 
 @pytest.mark.parametrize("kind", list(PARTS))
@@ -49,6 +52,14 @@ def test_a_grid_tells_what_doubling_does(tmp_path: Path) -> None:
     report = study_files(load(written(tmp_path, "grid")))["README.md"]
     once, twice = (archsim.estimate("alexnet", "tegra_x1", scale=scale).latency_s for scale in ({}, {"memory.bandwidth": 2.0}))
     assert f"| memory.bandwidth | alexnet on tegra_x1 | x {twice / once:.3f} |" in report  # as whatif says
+
+
+def test_numbers_of_a_table_are_numbers_and_no_formulas(tmp_path: Path) -> None:
+    files = study_files(load(written(tmp_path, "sensitivity")))
+    rows = [*csv.DictReader(io.StringIO(files["a_alexnet_tegra_x1.csv"]))]
+    found = {row["key"]: row["elasticity_latency_s"] for row in rows}
+    assert float(found["memory.bandwidth"]) < 0
+    assert all(float(value) <= 0 for key, value in found.items() if value and key.startswith("rate."))
 
 
 @pytest.mark.parametrize(
