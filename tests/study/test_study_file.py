@@ -123,6 +123,13 @@ def test_all_problems_are_told_at_once_and_names_differ(tmp_path: Path) -> None:
 LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("bandwidth_or_sms", "k40_to_v100")]
 
 
+def skeleton(name: str, text: str) -> list[str]:
+    """What of a file is the same with other constants: headings and pictures of the report, head and length of a table."""
+    if name.endswith(".csv"):
+        return [text.partition("\n")[0], str(text.count("\n"))]
+    return [line for line in text.splitlines() if line.startswith(("#", "![", "<svg"))]
+
+
 @pytest.mark.parametrize("name", ["tegra_lpddr5", *LONGER])
 def test_a_shipped_study_gives_the_files_that_lie_beside_it(name: str) -> None:
     """Their numbers are those of the last release."""
@@ -130,4 +137,4 @@ def test_a_shipped_study_gives_the_files_that_lie_beside_it(name: str) -> None:
     files = study_files(load(folder / "study.toml"))
     assert {path.name for path in folder.iterdir()} == {*files, "study.toml"}
     for file, text in files.items():
-        assert len((folder / file).read_text("utf-8").splitlines()) == len(text.splitlines())
+        assert skeleton(file, (folder / file).read_text("utf-8")) == skeleton(file, text), file

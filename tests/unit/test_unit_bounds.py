@@ -39,7 +39,8 @@ def shared_bound(t: Any) -> Array:
 
 WORDS: dict[str, Any] = {
     "name": "shared", "time": {GPU: shared_bound}, "overhead": False, "side": "shared-memory-bound", "clocked": True,
-    "resource": "shared memory", "colour": "#123456", "meaning": "shared memory is used up",
+    "resource": "shared memory", "colour": "#123456", "word": "shared memory",
+    "meaning": "shared memory is used up",
 }  # fmt: skip
 
 
@@ -91,7 +92,7 @@ def test_a_new_row_is_explained_from_its_function(shared: Bound) -> None:
     assert steps["shared"].right == pytest.approx(steps["shared"].value, rel=1e-12)
     assert "shared ** smooth" in steps["busy"].text
     assert steps["busy"].right == pytest.approx(steps["busy"].value, rel=1e-9)
-    assert "shared = loads x" in " ".join(text_of(sections_of(found), level=2).split())
+    assert "shared = loads / (sm.count x" in " ".join(text_of(sections_of(found), level=2).split())
 
 
 def test_a_new_row_gives_an_op_its_side_in_what_ifs(monkeypatch: pytest.MonkeyPatch) -> None:
