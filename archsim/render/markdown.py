@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from archsim.render.blocks import Block, Cell, Chart, Facts, Note, Table, Verdict, visible
 from archsim.render.svg import drawn
@@ -81,10 +81,22 @@ def _table(t: Table) -> list[str]:
     """The columns that have words, and of a long table its first rows."""
     rows = [t.rows[i] for i in t.first] or t.rows
     kept = [i for i, column in enumerate(t.columns) if column.kind != "bar" and (not i or any(row[i].text for row in rows))]
-    marks = ["---:" if t.columns[i].kind == "number" else "---" for i in kept]
+    right = [place for place, i in enumerate(kept) if t.columns[i].kind == "number"]
     body = [[_safe(row[i].text).replace("|", "\\|") for i in kept] for row in rows]
     more = ["", f"{len(t.rows) - len(rows):,} more"] if len(rows) < len(t.rows) else []
-    return [*("| " + " | ".join(line) + " |" for line in ([_safe(t.columns[i].head) for i in kept], marks, *body)), *more]
+    return [table([_safe(t.columns[i].head) for i in kept], body, right).rstrip(), *more]
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> str:
+    """A table whose cells are Markdown; the columns at these places stand at the `right`.
+
+    >>> print(table(["key", "unit"], [["`sm.count`", "1"]]), end="")
+    | key | unit |
+    | --- | --- |
+    | `sm.count` | 1 |
+    """
+    marks = ["---:" if i in right else "---" for i in range(len(head))]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (head, marks, *rows))
 
 
 def _safe(text: str) -> str:
