@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from archsim.base.units import show
 from archsim.cycle.program import PIPES
@@ -10,6 +11,7 @@ from archsim.cycle.stalls import MEANINGS
 from archsim.explain.issue_slots import IssueSlot, IssueSlots
 from archsim.render.blocks import Axis, Block, Chart, Series, Table, columns, percent, words
 
+EDGE = 3.0  # clocks beside those that are shown, so that marks stand inside
 SECOND = 0.3  # how far below the first of its clock a lane's second one is drawn, in rows
 WHERE = "The clocks are from the middle of the kernel in which the layer spends most time."
 
@@ -43,7 +45,8 @@ def _charts(one: IssueSlots, when: str) -> list[Chart]:
                         sizes=[0.0] * len(own), tips=[*map(_tip, own)])
                  for place, (kind, own) in enumerate(by_kind.items())]  # fmt: skip
         y = Axis(title="warp", log=False, ends=(-1.0, max(warps) + 1.0))
-        found.append(Chart(title=f"Warps that issue{when}", x=x, y=y, series=marks, height=max(160, 4 * len(warps))))
+        wider = replace(x, ends=(-EDGE, one.end - one.begin + EDGE))
+        found.append(Chart(title=f"Warps that issue{when}", x=wider, y=y, series=marks, height=max(160, 4 * len(warps))))
     return found
 
 
