@@ -16,6 +16,7 @@ import archsim
 from archsim.answers import estimate as said
 from archsim.answers.layers import MOST, bars_of, layer_tree, layers_chart, tree_chart
 from archsim.answers.roofline import roofline
+from archsim.answers.timeline import power_chart
 from archsim.base.units import show
 from archsim.cost.energy import COMPONENTS
 from archsim.estimation.estimate import estimate
@@ -234,12 +235,19 @@ def test_a_roofline_without_ops_is_drawn(alexnet: Estimate) -> None:
 
 
 def test_the_curve_of_the_power_has_its_mean_and_its_limit(alexnet: Estimate) -> None:
-    chart = said.power_chart(alexnet)
+    chart = power_chart(alexnet)
     assert [(axis, value) for axis, value, _ in chart.guides] == [("y", alexnet.power_w), ("y", alexnet.power_limit_w)]
     (curve,) = chart.series
     area = sum(power * (b - a) for power, a, b in zip(curve.y, curve.x, curve.x[1:], strict=False))
     assert area == pytest.approx(alexnet.energy_j, rel=1e-6)
     assert "Boundary: module" in chart.notes[0]
+
+
+def test_the_curve_of_a_long_run_is_averaged_and_keeps_its_energy(training: Estimate) -> None:
+    (curve,) = power_chart(training).series
+    assert len(curve.x) < len(training.power_over_time.time_s)
+    area = sum(power * (b - a) for power, a, b in zip(curve.y, curve.x, curve.x[1:], strict=False))
+    assert area == pytest.approx(training.power_over_time.energy_j, rel=1e-9)
 
 
 def test_a_sample_of_a_language_model_is_a_sequence() -> None:
