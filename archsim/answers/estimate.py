@@ -10,6 +10,7 @@ from typing import Any
 
 from archsim.answers.layers import layer_tables, layers_chart, tree_chart
 from archsim.answers.roofline import roofline
+from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, INPUT, bound_word
 from archsim.cost.energy import COMPONENTS
@@ -19,20 +20,16 @@ from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
 from archsim.estimation.own_rows import own_score
-from archsim.estimation.power_curve import step_points
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.columns import RATES
 from archsim.explain.summary import NEAR_FLOOR, layer_groups, reaches, why
 from archsim.render.blocks import (
-    Axis,
     Block,
     Cell,
-    Chart,
     Column,
     Facts,
     Note,
-    Series,
     Table,
     Verdict,
     number,
@@ -95,8 +92,6 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
               Note(text=more_words(e), tone="quiet", only="text"),
               layers_chart(e), *tree_chart(e), limits_table(e), energy_table(e), power_chart(e)]  # fmt: skip
     if recording is not None:
-        from archsim.answers.timeline import timeline_chart
-
         found.append(timeline_chart(recording))
     measured = [measured_table(e)] if e.references else []
     found += [roofline(e), *(replace(one, only="page") for one in measured), *layer_tables(e),
@@ -391,16 +386,3 @@ def _changed_values(e: Estimate) -> list[Block]:
         count = f"{len(e.spec.assumed)} of {len(e.spec.entries)} values of the device are not published of it"
         found.append(table_of(count, e.spec.assumed, "note"))
     return found
-
-
-def power_chart(e: Estimate) -> Chart:
-    """Power between the starts and ends of kernels."""
-    times, powers = step_points(e.power_over_time)
-    mean, boundary = (e.power_w, e.power_boundary) if e.wall is None else (e.wall.device_w, e.wall.device_boundary)
-    curve = Series(name="power", x=list(times), y=list(powers), mark="", tone="0")
-    guides = [("y", mean, f"mean {show(mean, 'W', 3)}"), ("y", e.power_limit_w, f"limit {show(e.power_limit_w, 'W', 3)}")]
-    note = ("A kernel draws its mean power, a device that waits its idle power at its clock. "
-            f"Boundary: {boundary}.")  # fmt: skip
-    return Chart(title="Power over time", series=[curve], guides=guides, notes=[note], height=240, level=1,  # type: ignore[arg-type]
-                 x=Axis(title="time", unit="s", log=False, ends=(0.0, max(times[-1], 1e-12))),
-                 y=Axis(title="power", unit="W", log=False, ends=(0.0, 1.08 * max(e.power_limit_w, e.power_peak_w))))  # fmt: skip

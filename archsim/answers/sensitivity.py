@@ -29,10 +29,10 @@ FIRST, SAID = 9, 3  # values on the first screen; values in the verdict
 LESS, MORE = "1", "0"  # tones of bars
 
 
-def sections(s: Sensitivity) -> list[Block]:
-    """The blocks of a sensitivity: the output that was asked for first."""
+def sections(s: Sensitivity, most: int = FIRST) -> list[Block]:
+    """The blocks of a sensitivity: the output that was asked for first, with at `most` so many values on the first screen."""
     others = [name for name in ("latency_s", "energy_j") if name != s.output]
-    return [_verdict(s), _table(s), *(_tornado(s, name) for name in others),
+    return [_verdict(s), _table(s, most), *(_tornado(s, name) for name in others),
             Facts(title="How far to trust it", rows=[("steps", _steps(s)), ("host CPU", _floor(s.request))]),
             Facts(title="Without effect", rows=[*_idle(s), *((e.key, e.why) for e in s.values if e.why)], level=1)]  # fmt: skip
 
@@ -84,7 +84,7 @@ def _key(e: Elasticity) -> str:
     return f"{first} and {len(others)} alike" if others else first
 
 
-def _table(s: Sensitivity) -> Table:
+def _table(s: Sensitivity, most: int) -> Table:
     """The values that matter, the widest swing on top."""
     live = by_swing(s.values, s.output)
     low, high = _ends(live, s.output)
@@ -99,7 +99,7 @@ def _table(s: Sensitivity) -> Table:
             "value")  # fmt: skip
     title = f"{TITLES[s.output].capitalize()} by value"
     return Table(title=title, columns=head, rows=rows, notes=[note, *_jumps(live)], key=_legend(s),
-                 first=range(min(FIRST, len(rows))))  # fmt: skip
+                 first=range(min(most, len(rows))))  # fmt: skip
 
 
 def _jumps(live: Sequence[Elasticity]) -> list[str]:

@@ -1,12 +1,15 @@
-"""A recording as a chart: one row for each track, one bar for each interval."""
+"""What happens over time, as charts: a recording with a row for each track and a bar for each interval; and the power."""
 
 from __future__ import annotations
 
 from archsim.base.units import show
+from archsim.estimation.power_curve import averaged
+from archsim.estimation.result import Estimate
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.schedule.observer import Recording, TimelineSlice
 
 MOST = 4000  # bars; browsers become slow beyond
+MOST_STEPS = 160  # of the drawn power
 
 
 def timeline_chart(recording: Recording, title: str = "Timeline") -> Chart:
@@ -40,3 +43,18 @@ def outer(recording: Recording) -> list[TimelineSlice]:
             found.append(piece)
             reach[piece.track] = piece.end_s
     return found
+
+
+def power_chart(e: Estimate) -> Chart:
+    """Power between the starts and ends of kernels."""
+    shown = averaged(e.power_over_time, MOST_STEPS)
+    mean, boundary = (e.power_w, e.power_boundary) if e.wall is None else (e.wall.device_w, e.wall.device_boundary)
+    curve = Series(name="power", x=shown.time_s, y=[*shown.power_w, shown.power_w[-1]], mark="", tone="0", stepped=True)
+    guides = [("y", mean, f"mean {show(mean, 'W', 3)}"), ("y", e.power_limit_w, f"limit {show(e.power_limit_w, 'W', 3)}")]
+    note = ("A kernel draws its mean power, a device that waits its idle power at its clock. "
+            f"Boundary: {boundary}.")  # fmt: skip
+    if shown is not e.power_over_time:
+        note += f" Drawn are means over {show(shown.time_s[1], 's', 3)}."
+    return Chart(title="Power over time", series=[curve], guides=guides, notes=[note], height=240, level=1,  # type: ignore[arg-type]
+                 x=Axis(title="time", unit="s", log=False, ends=(0.0, max(shown.time_s[-1], 1e-12))),
+                 y=Axis(title="power", unit="W", log=False, ends=(0.0, 1.08 * max(e.power_limit_w, e.power_peak_w))))  # fmt: skip

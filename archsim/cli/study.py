@@ -45,8 +45,8 @@ def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
 
 def _run(study: Any, folder: Path, check: bool) -> list[str]:
     """Write the files of a study, or name those that differ."""
+    from archsim.answers.study import REPORT, study_files
     from archsim.cli.progress import Progress
-    from archsim.report.study import REPORT, study_files
 
     report = _report(folder / REPORT)
     if not check:
@@ -69,8 +69,8 @@ def _run(study: Any, folder: Path, check: bool) -> list[str]:
 
 def _report(place: Path) -> str:
     """The report that an earlier run left; empty where there is none."""
+    from archsim.answers.study import LARGEST_REPORT, MADE
     from archsim.base.files import read_text
-    from archsim.report.study import LARGEST_REPORT, MADE
 
     try:
         text = read_text(place, LARGEST_REPORT)
@@ -81,7 +81,7 @@ def _report(place: Path) -> str:
 
 def _own(name: str, text: str, report: str) -> OutputKind:
     """The files of a study are its report, the pictures that the report names, and tables beside it with the same columns."""
-    from archsim.report.study import REPORT
+    from archsim.answers.study import REPORT
 
     head, named = text.partition("\n")[0], name == REPORT or f"({name})" in report
     own = bool(report) and (named or name.endswith(".csv"))

@@ -6,7 +6,6 @@ Where kernels overlap, what each takes beyond that adds up, and the idle power i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -148,15 +147,14 @@ def _drawn_anyway(result: Run) -> tuple[Array, Array]:
     return np.cumsum(lengths), powers
 
 
-def step_points(curve: PowerCurve, most: int = 300) -> tuple[Sequence[float], Sequence[float]]:
-    """The corners of the curve, for a chart: times [s] and powers [W]; of more than `most` steps the means of as many pieces.
+def averaged(curve: PowerCurve, most: int) -> PowerCurve:
+    """A curve of more steps than `most` as so many of equal length, each with the mean power over it: the energy is the same.
 
-    >>> step_points(PowerCurve(time_s=(0.0, 1.0, 3.0), power_w=(50.0, 100.0)))
-    ([0.0, 1.0, 1.0, 3.0], [50.0, 50.0, 100.0, 100.0])
+    >>> averaged(PowerCurve(time_s=(0.0, 1.0, 2.0, 4.0), power_w=(50.0, 100.0, 150.0)), 2)
+    PowerCurve(time_s=(0.0, 2.0, 4.0), power_w=(75.0, 150.0))
     """
-    times, powers = np.array(curve.time_s), np.array(curve.power_w)
-    if len(powers) > most:
-        used = np.concatenate([[0.0], np.cumsum(powers * np.diff(times))])
-        pieces = np.linspace(times[0], times[-1], most + 1)
-        times, powers = pieces, np.diff(np.interp(pieces, times, used)) / np.diff(pieces)
-    return np.repeat(times, 2)[1:-1].tolist(), np.repeat(powers, 2).tolist()
+    if len(curve.power_w) <= most:
+        return curve
+    ends = np.linspace(0.0, curve.time_s[-1], most + 1)
+    energy = np.interp(ends, curve.time_s, np.concatenate([[0.0], np.cumsum(np.diff(curve.time_s) * curve.power_w)]))
+    return PowerCurve(time_s=tuple(ends.tolist()), power_w=tuple((np.diff(energy) / np.diff(ends)).tolist()))

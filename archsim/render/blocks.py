@@ -152,6 +152,7 @@ class Chart:
     """Series over two axes. `guides` are lines across: (axis, value, what it stands for).
 
     zooms: many points, of which a reader may enlarge a part
+    name: of the picture in a file of its own
     tree: shares that open, as `[name, time, energy, tone]` and `[name, [children]]`, in place of series
     """
 
@@ -163,6 +164,7 @@ class Chart:
     notes: Sequence[str] = ()
     height: int = 340
     zooms: bool = False
+    name: str = ""
     tree: Mapping[str, Any] | None = None
     level: int = 0
     only: Only = "page"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")  # rounded, and so a text
 
 def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
     r"""CSV with `\n` line ends; text that a spreadsheet would run as a formula is escaped."""
@@ -37,4 +39,5 @@ def _flat(record: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def _harmless(cell: Any) -> Any:
-    return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell
+    risky = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if risky else cell

@@ -110,7 +110,7 @@ def _identifier(title: str) -> str:
 def _data(chart: Chart) -> str:
     """The points of a chart as CSV in an address."""
     rows = [(s.name, f"{x:.6g}", f"{y:.6g}") for s in chart.series for x, y in zip(s.x, s.y, strict=True)]
-    return quote(csv_lines([("series", chart.x.title, chart.y.title), *rows]))
+    return quote(csv_lines([("series", chart.x.title, chart.y.title), *rows]), safe=",")
 
 
 def notebook(blocks: Iterable[Block]) -> str:

@@ -114,19 +114,26 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     if width is None:
         room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px"'
         return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {named}{body}\n</svg></div>'
-    key = "".join(_key(chart, left))
-    top = TOP + (KEY if key else 0)
+    named_there = {s.name for s, _ in ends} if aside > EDGE else set()
+    key, top = _key([one for one in legend(chart) if one[0] not in named_there], left, width - EDGE)
     whole = top + height + BELOW
     frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
-    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{key}<svg x="{left:.0f}" y="{top}" '
-            f'width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n</svg>\n</svg>\n')  # fmt: skip
+    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}'
+            f'<svg x="{left:.0f}" y="{top}" width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n'
+            '</svg>\n</svg>\n')  # fmt: skip
 
 
-def _key(chart: Chart, left: float) -> Iterator[str]:
-    """The legend of a drawing that stands alone, in one line above it."""
-    for name, paint in legend(chart):
-        yield f'<rect x="{left:.0f}" y="9" width="11" height="11" rx="2" fill="{paint}"/>' + _text(f"{left + 16:.0f}", 19, name)
-        left += 34 + LETTER * len(name)
+def _key(names: Sequence[tuple[str, str]], left: float, end: float) -> tuple[list[str], int]:
+    """The legend of a drawing that stands alone, in as many lines as it needs, and where the plot begins below it."""
+    parts, x, y = [], left, 0
+    for name, paint in names:
+        wide = 34 + LETTER * len(clean(name))
+        if x + wide > end and x > left:
+            x, y = left, y + KEY
+        parts.append(f'<rect x="{x:.0f}" y="{y + 9}" width="11" height="11" rx="2" fill="{paint}"/>'
+                     + _text(f"{x + 16:.0f}", y + 19, name))  # fmt: skip
+        x += wide
+    return parts, TOP + (y + KEY if parts else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,10 +182,14 @@ def _grid(chart: Chart, plot: _Plot) -> Iterator[str]:
         y = plot.y(value)
         yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}"/>'
         yield _text("-8", y + 4, _mark_text(chart.y, value), "end")
+    free = -math.inf  # right of the last number
     for i, value in enumerate(plot.across.marks):
-        x = plot.x(value)
+        x, said = plot.x(value), _mark_text(chart.x, value)
+        middle, half = plot.width * plot.across(value), LETTER * len(said) / 2
         yield f'<line x1="{x}" x2="{x}" y1="0" y2="{plot.height}" stroke="{RULE}"/>'
-        yield _text(x, plot.height + 17, _mark_text(chart.x, value), "middle", more=' class="odd"' if i % 2 else "")
+        if middle - half >= free:
+            free = middle + half + 4
+            yield _text(x, plot.height + 17, said, "middle", more=' class="odd"' if i % 2 else "")
     yield _text("50%", plot.height + 36, chart.x.title, "middle", INK)
     if chart.y.title:
         yield _text("0", -3, chart.y.title, ink=INK)

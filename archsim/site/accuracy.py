@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from archsim.site.markdown import plain, table
+from archsim.render.markdown import table
+from archsim.site.markdown import plain
 
 SPACE = "\u00a0"  # at which no line is broken
 SCORES = ("values", "median error", f"90{SPACE}% below", "bias", f"in the 80{SPACE}% interval")
@@ -31,10 +32,10 @@ def page(summary: Mapping[str, Any], served: Mapping[str, Any] | None = None) ->
     for key, title in VIEWS.items():
         rows = [_row(f"{name}, {metric}", one) for name, metrics in sorted(summary[key].items())
                 for metric, one in sorted(metrics.items())]  # fmt: skip
-        parts.append(f"## {title}\n\n{table(HEAD, rows, len(SCORES))}")
+        parts.append(f"## {title}\n\n{table(HEAD, rows, range(1, len(HEAD)))}")
     held = [_row(f"{kind.upper()}s, {what} held out", one) for what, kinds in sorted(summary["cross_validation"].items())
             for kind, one in sorted(kinds.items())]  # fmt: skip
-    parts.append(f"## Held out\n\n{table(HEAD, held, len(SCORES))}")
+    parts.append(f"## Held out\n\n{table(HEAD, held, range(1, len(HEAD)))}")
     return "\n".join([*parts, *(_served(served) if served else ())])
 
 
@@ -66,7 +67,7 @@ def _records(records: Sequence[Mapping[str, Any]]) -> str:
     ordered = sorted(records, key=lambda one: (one.get("model", ""), order.index(one["quantity"])))
     rows = [[plain(one["model"]) if "model" in one else f"all{SPACE}models", *_row(QUANTITIES[one["quantity"]], one)]
             for one in ordered]  # fmt: skip
-    return table(("model", "quantity", *SCORES), rows, len(SCORES))
+    return table(("model", "quantity", *SCORES), rows, range(2, 2 + len(SCORES)))
 
 
 def _row(name: str, one: Mapping[str, Any]) -> list[str]:

@@ -17,8 +17,9 @@ import archsim
 from archsim.base.errors import InputError, MissingExtra
 from archsim.base.version import __version__
 from archsim.evidence.claims import claims
+from archsim.render.markdown import table
 from archsim.site import accuracy, commands, field, keys, schemas, terms
-from archsim.site.markdown import contents, table
+from archsim.site.markdown import contents
 
 SECTIONS = {  # captions of the menu and their pages of the manual, in order
     "Begin": ("getting-started", "readers"),

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import click
 
-from archsim.site.markdown import contents, fenced, plain, table
+from archsim.render.markdown import table
+from archsim.site.markdown import contents, fenced, plain
 
 FOLDER = "commands"
 

@@ -8,7 +8,8 @@ from archsim.base.units import TEXT
 from archsim.device.device import CLASSES, PARTS
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
-from archsim.site.markdown import contents, plain, table
+from archsim.render.markdown import table
+from archsim.site.markdown import contents, plain
 
 FOLDER = "keys"
 KINDS = {"gpu": "GPU", "cpu": "CPU", "tpu": "TPU"}

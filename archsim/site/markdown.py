@@ -1,9 +1,9 @@
-"""Pieces of Markdown: tables, fences, text in which nothing is taken for markup."""
+"""Pieces of Markdown for Sphinx: fences, lists of contents, text in which nothing is taken for markup."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 _MARKUP = re.compile(r"([\\*_\[\]<>|$#{}])")
 
@@ -16,18 +16,6 @@ def plain(text: str) -> str:
     """
     parts = re.split(r"(`[^`\n]+`)", " ".join(text.split()))  # what stands between backticks is code already
     return "".join(part.replace("|", "\\|") if at % 2 else _MARKUP.sub(r"\\\1", part) for at, part in enumerate(parts))
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table whose cells are Markdown; the last columns hold `numbers`, which stand at the right.
-
-    >>> print(table(["key", "unit"], [["`sm.count`", "1"]]), end="")
-    | key | unit |
-    | --- | --- |
-    | `sm.count` | 1 |
-    """
-    lines = [head, ["---"] * (len(head) - numbers) + ["--:"] * numbers, *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
 
 
 def fenced(text: str, language: str = "text") -> str:

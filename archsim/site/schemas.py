@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from archsim.answers.schemas import SCHEMAS, schema_of
-from archsim.site.markdown import contents, plain, table
+from archsim.render.markdown import table
+from archsim.site.markdown import contents, plain
 
 FOLDER = "schemas"
 HEAD = ("key", "type")

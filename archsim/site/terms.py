@@ -14,7 +14,8 @@ from typing import Any
 
 import archsim.cost
 from archsim.explain.docs import meaning_in, unit_in
-from archsim.site.markdown import contents, fenced, plain, table
+from archsim.render.markdown import table
+from archsim.site.markdown import contents, fenced, plain
 
 FOLDER = "terms"
 APART = "---\norphan: true\n---\n"  # a page that its room lists, and not the menu, which every page repeats

@@ -5,22 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from archsim.answers import issue_slots as of_slots
 from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
 from archsim.answers.layers import layer_table, layers_chart, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.answers.whatif import groups_table as changed_groups
 from archsim.answers.whatif import layers_table as changed_layers
 from archsim.answers.whatif import verdict
+from archsim.base.errors import ArchsimError
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
+from archsim.explain.issue_slots import issue_slots
 from archsim.explain.summary import why
 from archsim.render.blocks import Block, Chart, Facts, Note
 from archsim.render.html import escaped
 from archsim.render.html import sections as drawn
 from archsim.study.whatif import Change
-from archsim.ui.estimates import change_of, estimated
+from archsim.ui.estimates import change_of, estimated, requested
 from archsim.ui.export import export
-from archsim.ui.issue import issue_section
 from archsim.ui.state import PageState
 from archsim.ui.variants import Total, cards, heading, pair, total, variants
 
@@ -35,7 +37,7 @@ def result(state: PageState) -> str:
         drawn([Note(text="\n".join(c.after.warnings), tone="warning")]), cards(totals(b), totals(c.after), changed),
         drawn([*_expected(c.after), Note(text="\n".join(reason), tone="verdict")]), variants(state, _of_variant),
         drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
-        issue_section(state) if b.fidelity == SIMULATED else "",
+        drawn(_slots(state)) if b.fidelity == SIMULATED else "",
         drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state, c),
     ]  # fmt: skip
     return "\n".join(filter(None, sections))
@@ -74,6 +76,16 @@ def _times(c: Change, changed: bool) -> list[Block]:
         sides = [("before", why(c.before)), ("after", why(c.after))]
         return [changed_groups(c), Facts(title="What limits it", rows=sides), *tree_chart(c.after)]
     return [groups_table(c.before), limits_table(c.before), layers_chart(c.before), *tree_chart(c.before)]
+
+
+def _slots(state: PageState) -> Sequence[Block]:
+    """The issue slots before and after; a sentence where there is nothing to simulate."""
+    try:
+        before = issue_slots(requested(state, changed=False), state.choices.get("layer"))
+        after = issue_slots(requested(state), before.layer) if state.settings else None
+    except ArchsimError as error:
+        return [Facts(title="Issue slots", rows=[("", str(error))])]
+    return of_slots.sections(before, after)
 
 
 def _rooflines(c: Change) -> str:

@@ -16,6 +16,7 @@ import archsim
 from archsim.answers import estimate as said
 from archsim.answers.layers import MOST, bars_of, layer_tree, layers_chart, tree_chart
 from archsim.answers.roofline import roofline
+from archsim.answers.timeline import power_chart
 from archsim.base.units import show
 from archsim.cost.energy import COMPONENTS
 from archsim.estimation.estimate import estimate
@@ -216,6 +217,11 @@ def test_halves_that_a_chip_widens_have_no_ceiling_of_their_own() -> None:
     assert names == {"fp32": ["fp64", "fp32", "int8"], "fp16": ["fp64", "fp32, fp16 computed as fp32", "int8"]}
 
 
+def test_a_cpu_that_uses_half_its_cores_has_half_the_peak() -> None:
+    whole, half = (ceilings(archsim.estimate("alexnet", "i7_6700k", threads=threads))["fp32"][0] for threads in (4, 2))
+    assert math.isclose(half, whole / 2)
+
+
 def test_ops_in_the_shadow_of_others_stand_no_higher_in_the_roofline() -> None:
     """On several streams an op may add nothing to the latency; it runs for as long all the same."""
     one, four = (estimate("googlenet", "tesla_v100_sxm2", batch=16, stack="pytorch-2", graph=True, fidelity="event", streams=n)
@@ -228,14 +234,27 @@ def test_a_roofline_without_ops_is_drawn(alexnet: Estimate) -> None:
     assert not any(s.mark for s in roofline(replace(alexnet, ops=())).series)
 
 
-def test_the_curve_of_the_power_has_its_mean_and_its_limit(alexnet: Estimate, training: Estimate) -> None:
-    assert "Boundary: module" in said.power_chart(alexnet).notes[0]
-    for e in (alexnet, training):  # the second one has more steps than a chart
-        chart = said.power_chart(e)
-        assert [(axis, value) for axis, value, _ in chart.guides] == [("y", e.power_w), ("y", e.power_limit_w)]
-        (curve,) = chart.series
-        area = sum(power * (b - a) for power, a, b in zip(curve.y, curve.x, curve.x[1:], strict=False))
-        assert area == pytest.approx(e.energy_j, rel=1e-6)
+def test_the_curve_of_the_power_has_its_mean_and_its_limit(alexnet: Estimate) -> None:
+    chart = power_chart(alexnet)
+    assert [(axis, value) for axis, value, _ in chart.guides] == [("y", alexnet.power_w), ("y", alexnet.power_limit_w)]
+    (curve,) = chart.series
+    area = sum(power * (b - a) for power, a, b in zip(curve.y, curve.x, curve.x[1:], strict=False))
+    assert area == pytest.approx(alexnet.energy_j, rel=1e-6)
+    assert "Boundary: module" in chart.notes[0]
+
+
+def test_the_curve_of_a_long_run_is_averaged_and_keeps_its_energy(training: Estimate) -> None:
+    (curve,) = power_chart(training).series
+    assert len(curve.x) < len(training.power_over_time.time_s)
+    area = sum(power * (b - a) for power, a, b in zip(curve.y, curve.x, curve.x[1:], strict=False))
+    assert area == pytest.approx(training.power_over_time.energy_j, rel=1e-9)
+
+
+def test_a_sample_of_a_language_model_is_a_sequence() -> None:
+    bert = estimate("bert_base", "a100_sxm4_40gb", precision="fp16", seq_len=64)
+    assert " per sequence" in first_screen(bert)
+    assert " seq/s" in first_screen(bert)
+    assert " img/s" not in first_screen(bert)
 
 
 def test_plotly_stands_only_in_a_page_that_has_a_timeline(alexnet: Estimate) -> None:

@@ -101,7 +101,6 @@ def test_a_folder_in_place_of_a_file(cli: Any, tmp_path: Path, words: tuple[str,
 
 
 def test_an_output_path_that_cannot_be_written(cli: Any, tmp_path: Path) -> None:
-    pytest.importorskip("archsim.report.page")
     for path, text in ((tmp_path, "is a folder"), (tmp_path / "no" / "out.html", "no folder")):
         refused(cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--html", str(path)), 65, text)
     assert files_of(tmp_path) == []

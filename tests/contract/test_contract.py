@@ -11,6 +11,7 @@ import pytest
 from archsim.answers.schemas import SCHEMAS, schema_of
 from archsim.render.blocks import Chart, Column, Note, Series, Table, Verdict, words
 from archsim.render.html import notebook, page
+from archsim.render.markdown import markdown
 from archsim.render.text import PIPE, Screen, text_of
 
 from ..chromium import CHROMIUM, Browser
@@ -46,6 +47,7 @@ def test_the_verdict_comes_first_and_all_its_numbers_are_said(line: str) -> None
     for screen in (PIPE, Screen(width=80), Screen(width=40)):
         assert checks.without_its_verdict(text_of(blocks, 0, screen), blocks) == []
     assert checks.without_its_verdict(page(blocks), blocks) == []
+    assert checks.without_its_verdict(markdown(blocks), blocks) == []
 
 
 @every_answer
@@ -95,6 +97,8 @@ def test_hostile_names_become_neither_tags_nor_signs(line: str) -> None:
     for screen in (PIPE, Screen(width=80)):
         assert checks.control_signs(text_of(hostile, 2, screen)) == []
     assert "alert" in text_of(hostile, 2)
+    assert "<script" not in markdown(hostile)
+    assert checks.control_signs(markdown(hostile)) == []
     assert checks.more_tags(page(blocks), page(hostile)) == []
     assert checks.more_tags(notebook(blocks), notebook(hostile)) == []
 

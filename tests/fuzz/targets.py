@@ -90,14 +90,14 @@ def _file(data: bytes, folder: Path, name: str) -> str:
 
 def estimate_of(net: str, hw: str, **words: Any) -> None:
     """Estimate, and look at every number and at the text of the answer."""
+    from archsim.answers.estimate import csv, record, sections
     from archsim.estimation.estimate import estimate
-    from archsim.report.data import csv_text, record
-    from archsim.report.text import estimate_text
+    from archsim.render.text import text_of
 
     result = estimate(net, hw, **words)
     json_of(json.dumps(record(result)))
-    csv_text(result)
-    estimate_text(result)
+    csv(result)
+    text_of(sections(result), 2)
 
 
 def forget() -> None:

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import archsim
-from archsim.report.data import record
+from archsim.answers.estimate import record
 from archsim.trace import Trace, dumps, load
 
 SCRIPT = """
 import archsim
-from archsim.report.data import record
+from archsim.answers.estimate import record
 print(record(archsim.estimate(net="googlenet", hw="gtx_1080", batch=16, task="training_step")))
 print(record(archsim.estimate(net="alexnet", hw="i7_6700k", batch=2)))
 """

@@ -19,8 +19,7 @@ from archsim.render.html import page
 from archsim.validation.evaluation import Validation, ValidationSettings, validate
 from archsim.validation.frozen import freeze
 
-from .conftest import NASTY
-
+NASTY = '<script>alert("1")</script> & </title>\x07'
 HEAD = "source,network,hardware,stack,task,batch,precision,threads,devices,clock_mhz,metric,value,split"
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 
 import pytest
 
 import archsim
+from archsim.answers.study import PARTS as MADE_BY
+from archsim.answers.study import study_files
 from archsim.base.errors import InputError
-from archsim.report.study import RENDER, study_files
 from archsim.study.file import FORMS, load
 
 SHIPPED = Path(__file__).parents[2] / "reports" / "studies"
@@ -31,7 +34,7 @@ def written(folder: Path, kind: str, more: str | None = None, part: str = PART) 
 
 
 def test_every_kind_has_a_form_and_a_section() -> None:
-    assert set(FORMS) == set(RENDER) == set(PARTS)
+    assert set(FORMS) == set(MADE_BY) == set(PARTS)
 
 
 @pytest.mark.parametrize("kind", list(PARTS))
@@ -49,6 +52,14 @@ def test_a_grid_tells_what_doubling_does(tmp_path: Path) -> None:
     report = study_files(load(written(tmp_path, "grid")))["README.md"]
     once, twice = (archsim.estimate("alexnet", "tegra_x1", scale=scale).latency_s for scale in ({}, {"memory.bandwidth": 2.0}))
     assert f"| memory.bandwidth | alexnet on tegra_x1 | x {twice / once:.3f} |" in report  # as whatif says
+
+
+def test_numbers_of_a_table_are_numbers_and_no_formulas(tmp_path: Path) -> None:
+    files = study_files(load(written(tmp_path, "sensitivity")))
+    rows = [*csv.DictReader(io.StringIO(files["a_alexnet_tegra_x1.csv"]))]
+    found = {row["key"]: row["elasticity_latency_s"] for row in rows}
+    assert float(found["memory.bandwidth"]) < 0
+    assert all(float(value) <= 0 for key, value in found.items() if value and key.startswith("rate."))
 
 
 @pytest.mark.parametrize(
@@ -112,6 +123,13 @@ def test_all_problems_are_told_at_once_and_names_differ(tmp_path: Path) -> None:
 LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("bandwidth_or_sms", "k40_to_v100")]
 
 
+def skeleton(name: str, text: str) -> list[str]:
+    """What of a file is the same with other constants: headings and pictures of the report, head and length of a table."""
+    if name.endswith(".csv"):
+        return [text.partition("\n")[0], str(text.count("\n"))]
+    return [line for line in text.splitlines() if line.startswith(("#", "![", "<svg"))]
+
+
 @pytest.mark.parametrize("name", ["tegra_lpddr5", *LONGER])
 def test_a_shipped_study_gives_the_files_that_lie_beside_it(name: str) -> None:
     """Their numbers are those of the last release."""
@@ -119,4 +137,4 @@ def test_a_shipped_study_gives_the_files_that_lie_beside_it(name: str) -> None:
     files = study_files(load(folder / "study.toml"))
     assert {path.name for path in folder.iterdir()} == {*files, "study.toml"}
     for file, text in files.items():
-        assert len((folder / file).read_text("utf-8").splitlines()) == len(text.splitlines())
+        assert skeleton(file, (folder / file).read_text("utf-8")) == skeleton(file, text), file

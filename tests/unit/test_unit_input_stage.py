@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from archsim.answers import sections_of
+from archsim.answers.estimate import sections, time_line
 from archsim.base.errors import ArgumentError, InputError
 from archsim.calibration.constants import default
 from archsim.cost.dispatch import feed_time, link_rate
@@ -27,9 +28,8 @@ from archsim.evidence.sources import read_sources
 from archsim.explain.layer import explain
 from archsim.node.spec import find as find_node
 from archsim.node.spec import host_cpu
+from archsim.render.html import page
 from archsim.render.text import text_of
-from archsim.report.page import page
-from archsim.report.text import limit_line, time_line
 from archsim.schedule.training import DeviceStep, Pipeline, train
 from archsim.simulate.train import Input, input_pipeline
 from archsim.stack import catalog as stacks
@@ -127,9 +127,9 @@ def test_the_wait_is_told_in_words_pages_and_explanations() -> None:
     late, ready = asked(inputs="decoded,pixels=1000000"), asked(inputs="decoded")
     shown = estimate_of(late)
     assert "waiting for decoded input" in time_line(shown)
-    assert "input: 20 % faster saves" in limit_line(shown)
+    assert "input; 20 % faster saves: " in text_of(sections(shown), 2)
     assert "decoded input" not in time_line(estimate_of(ready))
-    assert "reading and decoding the samples of a batch" in page(shown, late.spec)
+    assert "reading and decoding the samples of a batch" in page(sections(shown))
     first, second = (text_of(sections_of(explain(late, layer, "forward"))) for layer in ("conv1", "conv2"))
     assert "for its batch, which takes: decoding" in first
     assert "for its batch" not in second

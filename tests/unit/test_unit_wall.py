@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import archsim
+from archsim.answers.estimate import csv, record, sections
 from archsim.base.errors import ArgumentError, InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.calibration.constants import default
@@ -19,9 +20,8 @@ from archsim.detect import catalog
 from archsim.device.device import Cpu
 from archsim.evidence.readers import read
 from archsim.node import system
-from archsim.report.data import csv_text, record
-from archsim.report.page import page
-from archsim.report.text import estimate_text
+from archsim.render.html import page
+from archsim.render.text import text_of
 from archsim.validation.predict import predict
 from tests.each import each
 
@@ -114,14 +114,14 @@ def test_a_processor_is_its_own_host_and_a_module_holds_it() -> None:
 
 def test_it_is_said_at_which_boundary_a_power_is() -> None:
     wall = archsim.estimate("alexnet", "gtx_1080", boundary="wall")
-    text = estimate_text(wall)
+    text = text_of(sections(wall), 2)
     assert "at the wall, with desktop; the device" in text
     assert "(board)" in text
     assert "rows of wall, generic systems" in text
-    assert "values of system desktop are not published" in text
+    assert "not published of system desktop" in text
     assert record(wall)["wall"]["system"] == "desktop"
-    assert csv_text(wall) == csv_text(archsim.estimate("alexnet", "gtx_1080"))  # the ops are those of the device
-    assert "what its power supplies lose" in page(wall, wall.spec)
+    assert csv(wall) == csv(archsim.estimate("alexnet", "gtx_1080"))  # the ops are those of the device
+    assert "what its power supplies lose" in page(sections(wall))
 
 
 def test_units_of_a_gpu_at_the_wall() -> None:
@@ -142,7 +142,7 @@ def test_a_comparison_at_the_wall_ranks_by_what_a_meter_shows() -> None:
 
 
 @each(("words", "said"), [
-    ({"boundary": "plug"}, "boundary 'plug': one of device, wall"),
+    ({"boundary": "plug"}, "boundary: 'plug' is not one of device, wall"),
     ({"system": "desktop"}, "system desktop: moves power at the wall alone"),
     ({"boundary": "wall", "system": "desktop:0"}, "a system holds 1 to 64"),
     ({"boundary": "wall", "system": "desktop:65"}, "a system holds 1 to 64"),

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import archsim
+from archsim.answers.timeline import outer, timeline_chart
 from archsim.cost.energy import IDLE
 from archsim.render.chrome_trace import chrome_trace
-from archsim.report.gantt import gantt, outer
+from archsim.render.plotted import figure_of
 from archsim.schedule.observer import Recording
 
 
@@ -88,8 +89,7 @@ def test_energy_is_the_area_under_the_power_counter() -> None:
 
 def test_the_chart_has_a_bar_for_each_op_and_none_for_their_kernels(recorded: tuple[Recording, archsim.Estimate]) -> None:
     seen, estimate = recorded
-    figure = gantt(seen)
-    assert sum(len(trace.x) for trace in figure.data) == len(outer(seen))
+    assert sum(len(s.ends) for s in timeline_chart(seen).series) == len(outer(seen))
     names = {piece.name for piece in outer(seen)}
     assert {op.name for op in estimate.ops if op.kernels} <= names
     assert not [name for name in names if "full waves" in name]
@@ -99,7 +99,7 @@ def test_names_of_strangers_cannot_break_the_file_or_the_chart() -> None:
     seen = Recording()
     seen.ran("track </script>", 'a "quoted"\n<b>name</b>', 0.0, 1.0, {"kind": "<i>"})
     assert json.loads(chrome_trace(seen, "<title>"))["traceEvents"][-1]["name"] == 'a "quoted"\n<b>name</b>'
-    assert "<b>" not in gantt(seen).to_json()
+    assert "<b>" not in figure_of(timeline_chart(seen))
 
 
 def test_perfetto_takes_the_file(recorded: tuple[Recording, archsim.Estimate], tmp_path: Path) -> None:

@@ -15,8 +15,6 @@ from archsim.estimation.power_curve import PowerCurve
 from archsim.estimation.request import make_request
 from archsim.node.spec import find
 from archsim.render.chrome_trace import POWER, chrome_trace
-from archsim.report.components_svg import power_svg
-from archsim.report.page import page
 from archsim.schedule.observer import Recording
 from archsim.simulate.train import simulate_training
 from tests.each import each
@@ -91,14 +89,6 @@ def test_the_timeline_has_a_counter_of_the_power() -> None:
     area = sum(value * (after - time) for (time, value), (after, _) in itertools.pairwise(steps))
     assert area == pytest.approx(found.energy_j, rel=1e-3)  # times of the file are whole nanoseconds
     assert steps[-1][1] == 0.0
-
-
-def test_the_page_draws_the_curve_and_says_its_peaks_and_boundary() -> None:
-    found = archsim.estimate(**CELLS["serial"])
-    body = page(found, found.spec)
-    assert power_svg(found) in body
-    assert "Boundary: board" in body
-    assert "mean " in power_svg(found)
 
 
 def test_the_timeline_of_a_training_has_the_power_of_all_devices() -> None:

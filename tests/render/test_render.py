@@ -1,0 +1,103 @@
+"""What renderers share: colours that can be read, numbers that stay numbers, one vendored library, charts in files."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import itertools
+import subprocess
+import sys
+from base64 import b64decode
+from importlib.resources import files
+from xml.etree import ElementTree
+
+import pytest
+
+from archsim.cost.bounds import BOUNDS
+from archsim.render.blocks import Axis, Chart, Facts, Note, Series, Table, Verdict, columns, stacked, words
+from archsim.render.csv import csv_lines
+from archsim.render.markdown import WIDTH, markdown, pictures
+from archsim.render.palette import SERIES, contrast, ink_on
+from archsim.render.plotted import library
+from archsim.render.svg import drawn
+
+BUNDLE_SHA256 = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"  # plotly.js-basic-dist-min 4.1.1 of npm
+LINES = Chart(title="Time of a|b", name="time of a/b", x=Axis(title="batch"), y=Axis(title="time", unit="s"),
+              series=[Series(name=name, x=[1, 2, 400], y=[1e-3, 2e-3, y]) for name, y in (("first", 3e-3), ("<second>", 4e-3))])
+
+
+def test_the_library_is_the_vendored_bundle_with_its_licence() -> None:
+    code = gzip.decompress(b64decode(library())).decode()
+    assert hashlib.sha256(code.encode()).hexdigest() == BUNDLE_SHA256
+    assert "MIT" in files("archsim.render").joinpath("vendor", "LICENSE.plotly").read_text()
+    assert len(library()) < 560_000
+
+
+@pytest.mark.parametrize("colour", sorted({bound.colour for bound in BOUNDS.values()} | set(SERIES)))
+def test_words_on_a_colour_can_be_read(colour: str) -> None:
+    assert contrast(colour, ink_on(colour)) >= 4.5
+
+
+def test_a_notebook_does_not_import_plotly() -> None:
+    check = "import sys, archsim; archsim.estimate('alexnet', 'tegra_x1')._repr_html_(); sys.exit('plotly' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", "import sys, plotly; sys.exit('plotly' in sys.modules)"],
+                          check=False).returncode == 1  # fmt: skip
+
+
+def test_csv_escapes_formulas_and_no_numbers() -> None:
+    assert csv_lines([["-0.5", "-1e-05", "+3", "-1+1", "=1", "@a", "-inf", -2.0]]) == "-0.5,-1e-05,+3,'-1+1,'=1,'@a,'-inf,-2.0\n"
+
+
+def test_markdown_has_headings_lists_and_tables_that_a_name_cannot_break() -> None:
+    table = Table(title="T", columns=columns("name", "", "time", numbers=[2], bars=[1]), notes=["a note"], first=[0],
+                  rows=[[words(name), stacked({"dram": 1.0}, 1.0), words("1 ms")] for name in ("a|b", "c")])
+    blocks = [Verdict(title="<b>", asked=["x", "y < 2"], lines=[("1 ms", "80 %", "")], sentences=["So."]), table,
+              Facts(title="F", rows=[("one", ["a", "b"]), ("none", "")]), Note(text="careful", tone="warning"),
+              Note(text="deep", level=1)]  # fmt: skip
+    assert markdown(blocks, 2) == (
+        "## &lt;b>\n\nx · y < 2\n\n- **1 ms**; 80 %\n\nSo.\n\n"
+        "**T**\n\n| name | time |\n| --- | ---: |\n| a\\|b | 1 ms |\n\n1 more\n\na note\n\n"
+        "**F**\n\n- one: a; b\n\n**Warning:** careful\n\n"
+    )
+
+
+def test_a_chart_in_markdown_is_a_picture_beside_it() -> None:
+    found = pictures([LINES, Chart(title="empty")])
+    assert [*found] == ["time_of_a_b.svg"]
+    assert "![Time of a|b](time_of_a_b.svg)" in markdown([LINES])
+    assert "![" not in markdown([Chart(title="empty", notes=["nothing"])])
+    root = ElementTree.fromstring(found["time_of_a_b.svg"])
+    assert root.get("width") == str(WIDTH)
+    said = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert said.count("first") == said.count("<second>") == 1  # beside its line, so that no legend repeats it
+
+
+def spans(picture: str, height: float) -> list[tuple[float, float]]:
+    """Where the numbers below the axis stand, from left to right [px]."""
+    inner = ElementTree.fromstring(picture).find("{http://www.w3.org/2000/svg}svg")
+    assert inner is not None
+    width = float(str(inner.get("width")))
+    found = []
+    for text in inner.findall("{http://www.w3.org/2000/svg}text"):
+        if float(str(text.get("y"))) == height + 17:
+            middle, half = width * float(str(text.get("x")).rstrip("%")) / 100, 3.0 * len(str(text.text))
+            found.append((middle - half, middle + half))
+    return sorted(found)
+
+
+def test_numbers_of_an_axis_do_not_overlap() -> None:
+    chart = Chart(title="t", x=Axis(title="bandwidth", unit="B/s", log=True),
+                  series=[Series(name="s", x=[8.1e10, 1.42e12], y=[1.0, 2.0])])  # fmt: skip
+    placed = spans(drawn(chart, 800), chart.height)
+    assert len(placed) > 4
+    assert all(end <= start for (_, end), (start, _) in itertools.pairwise(placed))
+
+
+def test_a_legend_takes_the_lines_that_it_needs() -> None:
+    many = Chart(title="t", series=[Series(name=f"a rather long name {i}", x=[1, 2], y=[1, i]) for i in range(12)])
+    root = ElementTree.fromstring(drawn(many, 600))
+    keys = [(float(str(text.get("x"))), float(str(text.get("y")))) for text in root.findall("{http://www.w3.org/2000/svg}text")]
+    assert len(keys) == 12
+    assert len({y for _, y in keys}) > 2
+    assert max(x for x, _ in keys) < 600 - 100
