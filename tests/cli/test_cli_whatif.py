@@ -72,7 +72,7 @@ def test_a_die_can_be_asked_for(cli: Any, tmp_path: Path) -> None:
 
 def test_the_die_model_shows_its_errors(cli: Any) -> None:
     out = cli("show", "silicon").out
-    for text in ("GM200", "601 mm2", "median error", "Estimates."):
+    for text in ("GM200", "601 mm2", "median error", "Estimates of the die alone"):
         assert text in out, text
 
 

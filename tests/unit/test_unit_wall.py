@@ -142,7 +142,7 @@ def test_a_comparison_at_the_wall_ranks_by_what_a_meter_shows() -> None:
 
 
 @each(("words", "said"), [
-    ({"boundary": "plug"}, "boundary 'plug': one of device, wall"),
+    ({"boundary": "plug"}, "boundary: 'plug' is not one of device, wall"),
     ({"system": "desktop"}, "system desktop: moves power at the wall alone"),
     ({"boundary": "wall", "system": "desktop:0"}, "a system holds 1 to 64"),
     ({"boundary": "wall", "system": "desktop:65"}, "a system holds 1 to 64"),
