@@ -19,7 +19,6 @@ from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
 from archsim.estimation.own_rows import own_score
-from archsim.estimation.power_curve import step_points
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.columns import RATES
@@ -400,9 +399,9 @@ def _changed_values(e: Estimate) -> list[Block]:
 
 def power_chart(e: Estimate) -> Chart:
     """Power between the starts and ends of kernels."""
-    times, powers = step_points(e.power_over_time)
+    times, powers = e.power_over_time.time_s, e.power_over_time.power_w
     mean, boundary = (e.power_w, e.power_boundary) if e.wall is None else (e.wall.device_w, e.wall.device_boundary)
-    curve = Series(name="power", x=list(times), y=list(powers), mark="", tone="0")
+    curve = Series(name="power", x=times, y=[*powers, *powers[-1:]], mark="", tone="0", stepped=True)
     guides = [("y", mean, f"mean {show(mean, 'W', 3)}"), ("y", e.power_limit_w, f"limit {show(e.power_limit_w, 'W', 3)}")]
     note = ("A kernel draws its mean power, a device that waits its idle power at its clock. "
             f"Boundary: {boundary}.")  # fmt: skip

@@ -119,7 +119,7 @@ def test_everything_else_stands_behind_all(alexnet: Estimate) -> None:
         assert words in text
     for name, part in alexnet.energy_breakdown_j.items():
         assert (f"{name} {100 * part / alexnet.energy_j:.0f} %" in text) == (part > 0)
-    assert all(op.name in text_of(said.sections(alexnet), 1) for op in alexnet.ops)
+    assert all(op.name in text_of(said.sections(alexnet), 1) for op in alexnet.ops if op.time_s > 0)
     assert [value for value in alexnet.provenance.values() if value not in page(said.sections(alexnet))] == []
 
 
