@@ -101,7 +101,8 @@ def _name(ops: list[OpEstimate]) -> str:
 def _tip(mark: Mark, e: Estimate) -> str:
     ops, _, level = mark
     held = "" if level is None else f", data in the {level.name}"
-    return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {100 * _time(ops) / e.latency_s:.1f} % of the time, {ops[0].bound}{held}"
+    share, limit = f"{100 * _time(ops) / e.latency_s:.1f} %", bound_word(ops[0].bound)
+    return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {share} of the time, {limit}{held}"
 
 
 def _busy_s(op: OpEstimate) -> float:

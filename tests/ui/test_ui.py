@@ -38,8 +38,8 @@ LLAMA = {"net": "llama_3_8b", "hw": "h100_sxm5_80gb", "input": "512", "output": 
 LLAMA_FASTER = {**LLAMA, "memory.bandwidth": "5 TB/s", "clock": "1.5 GHz"}
 MARKUP = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'><svg/onload=alert(1)>")
 SHOWN = {
-    "/": ("What limits it", "Roofline", "Time and energy by layer", "Measured by others", "Pin this variant", "was "),
-    "/llm": ("time to first token", "Prefill and decode", "decode is limited by", "Memory of a device"),
+    "/": ("What limits it", "Roofline", "Where the time goes", "Measured by others", "Pin this variant", "was "),
+    "/llm": ("time to first token", "Prefill and decode", "is limited by memory", "Memory of a device"),
 }
 
 
