@@ -88,7 +88,7 @@ def _verdict(v: Verdict, on: Screen) -> list[str]:
 def _facts(f: Facts, on: Screen) -> list[str]:
     rows = [(name, value) for name, value in f.rows if value not in ("", [], ())]
     width = max((len(clean(name)) for name, _ in rows), default=0)
-    lead, found = INDENT if f.title else "", [_styled(clean(f.title), "bold", on)] if f.title else []
+    lead, found = INDENT if f.title else "", _folded(f.title, on, style="bold") if f.title else []
     for name, value in rows:
         cells = [value] if isinstance(value, str | Cell) else list(value)
         margin = len(lead) + width + GAP
