@@ -74,6 +74,12 @@ def too_wide(text: str, width: int) -> list[str]:
     return [line for line in text.splitlines() if len(line) > width]
 
 
+def lost(text: str, narrow: str) -> set[str]:
+    """Words that a narrow screen does not show; a long one may be cut."""
+    all_of, shown = ({word.strip(".,;:()") for word in said.split() if re.search(r"\w\w", word)} for said in (text, narrow))
+    return {word for word in all_of if len(word) < 24} - shown
+
+
 def control_signs(text: str) -> list[str]:
     """Signs that move a cursor or colour what follows."""
     return sorted({repr(sign) for sign in text if not sign.isprintable() and sign != "\n"})

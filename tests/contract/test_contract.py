@@ -60,9 +60,11 @@ def test_the_first_screen_is_short(name: str, line: str) -> None:
 
 @every_answer
 @pytest.mark.parametrize("width", [80, 40])
-def test_no_line_is_wider_than_the_screen(line: str, width: int) -> None:
+def test_no_line_is_wider_than_the_screen_and_no_word_is_lost(line: str, width: int) -> None:
     for level in (0, 1, 2):
-        assert checks.too_wide(text_of(of(line).blocks, level, Screen(width=width)), width) == []
+        shown = text_of(of(line).blocks, level, Screen(width=width))
+        assert checks.too_wide(shown, width) == []
+        assert width == 40 or checks.lost(text_of(of(line).blocks, level), shown) == set()
 
 
 @every_answer
@@ -130,6 +132,12 @@ def test_the_forms_of_a_command_are_those_of_its_answer() -> None:
     assert printed(f"{line} --all") == text_of(found.blocks, 2) + "\n"
 
 
+@pytest.mark.parametrize("name", sorted({*COMMANDS} - OLD - LISTS - {"explain", "simulated", "slowest", "target"}))
+def test_a_command_writes_the_page_of_its_answer(name: str, tmp_path: Path) -> None:
+    printed(f"{COMMANDS[name][0]} --html {tmp_path / 'page.html'}")
+    assert (tmp_path / "page.html").read_text("utf-8").startswith("<!DOCTYPE html>")
+
+
 VERDICT = Verdict(title="a on b", lines=[("12.5 ms", "10 to 15 ms", "")])
 PAGE = page([VERDICT])
 
@@ -141,7 +149,7 @@ PAGE = page([VERDICT])
     lambda: checks.without_its_verdict("12.5 ms, 10 to 15 ms", [Note(text="first"), VERDICT]),
     lambda: checks.ragged("a,b\n1\n"), lambda: checks.ragged("a,a\n1,2\n"), lambda: checks.ragged("a\n"),
     lambda: checks.ragged("a\n=1+1\n"),
-    lambda: checks.too_wide("a" * 41, 40), lambda: checks.control_signs("a\x1b[2J"),
+    lambda: checks.too_wide("a" * 41, 40), lambda: [*checks.lost("one, two", "one")], lambda: checks.control_signs("a\x1b[2J"),
     lambda: checks.ill_formed(PAGE.replace("</h1>", "")), lambda: checks.ill_formed(PAGE.replace("<h1>", "<b>")),
     lambda: checks.ill_formed(PAGE.replace("<h1>", '<h1 id="a"><i id="a"></i>')),
     lambda: checks.ill_formed(PAGE.replace("<h1>", '<h1><img src="https://example.org/a.png">')),
