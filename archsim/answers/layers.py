@@ -17,7 +17,7 @@ from archsim.render.palette import colour, order
 from archsim.render.text import clean
 
 MOST = 40  # bars of single ops; more cannot be read
-ON_PAGE = 120  # layers in the table of a page, of a network that has more the longest
+ON_PAGE = 100  # layers in the table of a page, of a network that has more the longest
 WIDE = 12  # children of one stem that stand side by side; more are put together
 NUMBERED = re.compile(r"(.*?)(\d+)$")
 Tree = dict[str, Any]  # name -> a tree or a list of ops
@@ -47,7 +47,7 @@ def layer_table(e: Estimate, most: int = 0) -> Table:
 
 
 def _layer(op: OpEstimate, e: Estimate, top: float | None) -> list[Cell]:
-    kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({kernel.bound})" for kernel in op.kernels)
+    kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({bound_word(kernel.bound)})" for kernel in op.kernels)
     kind = op.kind if op.phase == "forward" else f"{op.kind} ({op.phase.replace('_', ' ')})"
     intensity = op.flop / op.dram_bytes if op.dram_bytes else None
     share = op.flop / op.time_s / top if top and op.flop else None
@@ -94,7 +94,7 @@ def tree_chart(e: Estimate) -> list[Chart]:
     live = [op for op in e.ops if op.time_s > 0]
     if len(live) <= MOST:
         return []
-    tree = {"colours": {bound: colour(bound) for bound in order({op.bound for op in live})}, "whole_s": e.latency_s,
+    tree = {"colours": {bound_word(bound): colour(bound) for bound in order({op.bound for op in live})}, "whole_s": e.latency_s,
             "whole_j": e.energy_j, "tree": layer_tree(e)}  # fmt: skip
     note = ("Stages and blocks by the parts of the names of their layers. The width is time or energy; a click or Enter opens a "
             "block, in the picture and in the list below it.")  # fmt: skip
@@ -125,7 +125,7 @@ def _folded(named: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
 def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
     if len(members) == 1:
         parts, op = members[0]
-        return [".".join(parts), float(f"{op.time_s:.4g}"), float(f"{op.energy_j:.4g}"), op.bound]
+        return [".".join(parts), float(f"{op.time_s:.4g}"), float(f"{op.energy_j:.4g}"), bound_word(op.bound)]
     if all(len(parts) == 1 for parts, _ in members):
         return [f"{name} ({len(members)} ops)", [_group(name, [member]) for member in members]]
     inner = [(parts[1:] or [name], op) for parts, op in members]

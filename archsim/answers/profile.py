@@ -8,6 +8,7 @@ from typing import Any
 
 from archsim.answers.timeline import MOST, timeline_chart
 from archsim.base.units import show
+from archsim.cost.bounds import bound_word
 from archsim.render.blocks import (
     Block,
     Cell,
@@ -139,7 +140,7 @@ def _ops(p: ProfileComparison, ops: Sequence[ProfiledOp], title: str, notes: Seq
         bar.append(Piece(start=at, end=at, sign="o", tip=f"measured {show(op.measured_s, 's')}"))
         rows.append([words(op.name), words(op.kind.replace("_", " ")), number(op.measured_s, "s"), number(op.predicted_s, "s"),
                      Cell(text=ratio_words(op), value=_ratio(op)), Cell(bar=bar, value=op.measured_s),
-                     words(op.bound, tone=op.bound), words(op.cause)])  # fmt: skip
+                     words(bound_word(op.bound), tone=op.bound), words(op.cause)])  # fmt: skip
     heads = ("op", "kind", "measured", "predicted", "ratio", "", "limited by", "charged to")
     said = "Bars reach to the prediction, rings stand at the measurement; ratio: predicted / measured."
     return Table(title=title, rows=rows, notes=[*notes, said], only=only,

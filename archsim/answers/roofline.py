@@ -101,7 +101,8 @@ def _name(ops: list[OpEstimate]) -> str:
 def _tip(mark: Mark, e: Estimate) -> str:
     ops, _, level = mark
     held = "" if level is None else f", data in the {level.name}"
-    return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {100 * _time(ops) / e.latency_s:.1f} % of the time, {ops[0].bound}{held}"
+    share, limit = f"{100 * _time(ops) / e.latency_s:.1f} %", bound_word(ops[0].bound)
+    return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {share} of the time, {limit}{held}"
 
 
 def _busy_s(op: OpEstimate) -> float:
@@ -114,7 +115,7 @@ def _ceilings(e: Estimate, device: Device) -> list[tuple[str, float, bool]]:
     """Name, rate [FLOP/s], and whether the estimate computes in it, of the peaks of what the chip multiplies, on a CPU for the
     cores that its threads occupy; equal ones are one line. Of operands that it widens to fp32, those of the estimate stand beside
     fp32."""
-    precisions: dict[tuple[float, str], list[str]] = {}
+    precisions: dict[float, list[str]] = {}
     for precision in PRECISION_BYTES:
         try:
             rate = float(device.peak_flops(precision, e.clock_hz)) * cores_used(e)
@@ -122,10 +123,9 @@ def _ceilings(e: Estimate, device: Device) -> list[tuple[str, float, bool]]:
             continue
         own, chosen = _multiplies(device, precision), precision == e.precision
         if own or chosen:
-            unit = "OP/s" if precision == "int8" else "FLOP/s"
-            precisions.setdefault((rate, unit), []).append(precision if own else f"{precision} computed as fp32")
-    return [(f"{', '.join(names)}: {show(rate, unit, 3)}", rate, any(name.split(" ")[0] == e.precision for name in names))
-            for (rate, unit), names in sorted(precisions.items())]  # fmt: skip
+            precisions.setdefault(rate, []).append(precision if own else f"{precision} computed as fp32")
+    return [(f"{', '.join(names)}: {show(rate, 'OP/s' if 'int8' in names else 'FLOP/s', 3)}", rate,
+             any(name.split(" ")[0] == e.precision for name in names)) for rate, names in sorted(precisions.items())]  # fmt: skip
 
 
 def _multiplies(device: Device, precision: str) -> bool:

@@ -12,7 +12,6 @@ from archsim.render.blocks import (
     Axis,
     Block,
     Chart,
-    Column,
     Facts,
     Note,
     Series,
@@ -98,12 +97,11 @@ def input_words(given: Input) -> str:
 def scaling_table(t: Training) -> Table:
     """A row for each number of devices: rate, speed-up, and the parts of a step."""
     longest = max(point.step_s for point in t.points)
-    needed = ("", "samples/s", "efficiency", "step", "exchange")
-    heads = ("", "samples/s", "speed-up", "efficiency", "step", "of which", *PARTS)
-    kinds = {"": "text", "of which": "bar"}
+    heads = ("", "samples/s", "speed-up", "efficiency", "step", "", *PARTS)
+    spare = {2, 5, *(i for i in range(6, len(heads)) if heads[i] != "exchange")}
     return Table(
         title="Scaling", rows=[_row(point, longest) for point in t.points],
-        columns=[Column(head=head, kind=kinds.get(head, "number"), needed=head in needed) for head in heads],  # type: ignore[arg-type]
+        columns=columns(*heads, numbers={*range(1, len(heads))} - {5}, bars=(5,), spare=spare),
         notes=["Parts are shares of a step of the first device; exchange: what no computation hides, waits for others included."],
     )  # fmt: skip
 

@@ -21,6 +21,7 @@ from archsim.render.svg import drawn, legend
 from archsim.render.text import clean
 
 DEEPEST = 9
+MOST_POINTS = 1000  # of a chart whose page holds them as CSV too
 SCRIPTS = ("tables.js", "tree.js", "page.js")
 
 
@@ -108,9 +109,11 @@ def _identifier(title: str) -> str:
 
 
 def _data(chart: Chart) -> str:
-    """The points of a chart as CSV in an address."""
+    """The points of a chart as CSV in an address; empty of very many, which `--json` has."""
+    if sum(len(s.x) for s in chart.series) > MOST_POINTS:
+        return ""
     rows = [(s.name, f"{x:.6g}", f"{y:.6g}") for s in chart.series for x, y in zip(s.x, s.y, strict=True)]
-    return quote(csv_lines([("series", chart.x.title, chart.y.title), *rows]), safe=",")
+    return quote(csv_lines([("series", chart.x.title, chart.y.title), *rows]), safe=", +")
 
 
 def notebook(blocks: Iterable[Block]) -> str:

@@ -17,8 +17,6 @@ ENERGY = {  # greys for what is drawn at rest, blues for arithmetic, greens for 
     "fans": "#d9c8a8", "supply": "#5d4a35",
 }  # fmt: skip
 QUIET = "#a3adb8"
-_TERMINAL = {"dram": "34", "compute": "32", "l1": "36", "l2": "36", "latency": "35", "launch": "33", "host": "31", "input": "31",
-             "power": "91", "none": "90"}  # fmt: skip
 
 
 def colour(tone: str) -> str:
@@ -53,11 +51,6 @@ def order(bounds: Iterable[str]) -> list[str]:
     """
     asked = set(bounds)
     return [name for name in BOUNDS if name in asked] + sorted(asked - set(BOUNDS))
-
-
-def terminal_style(tone: str) -> str:
-    """The colour code of a bound on a terminal; "" for any other tone."""
-    return _TERMINAL.get(tone, "")
 
 
 def ink_on(ground: str) -> str:

@@ -19,9 +19,9 @@ from archsim.render.text import clean
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
 LETTER, BOLD, LINE = 6.6, 7.4, 15.0  # of a text [px]
-Box = tuple[float, float, float, float]  # left, top, right, bottom [px]
+Box = tuple[float, float, float, float, float]  # share of the width [1]; left, top, right and bottom from there [px]
 TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
-USUAL = 1000.0  # width of a plot for which labels are placed [px]
+USUAL, SLIM, PHONE = 1000.0, 560.0, 280.0  # widths of a plot for which labels are placed [px]
 LOG_SIZES = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1,))  # marks of a power of ten, from many to few
 LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 STRETCH = 1000  # width of what is stretched
@@ -100,25 +100,28 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     up = scale_of(chart.y, [v for s in live for v in (*s.y, *s.low, *s.high)] + _guided(chart, "y"), 6)
     left = 22 + LETTER * max(len(_mark_text(chart.y, mark)) for mark in up.marks) if up.marks else 40
     ends = [(s, tone) for s, tone in _toned(live) if s.joined and tone != "quiet" and not (s.stepped or s.ends or s.labels)]
-    aside = 12 + BOLD * max(len(_short(s.name)) for s, _ in ends) if 1 < len(ends) <= 8 else EDGE
+    edge = max(EDGE, *(BOLD * len(_mark_text(chart.x, mark)) / 2 - PHONE * (1 - across(mark)) for mark in across.marks))
+    named = 1 < len(ends) <= 8
+    aside = max(edge, 24 + BOLD * max(len(_short(s.name)) for s, _ in ends)) if named else edge
     height = chart.height if not chart.y.names else 26 * len(chart.y.names)
     plot = _Plot(across, up, height, (width or USUAL + left + aside) - left - aside)
     lines, points = ([part for s, tone in _toned(live) if bool(s.mark) == marked for part in _series(s, tone, plot)]
                      for marked in (False, True))  # fmt: skip
     taken: list[Box] = []
     lines += _line_labels(live, plot, taken)
-    names = [*_labels(live, plot, taken), *(_end_names(ends, plot) if aside > EDGE else ())]
-    body = "\n".join([*_grid(chart, plot), *lines, *points, *_guides(chart, plot), *names])
-    named = f'role="img"><title>{html.escape(clean(chart.title))}</title>\n'
+    guides = [*_guides(chart, plot, taken)]
+    names = [*_labels(live, plot, taken, [plot.width] if width else [USUAL, SLIM]), *(_end_names(ends, plot) if named else ())]
+    body = "\n".join([*_grid(chart, plot), *lines, *points, *guides, *names])
+    begin = f'role="img"><title>{html.escape(clean(chart.title))}</title>\n'
     look = f'font-family="{FONT}" font-size="12"'
     if width is None:
-        room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px"'
-        return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {named}{body}\n</svg></div>'
-    named_there = {s.name for s, _ in ends} if aside > EDGE else set()
+        room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px;--e:{edge:.0f}px"'
+        return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {begin}{body}\n</svg></div>'
+    named_there = {s.name for s, _ in ends} if named else set()
     key, top = _key([one for one in legend(chart) if one[0] not in named_there], left, width - EDGE)
     whole = top + height + BELOW
     frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
-    return (f'<svg {frame} {look} {named}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}'
+    return (f'<svg {frame} {look} {begin}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}'
             f'<svg x="{left:.0f}" y="{top}" width="{plot.width:.0f}" height="{height}" overflow="visible">\n{body}\n'
             '</svg>\n</svg>\n')  # fmt: skip
 
@@ -195,16 +198,20 @@ def _grid(chart: Chart, plot: _Plot) -> Iterator[str]:
         yield _text("0", -3, chart.y.title, ink=INK)
 
 
-def _guides(chart: Chart, plot: _Plot) -> Iterator[str]:
+def _guides(chart: Chart, plot: _Plot, taken: list[Box]) -> Iterator[str]:
     for axis, value, said in chart.guides:
+        wide = LETTER * len(clean(said))
         if axis == "y":
             y = plot.y(value)
             yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{QUIET}" stroke-dasharray="6 4"/>'
             yield _text("100%", y - 5, said, "end", more=f" {HALO}")
+            taken.append((1.0, -wide, y - 16, 0.0, y - 2))
         else:
-            x = plot.x(value)
+            x, share = plot.x(value), plot.across(value)
+            before = (1 - share) * PHONE < wide + 5
             yield f'<line x1="{x}" x2="{x}" y1="0" y2="{plot.height}" stroke="{QUIET}" stroke-dasharray="6 4"/>'
-            yield _text(x, 12, said, more=f' dx="5" {HALO}')
+            yield _text(x, 12, said, "end" if before else "start", more=f' dx="{-5 if before else 5}" {HALO}')
+            taken.append((share, -wide - 5, 1.0, 0.0, 15.0) if before else (share, 0.0, 1.0, wide + 5, 15.0))
 
 
 def _series(s: Series, tone: str, plot: _Plot) -> Iterator[str]:
@@ -213,8 +220,6 @@ def _series(s: Series, tone: str, plot: _Plot) -> Iterator[str]:
         yield from _intervals(s, paint, plot)
         return
     points = [(STRETCH * plot.across(a), plot.y(b)) for a, b in zip(s.x, s.y, strict=True)]
-    if s.stepped:
-        points = [p for i, (x, y) in enumerate(points) for p in ([(x, points[i - 1][1])] if i else []) + [(x, y)]]
     lines = []
     if s.low:
         band = [(STRETCH * plot.across(a), plot.y(b)) for a, b in [*zip(s.x, s.low, strict=True),
@@ -222,8 +227,9 @@ def _series(s: Series, tone: str, plot: _Plot) -> Iterator[str]:
         lines.append(f'<polygon points="{_path(band)}" fill="{paint}" fill-opacity="0.14"/>')
     if s.joined:
         dash = ' stroke-dasharray="6 4"' if s.dashed else ""
-        lines.append(f'<polyline points="{_path(points)}" fill="none" stroke="{paint}" stroke-width="1.8"{dash} '
-                     'vector-effect="non-scaling-stroke"/>')  # fmt: skip
+        steps = "".join(f"H{x:.1f}V{y:.1f}" for x, y in points[1:])
+        line = f'path d="M{_path(points[:1])}{steps}"' if s.stepped else f'polyline points="{_path(points)}"'
+        lines.append(f'<{line} fill="none" stroke="{paint}" stroke-width="1.8"{dash} vector-effect="non-scaling-stroke"/>')
     if lines:
         yield (f'<svg width="100%" height="{plot.height}" viewBox="0 0 {STRETCH} {plot.height}" preserveAspectRatio="none" '
                f'overflow="visible">{"".join(lines)}</svg>')  # fmt: skip
@@ -268,7 +274,9 @@ def _end_names(ends: Sequence[tuple[Series, str]], plot: _Plot) -> Iterator[str]
     place = -math.inf
     for y, said, paint in wanted:
         place = max(y, place + LINE)
-        yield _text("100%", place, said, ink=paint, more=' dx="9" class="end" font-weight="600"')
+        square = f'<rect x="8" y="-9" width="9" height="9" fill="{paint}"/>'
+        yield f'<svg x="100%" y="{place:.1f}" overflow="visible" class="end">{square}</svg>'
+        yield _text("100%", place, said, ink=INK, more=' dx="21" class="end" font-weight="600"')
 
 
 def _line_labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Iterator[str]:
@@ -277,35 +285,48 @@ def _line_labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Ite
         for i, said in enumerate(s.labels):
             if said:
                 last = i == len(s.x) - 1
-                y, width = plot.y(s.y[i]) + (-6 if last else 14), LETTER * len(_short(said)) + 8
-                left = plot.width * plot.across(s.x[i]) - (width if last else 0)
-                taken.append((left, y - 11, left + width, y + 3))
-                more = f' dx="{-6 if last else 6}" {HALO}'
+                y, width, dx = plot.y(s.y[i]) + (-6 if last else 14), LETTER * len(_short(said)) + 8, -6.0 if last else 6.0
+                while _over(box := _box(plot.across(s.x[i]), y, dx, width, "end" if last else "start"), taken, plot.width):
+                    dx += -8 if last else 8  # beside another at the same height
+                taken.append(box)
+                more = f' dx="{dx:.0f}" {HALO}'
                 yield _text(plot.x(s.x[i]), y, _short(said), "end" if last else "start", more=more)
 
 
-def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Iterator[str]:
-    """What stands beside points, those with the largest marks first, where there is room at the usual width."""
-    points = [(_radius(s, i), plot.width * plot.across(s.x[i]), plot.y(s.y[i]), s.labels[i] if s.labels else "")
+def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box], widths: Sequence[float]) -> Iterator[str]:
+    """What stands beside points, those with the largest marks first, where there is room; a narrow plot has fewer."""
+    points = [(_radius(s, i), plot.across(s.x[i]), plot.y(s.y[i]), s.labels[i] if s.labels else "")
               for s in series if s.mark for i in range(len(s.x))]  # fmt: skip
-    taken += [(x - r, y - r, x + r, y + r) for r, x, y, _ in points]
+    taken += [(x, -r, y - r, r, y + r) for r, x, y, _ in points]
     for r, x, y, said in sorted(points, key=lambda point: -point[0]):
         if not said:
             continue
-        width = LETTER * len(_short(said))
-        for dx, dy, anchor in ((r + 5, 4.0, "start"), (-r - 5, 4.0, "end"), (0.0, -r - 6, "middle"), (0.0, r + 14, "middle")):
-            left = x + dx - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
-            box = (left, y + dy - 11, left + width, y + dy + 3)
-            if left >= 0 and box[2] <= plot.width + 8 and box[1] > 0 and box[3] < plot.height and _free(box, taken):
-                minor = "" if len(taken) < len(points) + 3 else " minor"
-                taken.append(box)
-                share = f"{100 * x / plot.width:.2f}%"
-                yield _text(share, y + dy, _short(said), anchor, INK, f' dx="{dx:.1f}" class="label{minor}"')
-                break
+        places = ((r + 5, 4.0, "start"), (-r - 5, 4.0, "end"), (0.0, -r - 6, "middle"), (0.0, r + 14, "middle"))
+        room = [(not _free(box, taken, PHONE), i, box) for i, (dx, dy, anchor) in enumerate(places)
+                if (box := _box(x, y + dy, dx, LETTER * len(_short(said)), anchor))[2] > 0 and box[4] < plot.height
+                and all(_free(box, taken, width) for width in widths)]  # fmt: skip
+        if room:
+            minor, i, box = min(room)
+            taken.append(box)
+            dx, dy, anchor = places[i]
+            more = f' dx="{dx:.1f}" class="label{" minor" if minor else ""}"'
+            yield _text(f"{100 * x:.2f}%", y + dy, _short(said), anchor, INK, more)
 
 
-def _free(box: Box, taken: Sequence[Box]) -> bool:
-    return not any(box[0] < o[2] and o[0] < box[2] and box[1] < o[3] and o[1] < box[3] for o in taken)
+def _box(share: float, y: float, dx: float, width: float, anchor: str) -> Box:
+    """Of a text at a share of the width, on the line `y`."""
+    left = dx - {"start": 0.0, "middle": width / 2, "end": width}[anchor]
+    return share, left, y - 11, left + width, y + 3
+
+
+def _free(box: Box, taken: Sequence[Box], width: float) -> bool:
+    """Whether a text is inside of a plot of that width, and over nothing else."""
+    return box[0] * width + box[1] >= 0 and (box[0] - 1) * width + box[3] <= 8 and not _over(box, taken, width)
+
+
+def _over(box: Box, taken: Sequence[Box], width: float) -> bool:
+    return any(box[2] < other[4] and other[2] < box[4] and (box[0] - other[0]) * width + box[1] < other[3]
+               and (other[0] - box[0]) * width + other[1] < box[3] for other in taken)  # fmt: skip
 
 
 def legend(chart: Chart, words: Callable[[str], str] = str) -> list[tuple[str, str]]:

@@ -13,11 +13,14 @@ from dataclasses import dataclass, replace
 from itertools import zip_longest
 
 from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
-from archsim.render.palette import terminal_style
 
 BAR, MARKED, GAP, INDENT = 10, 20, 2, "  "  # widths of a bar, of one with signs, between columns
 NARROWEST = 24  # of a value beside its name; narrower ones stand below it
-STYLES = {"bold": "1", "dim": "2", "bad": "1;31", "good": "1;32", "quiet": "2", "warning": "1;31"}
+STYLES = {  # colour codes; those of bounds stand here too, so that an option that is completed imports no model
+    "bold": "1", "dim": "2", "bad": "1;31", "good": "1;32", "quiet": "2", "warning": "1;31",
+    "dram": "34", "compute": "32", "l1": "36", "l2": "36", "latency": "35", "launch": "33", "host": "31", "input": "31",
+    "power": "91", "none": "90",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +88,7 @@ def _verdict(v: Verdict, on: Screen) -> list[str]:
 def _facts(f: Facts, on: Screen) -> list[str]:
     rows = [(name, value) for name, value in f.rows if value not in ("", [], ())]
     width = max((len(clean(name)) for name, _ in rows), default=0)
-    lead, found = INDENT if f.title else "", [_styled(clean(f.title), "bold", on)] if f.title else []
+    lead, found = INDENT if f.title else "", _folded(f.title, on, style="bold") if f.title else []
     for name, value in rows:
         cells = [value] if isinstance(value, str | Cell) else list(value)
         margin = len(lead) + width + GAP
@@ -197,7 +200,8 @@ def _lines(
 
 def _folded_cells(texts: Sequence[str], widths: Sequence[int]) -> Iterator[list[str]]:
     """The lines of a row, of which each cell is folded to its width."""
-    parts = [textwrap.wrap(text, width) if len(text) > width else [text] for text, width in zip(texts, widths, strict=True)]
+    parts = [textwrap.wrap(text, width, break_on_hyphens=False) if len(text) > width else [text]
+             for text, width in zip(texts, widths, strict=True)]  # fmt: skip
     for line in zip_longest(*parts, fillvalue=""):
         yield list(line)
 
@@ -230,5 +234,5 @@ def _folded(text: str, on: Screen, lead: str = "", margin: int = 0, style: str =
 
 
 def _styled(text: str, style: str, on: Screen) -> str:
-    code = STYLES.get(style) or terminal_style(style)
+    code = STYLES.get(style)
     return f"\x1b[{code}m{text}\x1b[0m" if on.color and code and text.strip() else text

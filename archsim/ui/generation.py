@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from archsim.answers.llm import asked, memory_table, trust
 from archsim.generation.estimate import GenerationEstimate
+from archsim.generation.why import limit_word
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, percent, stacked, words
 from archsim.render.html import sections as drawn
 from archsim.ui.estimates import generated
@@ -46,14 +47,15 @@ def totals(e: GenerationEstimate) -> tuple[Total, ...]:
 
 def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     e = generated(state)
-    return totals(e), ", ".join(f"{phase}: {limit}" for phase, limit in e.limited_by.items())
+    return totals(e), ", ".join(f"{phase}: {limit_word(limit)}" for phase, limit in e.limited_by.items())
 
 
 def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> Block:
     rows = []
     for phase, limit in after.limited_by.items():
         was = before.limited_by[phase]
-        rows.append((phase, f"is limited by {limit}" + (f", by {was} before" if changed and was != limit else "")))
+        earlier = f", by {limit_word(was)} before" if changed and was != limit else ""
+        rows.append((phase, f"is limited by {limit_word(limit)}{earlier}"))
     return Facts(title="What limits it", rows=rows)
 
 
@@ -68,7 +70,7 @@ def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool
     times = ("before", "after") if changed else ("time",)
     heads = columns("phase", "", *times, "energy", numbers=range(2, 5), bars=(1,))
     parts = [
-        [words(name), words(limit, tone=limit), *_old(before.phases[name].breakdown_s.get(limit, 0.0), changed),
+        [words(name), words(limit_word(limit), tone=limit), *_old(before.phases[name].breakdown_s.get(limit, 0.0), changed),
          number(time, "s"), percent(time / after.phases[name].time_s)]
         for name in live for limit, time in after.phases[name].breakdown_s.items() if time > SHOWN * after.phases[name].time_s
     ]  # fmt: skip

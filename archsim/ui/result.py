@@ -13,6 +13,7 @@ from archsim.answers.whatif import groups_table as changed_groups
 from archsim.answers.whatif import layers_table as changed_layers
 from archsim.answers.whatif import verdict
 from archsim.base.errors import ArchsimError
+from archsim.cost.bounds import bound_word
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
 from archsim.explain.issue_slots import issue_slots
@@ -61,7 +62,7 @@ def totals(e: Estimate) -> tuple[Total, ...]:
 
 def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     e = estimated(state)
-    return totals(e), e.limited_by
+    return totals(e), bound_word(e.limited_by)
 
 
 def _expected(e: Estimate) -> list[Block]:

@@ -159,14 +159,6 @@ def test_validation_has_the_rows_of_the_command(cli):
     assert "4 measured values" in found._repr_html_()
 
 
-@pytest.mark.slow
-def test_answers_have_pages():
-    estimate = archsim.estimate("alexnet", "gtx_1080", set={"sm.count": 40})
-    comparison = archsim.compare("alexnet", "gtx_1080,tesla_k40")
-    for answer in (estimate, comparison, archsim.whatif("alexnet", "gtx_1080", to={"batch": 4})):
-        assert answer.to_page().startswith("<!DOCTYPE html>")
-
-
 def test_powers_by_unit_have_the_words_of_the_command():
     found = archsim.power("Titan Xp", "fp32=0.8", sm="90%", clock="1.4GHz", memory_clock=4e9, counted_at="1.4 GHz,5705 MHz",
                           power_limit=200, scale={"power.idle": 0.5})  # fmt: skip

@@ -60,14 +60,6 @@ def test_a_layer_on_a_gpu_and_on_a_cpu(cli: Any) -> None:
     assert cpu["levels"][0]["cold"] is None
 
 
-def test_a_page(cli: Any, tmp_path: Path) -> None:
-    result = cli(*TRACE, "--html", str(tmp_path / "a.html"))
-    assert result.code == 0
-    page = (tmp_path / "a.html").read_text("utf-8")
-    assert "Requests to L1: misses of a fully associative LRU cache" in page
-    assert "L3" in page
-
-
 def test_the_curve_reaches_the_largest_level_and_names_all() -> None:
     answer = of_trace(find_device("i7_6700k", {}), PROGRAM)
     chart = curve_chart(answer)

@@ -41,14 +41,6 @@ def test_json_and_csv_have_the_same(cli: Cli) -> None:
     assert row["hardware"] == "i7_6700k"
 
 
-def test_a_page_has_the_picture(cli: Cli, tmp_path: Path) -> None:
-    page = tmp_path / "core.html"
-    assert core(cli, "--html", str(page)).code == 0
-    text = page.read_text("utf-8")
-    for word in ("one core of", "ports P0 P1", "waits for operands or a port", "broadcast"):
-        assert word in text
-
-
 def test_a_changed_port_changes_the_answer(cli: Cli) -> None:
     usual, three, one = (json.loads(core(cli, "--json", *more).out)["loops"][0]["cycles"] for more in (
         (), ("--set", "port.fma=P0 P1 P5"), ("--set", "port.fma=P0")))  # fmt: skip

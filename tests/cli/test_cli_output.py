@@ -36,15 +36,6 @@ def record(cli: Any, *words: str) -> dict[str, Any]:
     return parsed
 
 
-def test_estimate_prints_layers_totals_and_what_was_measured(cli: Any) -> None:
-    result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1")
-    assert (result.code, result.err) == (0, "")
-    for text in ("conv1", "fc8", "latency", "throughput", "power", "energy", "memory", "fits", "690 MHz", "caffe-cudnn4",
-                 "measured", "NVIDIA Jetson TX1 whitepaper, 2015", "47 img/s", "error",
-                 "values of the spec are not published"):  # fmt: skip
-        assert text in result.out, text
-
-
 def test_json_has_every_documented_key_in_order(cli: Any) -> None:
     found = record(cli, "--net", "alexnet", "--hw", "tegra_x1")
     assert [key for key in found if key in ESTIMATE_KEYS] == list(ESTIMATE_KEYS)
@@ -91,21 +82,9 @@ def test_a_reference_keeps_its_own_clock_and_stack(cli: Any) -> None:
     assert row["predicted"] < found["throughput_per_s"]
 
 
-def test_what_was_measured_otherwise_stands_below_the_measurement(cli: Any) -> None:
-    words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1")
-    assert "measured with" not in cli(*words).out
-    lines = cli(*words, "--clock", "998.4MHz").out.splitlines()
-    below = [lines[i + 1] for i, line in enumerate(lines) if line.startswith("measured  ")]
-    assert below == ["            measured with core clock 690 MHz, not 998 MHz"] * 2
-
-
 def test_a_what_if_has_no_measured_reference(cli: Any) -> None:
     found = record(cli, "--net", "alexnet", "--hw", "tegra_x1", "--set", "memory.bandwidth=51.2GB/s")
     assert found["references"] == []
-
-
-def test_cell_without_measurements_says_so(cli: Any) -> None:
-    assert "no published measurement of this case" in cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch", "3").out
 
 
 def test_json_of_every_option(cli: Any) -> None:
@@ -134,7 +113,6 @@ def test_a_graph_is_asked_for_by_name(cli: Any) -> None:
 def test_the_largest_batch_is_told(cli: Any) -> None:
     found = record(cli, "--net", "alexnet", "--hw", "tegra_x1")
     assert isinstance(found["max_batch"], int)
-    assert f"; largest batch {found['max_batch']}" in cli("estimate", "--net", "alexnet", "--hw", "tegra_x1").out
     assert cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--fail-if", "max_batch < 1").code == 0
 
 
@@ -153,14 +131,6 @@ def test_the_api_gives_what_json_prints(cli: Any) -> None:
     for key in ESTIMATE_KEYS[1:22]:
         value = getattr(estimate, key)
         assert found[key] == (list(value) if isinstance(value, tuple) else value), key
-
-
-def test_large_networks_list_their_longest_ops_unless_asked(cli: Any) -> None:
-    few, every, none = (
-        cli("estimate", "--net", "resnet_50", "--hw", "gtx_1080", *words).out for words in ((), ("--layers",), ("--no-layers",))
-    )
-    assert "shorter ops not listed" in few
-    assert len(none.splitlines()) < 40 < len(few.splitlines()) < len(every.splitlines())
 
 
 def test_compare_is_sorted_and_agrees_with_estimate(cli: Any) -> None:

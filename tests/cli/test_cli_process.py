@@ -96,7 +96,7 @@ def test_an_estimate_imports_few_modules(for_an_estimate: list[str]) -> None:
     # Start-up is all imports; their number does not depend on the machine as a time would. `tests/bench/estimates.py` times it.
     # Those of numpy, 86 of version 2 and 107 of version 1.26, are left out, and what Debian's Python imports first.
     ours = [name for name in for_an_estimate if name.partition(".")[0] not in ("numpy", "sitecustomize")]
-    assert 100 < len(ours) <= 425
+    assert 100 < len(ours) <= 435
 
 
 def test_the_module_runs_with_another_locale() -> None:

@@ -1,4 +1,4 @@
-"""On a terminal: within its width, with colour and bars, and with nothing lost. In a pipe: the text as it is."""
+"""On a terminal: colours for who wants them, and how far a long command is. `tests/contract` holds widths."""
 
 from __future__ import annotations
 
@@ -8,43 +8,10 @@ import time
 
 import pytest
 
-from archsim.cli import terminal
 from archsim.cli.progress import Progress, _fitted
-from archsim.render.text import Screen
-from tests.each import each
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-NARROW = Screen(width=80, color=False)
 ONE = ("--net", "alexnet", "--hw", "gtx_1080")
-COMMANDS = (
-    ("estimate", *ONE), ("explain", *ONE, "--layer", "conv2", "--equations"), ("explain", *ONE),
-    ("show", "hw", "gtx_1080"), ("show", "stack", "caffe-cudnn4"), ("show", "net", "alexnet"), ("show", "node", "dgx_1_v100"),
-    ("show", "calibration", "cpu."), ("list", "hw"), ("list", "nets"), ("list", "stacks"), ("list", "nodes"),
-    ("simulate", "core", "--hw", "i7_6700k", "--kernel", "gemm 6x16 avx2", "--all"), ("manual", "compare"),
-)  # fmt: skip
-
-
-@pytest.fixture
-def on(monkeypatch):
-    """`on(Screen(...))` makes standard output that screen."""
-    return lambda found: monkeypatch.setattr(terminal, "screen", lambda: found) or monkeypatch.setattr(
-        "archsim.cli.manual.screen", lambda: found)  # fmt: skip
-
-
-def words(text):
-    """All words of a text, without its rules."""
-    return sorted(set(re.findall(r"[^\s█]+", ESCAPES.sub("", text))) - set(re.findall(r"-{2,}|─+|━+", text)))
-
-
-@each("words_of", COMMANDS)
-def test_every_answer_fits_eighty_columns_and_loses_nothing(cli, on, words_of):
-    on(Screen(width=None, color=False))
-    plain = cli(*words_of).out
-    on(NARROW)
-    shown = cli(*words_of).out
-    assert max(map(len, shown.splitlines())) <= 80
-    if words_of[0] != "manual":  # which a terminal shows without the signs of Markdown
-        assert {word for word in words(plain) if len(word) < 24} <= {*words(shown)}  # a longer one may be cut in a narrow cell
 
 
 @pytest.mark.parametrize(

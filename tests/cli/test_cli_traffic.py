@@ -24,8 +24,8 @@ def test_the_answer_says_which(cli: Any) -> None:
     closed, simulated = estimated(cli, *CPU[:-2]), estimated(cli, *CPU)
     assert (closed["traffic"], simulated["traffic"]) == ("closed", "simulated")
     assert closed["dram_bytes"] != simulated["dram_bytes"]
-    text = cli("estimate", *CPU, "--no-layers").out
-    assert "analytical model, simulated traffic" in text
+    text = cli("estimate", *CPU, "--all").out
+    assert " · simulated traffic" in text
     assert "traffic simulated: the constants of the model were fitted with the closed forms" in text
 
 

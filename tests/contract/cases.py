@@ -1,7 +1,7 @@
 """Small questions of every command, and the answers that they get, each computed once.
 
-A command that gives its answer to `AnswerForm.show` is held to all of the contract, the others to their JSON alone: those are in
-`OLD`, and an answer that comes to `archsim.answers` is taken out of it.
+A command that gives its answer to `AnswerForm.show` is held to all of the contract, those of `OLD` to their JSON alone. A list
+need not begin with a verdict, nor be short.
 """
 
 from __future__ import annotations
@@ -25,11 +25,12 @@ from archsim.cli.vocabulary import AnswerForm
 from archsim.render.blocks import Block
 
 ONE = "--net alexnet --hw gtx_1080"
+LARGE = "estimate --net resnet_152 --hw h100_sxm5_80gb --batch 8 --precision fp16"
 COMMANDS = {  # name of a schema -> commands whose JSON it describes
     "estimate": [f"estimate {ONE}", f"estimate {ONE} --task training_step", f"estimate {ONE} --fidelity event",
                  f"estimate {ONE} --fidelity roofline", "estimate --net alexnet --hw i7_6700k --task training --batch 2",
                  "estimate --net bert_base --hw rtx_4090 --set sm.count=64 --power-limit 200W",
-                 "estimate --net resnet_50 --hw tpu_v3 --batch 8", "estimate --net mobilenet_v2 --hw rtx_4090"],
+                 "estimate --net resnet_50 --hw tpu_v3 --batch 8", "estimate --net mobilenet_v2 --hw rtx_4090", LARGE],
     "power": ["power --hw titan_xp --use fp32=0.8,dram=30%",
               "power --hw rtx_4090 --use tensor=1,dram=0.5 --set sm.count=160 --power-limit 100W"],
     "llm": ["llm --net gpt2_small --hw a100_sxm4_40gb --input 64 --output 4",
@@ -73,7 +74,8 @@ COMMANDS = {  # name of a schema -> commands whose JSON it describes
     "calibration": ["show calibration", "show calibration energy."],
     "names": [f"list {what}" for what in ("hw", "nodes", "nets", "models", "stacks", "parts", "fidelities", "ops", "keys")],
 }  # fmt: skip
-OLD = {*COMMANDS} - {"estimate"}
+OLD = {"compare", "curves", "sweep"}
+LISTS = {"hw", "node", "net", "stack", "calibration", "names"}
 ASKED = [(name, line) for name, lines in COMMANDS.items() for line in lines]
 SAID = [(name, line) for name, line in ASKED if name not in OLD]
 

@@ -18,7 +18,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
 OF_SVG = {"line", "rect", "circle", "path", "polyline", "polygon"}  # which may end themselves
 ADDRESSES = ("src", "href", "action", "xlink:href")
 INSIDE = ("data:", "#")  # beginnings of addresses that load nothing
-NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 HEAVIEST = 300_000  # of a page without plotly's library [B]
 HOSTILE = "<script>alert('1')</script> & \"quoted\" </title>\x07\x1b[2J"
 SHOWN = {"title", "asked", "lines", "sentences", "rows", "text", "tip", "head", "notes", "name", "labels", "tips", "guides", "x",
@@ -72,6 +72,12 @@ def ragged(text: str) -> list[str]:
 def too_wide(text: str, width: int) -> list[str]:
     """Lines that a screen would break."""
     return [line for line in text.splitlines() if len(line) > width]
+
+
+def lost(text: str, narrow: str) -> set[str]:
+    """Words that a narrow screen does not show; a long one may be cut."""
+    all_of, shown = ({word.strip(".,;:()") for word in said.split() if re.search(r"\w\w", word)} for said in (text, narrow))
+    return {word for word in all_of if len(word) < 24} - shown
 
 
 def control_signs(text: str) -> list[str]:

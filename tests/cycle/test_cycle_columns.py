@@ -70,7 +70,7 @@ def test_a_search_finds_the_shorter_latency(cli: Cli) -> None:
 
 
 def test_a_what_if_without_an_effect_names_the_model(cli: Cli) -> None:
-    found = cli("whatif", *CELL, "--set", "market.price=1USD", "--no-layers")
+    found = cli("whatif", *CELL, "--set", "market.price=1USD")
     assert "by the cycle model no output" in found.out
 
 

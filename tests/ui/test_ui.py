@@ -39,7 +39,7 @@ LLAMA_FASTER = {**LLAMA, "memory.bandwidth": "5 TB/s", "clock": "1.5 GHz"}
 MARKUP = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'><svg/onload=alert(1)>")
 SHOWN = {
     "/": ("What limits it", "Roofline before", "Roofline after", "Layers", "Measured by others", "Pin this variant", "was "),
-    "/llm": ("time to first token", "Prefill and decode", "What limits it", "Memory of a device"),
+    "/llm": ("time to first token", "Prefill and decode", "is limited by memory", "Memory of a device"),
 }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archsim.answers import estimate as said
 from archsim.answers import sections_of
-from archsim.answers.estimate import record, sections
 from archsim.cost.bounds import BOUNDS, CPU, DRAM, GPU, ROOFLINE, TPU, Bound
 from archsim.cost.cost import Array, Cost
 from archsim.cost.power import power_at
@@ -39,8 +39,7 @@ def shared_bound(t: Any) -> Array:
 
 WORDS: dict[str, Any] = {
     "name": "shared", "time": {GPU: shared_bound}, "overhead": False, "side": "shared-memory-bound", "clocked": True,
-    "resource": "shared memory", "colour": "#123456", "word": "shared memory",
-    "meaning": "shared memory is used up",
+    "resource": "shared memory", "colour": "#123456", "word": "shared memory", "meaning": "shared memory is used up",
 }  # fmt: skip
 
 
@@ -63,7 +62,7 @@ def test_a_row_that_lacks_a_field_cannot_be_made(name: str) -> None:
 
 
 def test_every_row_can_be_told_from_the_others() -> None:
-    assert len({row.colour for row in BOUNDS.values()}) == len(BOUNDS)
+    assert len({row.colour for row in BOUNDS.values()}) == len({row.word for row in BOUNDS.values()}) == len(BOUNDS)
     for name, row in BOUNDS.items():
         assert name == row.name
         assert name.isidentifier()
@@ -75,7 +74,7 @@ def test_every_row_can_be_told_from_the_others() -> None:
 
 def test_a_new_row_is_in_times_json_and_breakdown(shared: Bound) -> None:
     estimate = estimate_of(request_of(), references=False)
-    found = record(estimate)
+    found = said.record(estimate)
     assert found["breakdown_s"]["shared"] > 0
     assert "shared" in {op["bound"] for op in found["ops"]}
     assert "shared" in {kernel["bound"] for op in found["ops"] for kernel in op["kernels"]}
@@ -103,10 +102,10 @@ def test_a_new_row_gives_an_op_its_side_in_what_ifs(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_new_row_has_its_colour_and_words_on_pages(shared: Bound) -> None:
-    text = page(sections(estimate_of(request_of(), references=False)))
+    text = page(said.sections(estimate_of(request_of(), references=False)))
     assert (look("shared").colour, order({"shared", "dram"})) == ("#123456", ["dram", "shared"])
     assert "#123456" in text
-    assert "shared memory is used up" in text
+    assert "shared memory" in text
 
 
 @pytest.mark.parametrize(("clocked", "share"), [(True, 2.0), (False, 1.0)])
