@@ -12,11 +12,10 @@ from archsim.base.units import grouped, show
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.result import OpEstimate
 from archsim.render.csv import csv_lines
-from archsim.report.compare_curves import CURVATURE, curvature_line
 from archsim.report.lines_svg import lines_svg
 from archsim.report.study_figures import PlotAxis, Series
 from archsim.report.study_section import DIGITS, Section, csv_text, markdown, requests, section
-from archsim.study.batches import BatchCurve, batch_curve, batches_of
+from archsim.study.batches import CURVATURE, BatchCurve, batch_curve, batches_of
 from archsim.study.contender import Contender, contender
 from archsim.study.file import BatchesForm, PartForm, SensitivityForm, WhatIfForm
 from archsim.study.sensitivity import NOTHING, OUTPUTS, by_swing, sensitivity
@@ -97,7 +96,7 @@ def over_batches(part: PartForm) -> Section:
         made.body += ["", f"![{net} over batches]({picture})"]
         made.body += markdown(head, [_best(precision, c, start) for precision, c in curves], left=2)
         made.body += [f"Faster: than {series[0].name} at batch {sizes[0]}.", ""]
-        made.body += [*(f"- {precision}: {curvature_line(c)}" for precision, c in curves), "", CURVATURE]
+        made.body += [*(f"- {precision}: {_shape(c)}" for precision, c in curves), "", CURVATURE]
         rows += [
             [net, c.name, precision, p.estimate.stack, p.estimate.batch, p.latency_s, time, p.throughput_per_s,
              p.estimate.power_w, p.energy_j, int(p.estimate.fits)]
@@ -114,6 +113,11 @@ def _curve(part: PartForm, made: Section, net: str, hw: str, precision: str, siz
     asked = [requests(one, precision=precision, batch=batch)[0] for batch in sizes]
     made.requests.append(asked[0])
     return batch_curve([contender(request, copies=False, references=False) for request in asked])
+
+
+def _shape(c: BatchCurve) -> str:
+    """The curvature of one device, and its largest batch."""
+    return f"{c.name}: curvature {c.curvature}; {c.limit}" if c.bends else f"{c.name}: {c.limit}"
 
 
 def _best(precision: str, c: BatchCurve, start: Contender) -> tuple[str, ...]:
