@@ -45,12 +45,10 @@ def sections(c: Comparison) -> list[Block]:
     return [verdict(c, called, f"batch {c.all[0].estimate.batch}"), *body(c, called)]
 
 
-def body(
-    c: Comparison, called: Called, missed: Sequence[str] = (), hints: Sequence[str] = (), how: str = ""
-) -> list[Block]:
+def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Sequence[str] = ()) -> list[Block]:
     """All below the verdict.
 
-    missed: what those that do not meet conditions miss; hints: what is worth a try; how: what was tried
+    missed: what those that do not meet conditions miss; hints: software that is worth a try
     """
     found: list[Block] = [devices_table(c, called)] if c.contenders else []
     found += left_out(c, called, missed, hints)
@@ -59,10 +57,10 @@ def body(
     found += [block for change in c.changes for block in change_blocks(change)]
     found.append(Facts(title="How far to trust it", rows=[
         *besides(c.all, called), ("software", software_note(c, called)), *price_rows(c, called),
-        ("measured", measured_words(c.contenders, called) if c.contenders else ""), ("tried", how),
+        ("measured", measured_words(c.contenders, called) if c.contenders else ""),
     ]))  # fmt: skip
     if len(c.contenders) > 1:
-        found += [price_chart(c, called), ranking_table(c.rankings, called)]
+        found += [*price_chart(c, called), ranking_table(c.rankings, called)]
     if c.contenders:
         found += [detail_table(c, called), *cost_table(c, called), *work_table(c.workload, c.contenders, called),
                   money_facts(c, called)]  # fmt: skip
@@ -99,7 +97,7 @@ def asked(contenders: Sequence[Contender], batch: str) -> list[str]:
     e = contenders[0].estimate
     precisions = " or ".join(dict.fromkeys(c.estimate.precision for c in contenders))
     odd = ((f"{e.seq_len} tokens", e.seq_len), ("replayed graph", e.graph), ("cold caches", e.cold),
-           ("copies to and from the device", contenders[0].copies), (f"{e.fidelity} model", e.fidelity != "analytical"))  # fmt: skip
+           ("with copies", contenders[0].copies), (f"{e.fidelity} model", e.fidelity != "analytical"))  # fmt: skip
     return [task_words(e), batch, precisions, *(said for said, holds in odd if holds)]
 
 
@@ -134,16 +132,18 @@ def _place(r: Ranking, i: int, called: Called) -> list[Cell]:
     return [words(called[r.order[i].name]), Cell(text=show(r.scores[i], COUNT, 3), value=r.scores[i]), ahead]
 
 
-def price_chart(c: Comparison, called: Called) -> Chart:
-    """Speed against price of those that have one."""
+def price_chart(c: Comparison, called: Called) -> list[Chart]:
+    """Speed against price of those that have one, if these are several."""
     known = [x for x in c.contenders if x.price_usd is not None]
+    if len({x.device_name for x in known}) < 2:
+        return []
     unit = rate_unit(c.contenders[0].estimate)
     prices, rates = [x.price_usd or 0.0 for x in known], [x.throughput_per_s for x in known]
     names = [called[x.name] for x in known]
     tips = [f"{name}: {price_text(x.price)}, {grouped(x.throughput_per_s)} {unit}" for name, x in zip(names, known, strict=True)]
     series = [Series(name="", x=prices, y=rates, joined=False, sizes=[0.12] * len(known), labels=names, tips=tips)]
-    return Chart(title="Speed against price", x=Axis(title="price", unit="USD"), y=Axis(title="speed", unit=unit), level=1,
-                 series=series if len(known) > 1 else (), notes=["Devices whose price is known; the upper left is the best."])
+    return [Chart(title="Speed against price", x=Axis(title="price", unit="USD"), y=Axis(title="speed", unit=unit), level=1,
+                  series=series, notes=["Devices whose price is known; the upper left is the best."])]  # fmt: skip
 
 
 def record(c: Comparison) -> list[dict[str, Any]]:

@@ -46,7 +46,8 @@ def sections(c: CurveComparison) -> list[Block]:
               rows=[*besides(first, called), ("software", software_note(c.best[0], called)),
                     *price_rows(prices, called)]),
         *([] if alone else [_best(c, called)]), _shares(c, called),
-        Facts(title="Crossings", rows=[("faster", crossing_lines(c.crossings, c.curves, called)), ("left out", list(c.notes))], level=2),
+        Facts(title="Crossings", level=2,
+              rows=[("faster", crossing_lines(c.crossings, c.curves, called)), ("left out", list(c.notes))]),
         Facts(title="Curvature", rows=[*((called[x.name], x.curvature) for x in c.curves), ("", CURVATURE)], level=2),
         *(_payoffs(called[home], called[guest], rows) for home, guest, rows in c.pays if rows),
     ]  # fmt: skip
@@ -76,8 +77,9 @@ def _best_batch(curve: BatchCurve) -> str:
     best = max(fitting, key=lambda p: p.throughput_per_s)
     sample, first = best.estimate.sample, fitting[0]
     energy = best.throughput_per_w / first.throughput_per_w
-    return (f"Batch {best.estimate.batch} does {best.throughput_per_s / first.throughput_per_s:.3g} times the {sample}/s of batch "
-            f"{first.estimate.batch}, and {energy:.3g} times the {sample} per joule.")  # fmt: skip
+    rate = best.throughput_per_s / first.throughput_per_s
+    return (f"Batch {best.estimate.batch} does {rate:.3g} times the {sample}/s of batch {first.estimate.batch}, and {energy:.3g} "
+            f"times the {sample} per joule.")  # fmt: skip
 
 
 def _reach(curve: BatchCurve) -> str:
@@ -114,18 +116,17 @@ def _time(seconds: float, fits: bool, best: bool) -> Cell:
 def _chart(c: CurveComparison, called: Called) -> Chart:
     """Time per sample against batch, with intervals of few devices; of many, those that are the best nowhere are grey."""
     shown = {r.order[0].name for one in c.best for r in one.rankings if r.order}
-    many, series = len(c.curves) > MOST_COLOURED, []
+    many, few, series = len(c.curves) > MOST_COLOURED, len(c.curves) <= MOST_BANDS, []
     for curve in c.curves:
-        bands = [[end / b for end in p.latency_interval_s] for p, b in zip(curve.points, curve.batches, strict=True)]
-        few = len(c.curves) <= MOST_BANDS
-        series.append(Series(
-            name=called[curve.name], x=curve.batches, y=curve.per_sample_s, tone="quiet" if many and curve.name not in shown else "",
-            low=[low for low, _ in bands] if few else (), high=[high for _, high in bands] if few else (),
-            hollow=[not p.fits for p in curve.points],
-            tips=[f"{called[curve.name]}, batch {b}: {show(time, 's', 3)}"
-                  for b, time in zip(curve.batches, curve.per_sample_s, strict=True)]))  # fmt: skip
-    notes = ["A hollow mark does not fit the memory of the device."] if any(not p.fits for x in c.curves for p in x.points) else []
-    notes += [f"Bands: {100 * c.curves[0].points[0].estimate.interval_level:.0f} % intervals."] if len(series) <= MOST_BANDS else []
+        name, points = called[curve.name], [*zip(curve.batches, curve.points, curve.per_sample_s, strict=True)]
+        low, high = ([p.latency_interval_s[i] / batch for batch, p, _ in points] if few else () for i in (0, 1))
+        tips = [f"{name}, batch {batch}: {show(time, 's', 3)}" for batch, _, time in points]
+        series.append(Series(name=name, x=curve.batches, y=curve.per_sample_s, low=low, high=high, tips=tips,
+                             tone="quiet" if many and curve.name not in shown else "",
+                             hollow=[not p.fits for p in curve.points]))  # fmt: skip
+    level = 100 * c.curves[0].points[0].estimate.interval_level
+    notes = ["A hollow mark does not fit the memory of the device."] if any(any(s.hollow) for s in series) else []
+    notes += [f"Bands: {level:.0f} % intervals."] if few else []
     notes += ["Grey: devices that are the best at no batch."] if any(s.tone for s in series) else []
     return Chart(title="Time per sample", series=sorted(series, key=lambda s: s.tone != "quiet"), notes=notes,
                  x=Axis(title="batch", log=True, marks=c.curves[0].batches if len(c.curves[0].batches) <= 12 else ()),

@@ -7,7 +7,7 @@ from typing import Any
 
 from archsim.answers import compare
 from archsim.answers.contenders import Rows, rows_csv
-from archsim.render.blocks import Block
+from archsim.render.blocks import Block, Note
 from archsim.study.standing import titles
 from archsim.study.within import HOW, Held
 
@@ -17,10 +17,10 @@ def sections(h: Held) -> list[Block]:
     c, where = h.comparison, " and ".join(h.where)
     called = titles(c.all)
     at = called | {x.name: f"{called[x.name]} at batch {x.estimate.batch}" for x in c.contenders}
-    hints = [f"{called[b.hardware]} with {b.stack} {b.precision} would be {b.ratio:.1f} times as fast as with {b.of}: "
-             f"--stack {b.stack} --precision {b.precision}" for b in h.best_stacks]  # fmt: skip
+    hints = [f"{called[b.hardware]}: {b.ratio:.1f} times as fast with --stack {b.stack} --precision {b.precision} as with {b.of}"
+             for b in h.best_stacks]  # fmt: skip
     first = compare.verdict(c, called, f"the largest batch with {where}", at, f"No device reaches {where}.")
-    return [first, *compare.body(c, called, h.missed, hints, HOW)]
+    return [first, *compare.body(c, called, h.missed, hints), Note(text=HOW, level=2)]
 
 
 def record(h: Held) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from archsim.render.blocks import Cell, Column, Facts, Piece, Table, number, wor
 from archsim.render.csv import csv_lines
 from archsim.study.comparison import Comparison, Excluded, excluded_line
 from archsim.study.contender import Contender, job_totals
-from archsim.study.difference import differences
+from archsim.study.difference import differences, listed
 from archsim.study.usage import Workload
 
 COLUMNS = (
@@ -109,24 +109,25 @@ def devices_table(c: Comparison, called: Called) -> Table:
     cost: tuple[str, Callable[[Contender], float | None], Callable[[Contender], str]] = (
         (f"USD/M {e.sample}", lambda x: x.usd_per_million, lambda x: f"{x.usd_per_million:.3g}") if priced else
         ("price", lambda x: x.price_usd, lambda x: price_text(x.price)))  # fmt: skip
-    work = c.workload
+    work, same = c.workload, len({x.estimate.batch for x in found}) == 1
     shown: list[tuple[Column, list[Cell]]] = [
         (Column(head="device"), [words(called[x.device_name]) for x in found]),
         (Column(head="stack", needed=False), [words(x.estimate.stack) for x in found]),
         (_right("batch"), [Cell(text=str(x.estimate.batch), value=x.estimate.batch) for x in found]),
         (Column(head="", kind="bar"), [_dumbbell(x, place) for x in found]),
         (_right("time"), _marked([number(x.latency_s, "s") for x in found])),
-        (_right(rate_unit(e)), _marked([Cell(text=grouped(x.throughput_per_s, 4), value=x.throughput_per_s) for x in found], max)),
+        (_right(rate_unit(e)), _marked([Cell(text=grouped(x.throughput_per_s), value=x.throughput_per_s) for x in found], max)),
         (_right("power", False), [number(x.energy_j / x.latency_s, "W") for x in found]),
         (_right(f"energy/{e.sample}", False), _marked([number(x.energy_j / x.estimate.batch, "J") for x in found])),
-        (_right(cost[0]), _marked([Cell(text=cost[2](x) if cost[1](x) is not None else "-", value=cost[1](x)) for x in found])),
+        (_right(cost[0], same), [Cell(text=cost[2](x) if cost[1](x) is not None else "-", value=cost[1](x)) for x in found]),
     ]  # fmt: skip
     if work is not None:
         totals = [job_totals(x, work) for x in found]
-        shown.append((_right("all of it"), [Cell(text=duration(t.time_s), value=t.time_s) for t in totals]))
-        shown.append((_right("costs"), [Cell(text=money_text(t.cost_usd), value=t.cost_usd) for t in totals]))
+        whole = f"{work.samples:,} {e.sample}" if work.epochs == 1 else f"{work.epochs} epochs"
+        shown.append((_right(whole), [Cell(text=duration(t.time_s), value=t.time_s) for t in totals]))
+        shown.append((_right("their cost"), [Cell(text=money_text(t.cost_usd), value=t.cost_usd) for t in totals]))
     empty = {"device"} if len({x.device_name for x in found}) == 1 and len({x.estimate.stack for x in found}) > 1 else set()
-    empty |= {"batch"} if len({x.estimate.batch for x in found}) == 1 else set()
+    empty |= {"batch"} if same else set()
     shown = [(head, cells) for head, cells in shown
              if head.head not in empty and (head.kind == "bar" or any(cell.text != "-" for cell in cells))]  # fmt: skip
     ring = ", o what others measured of the same" if any(measured_times(x) for x in found) else ""
@@ -186,10 +187,10 @@ def detail_table(c: Comparison, called: Called) -> Table:
             number(x.energy_j, "J"), words(_ends(interval((low * more, high * more), "J", e.interval_level))),
             Cell(text=f"{x.throughput_per_w:.3g}", value=x.throughput_per_w),
             words(BOUNDS[e.limited_by].word if e.limited_by in BOUNDS else e.limited_by, tone=e.limited_by),
-            number(e.memory_bytes, "B"),
+            number(e.memory_bytes, "B"), words(e.host_cpu if x.kind != "cpu" else ""),
         ])  # fmt: skip
     level = f"{100 * found[0].estimate.interval_level:.0f} % interval"
-    heads = ("device", "clock", f"time, {level}", "energy of a batch", level, f"{rate}/W", "limited by", "memory")
+    heads = ("device", "clock", f"time, {level}", "energy of a batch", level, f"{rate}/W", "limited by", "memory", "host CPU")
     head = [Column(head=text, kind="number" if i in (1, 3, 5, 7) else "text", needed=i in (0, 1, 2, 6))
             for i, text in enumerate(heads)]  # fmt: skip
     return Table(title="Devices in detail", columns=head, rows=rows, long=len(rows) > LONG, level=2)
@@ -221,7 +222,7 @@ def besides(contenders: Sequence[Contender], called: Called) -> list[tuple[str, 
     """What devices of a user's file are, what differs besides the device and the stack, and what powers cover."""
     changed = {c.device_name: c.full_name for c in contenders if c.full_name != c.device_name}
     rows = [(called[name], full.removeprefix(name).strip(" ()")) for name, full in changed.items()]
-    if len(contenders) > 1:
+    if len({c.device_name for c in contenders}) > 1:
         more = [d.written(called) for d in differences(contenders) if d.name != "stack"]
         rows.append(("besides the device", "; ".join(more) or "nothing differs"))
     return [*rows, ("power", _boundary(contenders, called))]
@@ -235,8 +236,9 @@ def _boundary(contenders: Sequence[Contender], called: Called) -> str:
     covered: dict[str, list[str]] = {}
     for c in contenders:
         covered.setdefault(c.estimate.power_boundary, []).append(called[c.name])
-    named = ", ".join(f"the {name} ({', '.join(of)})" for name, of in covered.items())
-    return f"covers {named}; --boundary wall covers the computer of each" if len(covered) > 1 else ""
+    most, *others = sorted(covered, key=lambda name: -len(covered[name]))
+    named = ", ".join(f"of {listed(covered[name])} the {name}" for name in others)
+    return f"covers the {most}, {named}; --boundary wall: the computer of each" if others else ""
 
 
 def measured_words(contenders: Sequence[Contender], called: Called) -> str:
@@ -248,4 +250,4 @@ def measured_words(contenders: Sequence[Contender], called: Called) -> str:
             seconds = sorted(_seconds(c, r) for r in runs)
             times = " to ".join(dict.fromkeys(show(end, "s", 3) for end in (seconds[0], seconds[-1])))
             said.append(f"{called[c.name]} {times} (under its conditions predicted {off_words(runs)})")
-    return "; ".join(said) or "nobody has published a measurement of these"
+    return listed(said) or "nobody has published a measurement of these"

@@ -9,6 +9,7 @@ from archsim.base.units import show
 from archsim.render.blocks import Cell, Column, Facts, Table, columns, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender, job_totals
+from archsim.study.difference import listed
 from archsim.study.price import Price
 from archsim.study.usage import Usage, Workload
 
@@ -46,10 +47,12 @@ def price_text(price: Price | None) -> str:
 
 def price_rows(c: Comparison, called: Called) -> list[tuple[str, Any]]:
     """Prices that are missing or assumed, for the first screen."""
-    rows = [("no price", f"of {', '.join(called[name] for name in r.unranked)} to rank by {r.criterion.title}: {r.criterion.missing}")
-            for r in c.rankings if r.unranked][:1]  # fmt: skip
-    assumed = dict.fromkeys(called[x.name] for x in c.contenders if x.price is not None and x.price.kind == "assumed")
-    return [*rows, ("USD?", f"no list price of {', '.join(assumed)} is published; the spec assumes one" if assumed else "")]
+    rows = []
+    for r in [r for r in c.rankings if r.unranked][:1]:
+        names = dict.fromkeys(called[x.device_name] for x in c.contenders if x.name in r.unranked)
+        rows.append(("no price", f"of {listed(list(names))} for {r.criterion.title}: {r.criterion.missing}"))
+    assumed = list(dict.fromkeys(called[x.name] for x in c.contenders if x.price is not None and x.price.kind == "assumed"))
+    return [*rows, ("USD?", f"no list price of {listed(assumed)} is published; the spec assumes one" if assumed else "")]
 
 
 def money_facts(c: Comparison, called: Called) -> Facts:

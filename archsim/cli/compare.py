@@ -47,7 +47,7 @@ def _criteria() -> str:
 @answer_forms("Print one CSV row per network, device, stack and batch.",
               json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.",
               layers="Of two stacks on one device print every layer.",
-              all="Print all else: rankings, intervals, costs; over several batches also the ops that gain from running on a GPU.")
+              all="Print all else: rankings, intervals, costs; over several batches also the ops that gain on a GPU.")
 @html_option()
 def command(
     net: str, hw: str, stack: tuple[str, ...], batch_text: str | None, where: str | None, by: str, correlation: float | None,

@@ -10,7 +10,8 @@ from archsim.stack import catalog
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
 
-MOST_LISTED = 6  # values that are named
+MOST_VALUES = 2  # that are named
+MOST_LISTED = 6  # names in a row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,15 @@ class Difference:
     unit: str = ""
 
     def written(self, called: Mapping[str, str]) -> str:
-        """In words, with what each device is `called`."""
+        """In words, with what each device is `called`; of many values how many there are."""
         if self.range is not None:
             return f"{self.name} {show(self.range[0], self.unit, 3)} to {show(self.range[1], self.unit, 3)}"
+        if len(self.values) > MOST_VALUES:
+            return f"{len(self.values)} different {self.name}s"
         each = all(len(names) == 1 for _, names in self.values)
-        listed = [f"{value} ({called.get(names[0], names[0]) if each else len(names)})" for value, names in self.values]
-        more = [f"{len(listed) - MOST_LISTED} others"] if len(listed) > MOST_LISTED + 1 else []
-        return f"{self.name} " + ", ".join(listed[:MOST_LISTED] + more if more else listed)
+        return f"{self.name} " + ", ".join(
+            f"{value} ({called.get(names[0], names[0]) if each else len(names)})" for value, names in self.values
+        )
 
 
 # what differs, its unit, and its value for a contender; None where a device has no such thing
@@ -50,10 +53,20 @@ def differences(contenders: Sequence[Contender]) -> list[Difference]:
         named = _named((show(value, unit, 3) if isinstance(value, float) else value, c.device_name) for c, value in values)
         numbers = [value for _, value in values if isinstance(value, float)]
         if len(named) > 1:
-            listed = sorted(((value, tuple(names)) for value, names in named.items()), key=lambda pair: -len(pair[1]))
+            order = sorted(((value, tuple(names)) for value, names in named.items()), key=lambda pair: -len(pair[1]))
             span = (min(numbers), max(numbers)) if numbers else None
-            found.append(Difference(name=name, values=tuple(listed), range=span, unit=unit))
+            found.append(Difference(name=name, values=tuple(order), range=span, unit=unit))
     return found
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row, of many the first.
+
+    >>> listed("abc"), listed("abcdefghi")
+    ('a, b, c', 'a, b, c, d, e, f and 3 more')
+    """
+    few = len(names) <= MOST_LISTED + 1
+    return ", ".join(names if few else names[:MOST_LISTED]) + ("" if few else f" and {len(names) - MOST_LISTED} more")
 
 
 def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
@@ -70,5 +83,5 @@ def software_note(c: Comparison, called: Mapping[str, str]) -> str:
     if len(named) < 2:
         return ""
     most = max(named, key=lambda framework: len(named[framework]))
-    others = ", ".join(f"{framework} ({', '.join(names)})" for framework, names in named.items() if framework != most)
+    others = ", ".join(f"{framework} ({listed(names)})" for framework, names in named.items() if framework != most)
     return f"not comparable: {others} beside {most}; --stack {most} asks one framework of all"

@@ -44,7 +44,7 @@ class Criterion:
         return self.unit.format(rate=f"{c.estimate.sample}/s", sample=c.estimate.sample)
 
 
-NO_PRICE = "--price NAME=599USD, --prices FILE, or market.price of the spec"
+NO_PRICE = "--price NAME=599USD or --prices FILE"
 CRITERIA = (
     Criterion(name="speed", title="speed", unit="{rate}", score=lambda c: c.throughput_per_s, best="fastest",
               beats="{ratio} times as fast as {next}"),

@@ -62,7 +62,7 @@ def best_line(r: Ranking, called: Mapping[str, str]) -> Line | None:
         return f"{called[r.order[0].name]} is {r.criterion.best}", ONLY, score
     ratio = max(r.scores[0] / r.scores[1], r.scores[1] / r.scores[0])
     after = called[r.order[1].name]
-    lead = r.criterion.beats.format(ratio=f"{ratio:.3g}", next=after) if ratio > 1 + FEW else f"as {after}"
+    lead = r.criterion.beats.format(ratio=f"{ratio:.3g}", next=after) if ratio > 1 + FEW else f"the same as {after}"
     return f"{called[r.order[0].name]} is {r.criterion.best}", f"{chance(r.best[0])} sure", f"{score}, {lead}"
 
 
@@ -99,21 +99,17 @@ def best_over(c: CurveComparison, criterion: Criterion, called: Mapping[str, str
     ends = list(dict.fromkeys(map(chance, (chances[0], chances[-1])))) if chances else []
     scores = [show(r.scores[0], COUNT, 3) for r in places if r.order]
     told = f"{' to '.join(dict.fromkeys((scores[0], scores[-1])))} {criterion.unit_for(c.curves[0].points[0])}"
-    return _runs(runs, criterion), f"{' to '.join(ends)} sure" if ends else ONLY, told
+    sure = f"{' to '.join(ends)} sure" if ends else ONLY
+    if len(runs) == 1:
+        return f"{runs[0][0]} is {criterion.best} at every batch", sure, told
+    names = list(dict.fromkeys(name for name, _ in runs if name))
+    said = [f"{name or 'none'} {_from(batches, last=i == len(runs) - 1)}" for i, (name, batches) in enumerate(runs)]
+    where = ", ".join(said) if len(runs) <= MOST_RUNS else "in turn"
+    return f"{criterion.best.capitalize()}: {' or '.join(names[:MOST_RUNS])}", sure, f"{where}; {told}"
 
 
 def _first(r: Ranking, called: Mapping[str, str]) -> str:
     return called[r.order[0].name] if r.order else ""
-
-
-def _runs(runs: Sequence[tuple[str, Sequence[int]]], criterion: Criterion) -> str:
-    if len(runs) == 1:
-        return f"{runs[0][0]} is {criterion.best} at every batch"
-    if len(runs) > MOST_RUNS:
-        names = dict.fromkeys(name for name, _ in runs if name)
-        return f"{criterion.best.capitalize()} in turn: {', '.join(names)}"
-    said = [f"{name or 'none'} {_from(batches, last=i == len(runs) - 1)}" for i, (name, batches) in enumerate(runs)]
-    return f"{criterion.best.capitalize()}: {', '.join(said)}"
 
 
 def _from(batches: Sequence[int], last: bool) -> str:

@@ -30,7 +30,7 @@ NUMBERS: dict[str, tuple[str, str, Callable[[Contender], float]]] = {  # name in
     "memory": ("memory_bytes", "B", lambda c: c.estimate.memory_bytes),
 }
 NAMES = {key: name for name, (key, _, _) in NUMBERS.items()}
-HOW = "every power of two that fits the memory, and between the largest that meets the conditions and the next, by halving"
+HOW = "tried: every power of two that fits the memory, and between the largest that meets the conditions and the next, by halving"
 MOST_HINTED = 8  # devices whose other stacks are looked at
 TOUCHING = 1e-12  # excess of a value that equals a limit that it should be below
 NOTABLE = 1.1  # times as fast: less is no hint
