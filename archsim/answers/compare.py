@@ -10,7 +10,7 @@ from typing import Any
 from archsim.answers.contenders import (
     LONG,
     Called,
-    Rows,
+    CsvRows,
     besides,
     besides_record,
     detail_table,
@@ -172,9 +172,9 @@ def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
     return places
 
 
-def rows(c: Comparison) -> Rows:
+def rows(c: Comparison) -> CsvRows:
     """All that become rows of CSV."""
-    return Rows(c.all, [(c.network, one) for one in c.excluded], c.workload)
+    return CsvRows(c.all, [(c.network, one) for one in c.excluded], c.workload)
 
 
 def csv(c: Comparison) -> str:

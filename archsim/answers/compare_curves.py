@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.answers.compare import COPIES, asked, title
-from archsim.answers.contenders import Called, Rows, besides, besides_record, excluded_record, own, rows_csv
+from archsim.answers.contenders import Called, CsvRows, besides, besides_record, excluded_record, own, rows_csv
 from archsim.answers.costs import money_facts, price_rows, work_table
 from archsim.base.units import COUNT, show
 from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, number, percent, words
@@ -215,9 +215,9 @@ def _curve(c: BatchCurve, work: Workload | None) -> dict[str, Any]:
             "max_batch": c.max_batch, "points": points, "curvature": runs}  # fmt: skip
 
 
-def rows(c: CurveComparison) -> Rows:
+def rows(c: CurveComparison) -> CsvRows:
     """All that become rows of CSV."""
-    return Rows([p for curve in c.curves for p in curve.points], [(c.network, one) for one in c.excluded], c.best[0].workload)
+    return CsvRows([p for curve in c.curves for p in curve.points], [(c.network, one) for one in c.excluded], c.best[0].workload)
 
 
 def csv(c: CurveComparison) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.answers import compare
-from archsim.answers.contenders import Rows, rows_csv
+from archsim.answers.contenders import CsvRows, rows_csv
 from archsim.render.blocks import Block, Note
 from archsim.study.standing import titles
 from archsim.study.within import HOW, Held
@@ -33,9 +33,9 @@ def record(h: Held) -> list[dict[str, Any]]:
     return [row | own for row, own in zip(found, more, strict=False)] + found[len(more) :]
 
 
-def rows(h: Held) -> Rows:
+def rows(h: Held) -> CsvRows:
     """Those that meet the conditions."""
-    return Rows(h.comparison.contenders, (), h.comparison.workload)
+    return CsvRows(h.comparison.contenders, (), h.comparison.workload)
 
 
 def csv(h: Held) -> str:

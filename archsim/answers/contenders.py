@@ -33,7 +33,7 @@ LONG = 20  # rows from which on a table scrolls
 Called = Mapping[str, str]  # what people read in place of the names of contenders and devices
 
 
-class Rows(NamedTuple):
+class CsvRows(NamedTuple):
     """What becomes rows of CSV: those that run, those that cannot, by network, and the work that is asked of them."""
 
     ran: Sequence[Contender]
@@ -41,7 +41,7 @@ class Rows(NamedTuple):
     work: Workload | None
 
 
-def rows_csv(found: Sequence[Rows]) -> str:
+def rows_csv(found: Sequence[CsvRows]) -> str:
     """One row for each device and batch; those that cannot run come last and have the reason in the last column."""
     rows = [[_cells(c, one.work).get(name) for name in COLUMNS] for one in found for c in one.ran]
     for network, out in (pair for one in found for pair in one.excluded):

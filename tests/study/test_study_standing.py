@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
-from archsim.study.crossover import crossing_lines
+from archsim.study.crossover import Crossing, crossing_lines
 from archsim.study.price import Price
 from archsim.study.standing import best_line, best_over, certainty, titles, toss_ups
 
@@ -99,9 +99,14 @@ def test_over_batches_the_best_has_its_stretch() -> None:
 
 
 def test_who_overtakes_whom_is_a_sentence() -> None:
-    found = over(("tegra_x1", "i7_6700k"), (1, 2, 4, 8, 16, 64))
+    found = over(("tegra_x1", "tegra_x1_cpu", "i7_6700k"), (1, 4))
     called = titles([curve.points[0] for curve in found.curves])
-    every, met = (crossing_lines(found.crossings, found.curves, called, overtaken=only) for only in (False, True))
-    assert len(every) == len(found.crossings)
-    assert met == [line for line in every if " overtakes " in line]
-    assert every[0].startswith(f"{called[found.crossings[0].winner]} is faster than {called[found.crossings[0].loser]} from the first")
+    slow, fast = "tegra_x1", "i7_6700k"
+    met = [Crossing(winner=fast, loser=slow, batch=1, start=True, sure=1),
+           Crossing(winner=slow, loser=fast, batch=3, start=False, sure=None)]  # fmt: skip
+    every, only = (crossing_lines(met, found.curves, called, overtaken=only) for only in (False, True))
+    assert every == ["Core i7-6700K is faster than Tegra X1 from the first batch, 1 (90 % sure from batch 1).", *only]
+    assert only == ["Tegra X1 overtakes Core i7-6700K at batch 3 (not 90 % sure up to batch 4)."]
+    ahead = [Crossing(winner=fast, loser=other, batch=1, start=True, sure=1) for other in (slow, "tegra_x1_cpu")]
+    assert crossing_lines(ahead, found.curves, called) == [
+        f"Core i7-6700K is faster than Tegra X1, {called['tegra_x1_cpu']} from the first batch."]
