@@ -109,7 +109,8 @@ def cross_table(cross: CrossTable, called: Called) -> Table:
         return Cell(text=f"{show(value, COUNT, 4)}{' *' if best else '  '}", value=value, tone="good" if best else "")
 
     rows = [[words(called.get(row.name, row.name)), *(cell(*one) for one in row.cells), words(row.note)] for row in cross.rows]
-    head = [Column(head="device"), *(Column(head=name, kind="number") for name in cross.columns), Column(head=cross.note)]
+    head = [Column(head="device"), *(Column(head=name, kind="number") for name in cross.columns),
+            Column(head=cross.note, needed=False)]  # fmt: skip
     return Table(columns=head, rows=rows, notes=[f"{cross.title}."], long=len(rows) > LONG)
 
 

@@ -10,7 +10,7 @@ from archsim.answers.compare import COPIES, asked, title
 from archsim.answers.contenders import Called, CsvRows, besides, besides_record, excluded_record, own, rows_csv
 from archsim.answers.costs import money_facts, price_rows, work_table
 from archsim.base.units import COUNT, show
-from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, number, percent, words
+from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, number, words
 from archsim.study.batches import CURVATURE, BatchCurve
 from archsim.study.comparison import Comparison, CurveComparison, excluded_line
 from archsim.study.contender import Contender, job_totals
@@ -21,9 +21,10 @@ from archsim.study.usage import Workload
 
 SCHEMA = "archsim-curves/1"
 MOST_ACROSS = 5  # devices that have columns of their own; of more, each has a row
-MOST_COLOURED = 8  # lines of a chart; of more, those that are the best at some batch have a colour
+MOST_COLOURED = 8  # lines of a chart; of more, those that are the best at some batch
+MOST_MARKS = 12  # batches that an axis names
 MOST_BANDS = 3  # devices whose intervals a chart has
-MOST_SAID = 3  # crossings on the first screen
+MOST_SAID = 3  # crossings of those that are the fastest somewhere, on the first screen
 FIRST = 10  # rows on the first screen
 NEARLY = 0.9  # of the highest rate
 
@@ -32,7 +33,9 @@ def sections(c: CurveComparison) -> list[Block]:
     """The blocks of a comparison over batches."""
     first = [curve.points[0] for curve in c.curves]
     called = titles(first)
-    met = crossing_lines(c.crossings, c.curves, called, overtaken=True)
+    ahead = {r.order[0].name for one in c.best for r in one.rankings if r.criterion.name == "speed" and r.order}
+    leaders = [one for one in c.crossings if one.winner in ahead and one.loser in ahead]
+    met = crossing_lines(leaders, c.curves, called, overtaken=True)
     found: list[Block] = [
         _verdict(c, called, met), _times(c, called), _chart(c, called),
         *work_table(c.best[0].workload, quickest_points(c), called, level=0),
@@ -45,10 +48,10 @@ def sections(c: CurveComparison) -> list[Block]:
         Facts(title="How far to trust it",
               rows=[*besides(first, called), ("software", software_note(c.best[0], called)),
                     *price_rows(prices, called)]),
-        *([] if alone else [_best(c, called)]), _shares(c, called),
+        *([] if alone else [_best(c, called)]),
         Facts(title="Crossings", level=2,
               rows=[("faster", crossing_lines(c.crossings, c.curves, called)), ("left out", list(c.notes))]),
-        Facts(title="Curvature", rows=[*((called[x.name], x.curvature) for x in c.curves), ("", CURVATURE)], level=2),
+        Facts(title="Curvature", rows=[*((called[x.name], x.curvature) for x in c.curves), ("means", CURVATURE)], level=2),
         *(_payoffs(called[home], called[guest], rows) for home, guest, rows in c.pays if rows),
     ]  # fmt: skip
     found += [money_facts(prices, called)] if prices.contenders else []
@@ -60,7 +63,7 @@ def _verdict(c: CurveComparison, called: Called, met: Sequence[str]) -> Verdict:
     first, batches = [curve.points[0] for curve in c.curves], c.curves[0].batches
     criteria = [r.criterion for r in c.best[0].rankings]
     lines = [line for one in criteria if (line := best_over(c, one, called)) is not None]
-    said = [*met[:MOST_SAID], *([f"{len(met) - MOST_SAID} more crossings: --all"] if len(met) > MOST_SAID else [])]
+    said = list(met[:MOST_SAID])
     if len(c.curves) == 1:
         lines, said = [], [_best_batch(c.curves[0])]
     elif not lines:
@@ -114,23 +117,23 @@ def _time(seconds: float, fits: bool, best: bool) -> Cell:
 
 
 def _chart(c: CurveComparison, called: Called) -> Chart:
-    """Time per sample against batch, with intervals of few devices; of many, those that are the best nowhere are grey."""
-    shown = {r.order[0].name for one in c.best for r in one.rankings if r.order}
-    many, few, series = len(c.curves) > MOST_COLOURED, len(c.curves) <= MOST_BANDS, []
-    for curve in c.curves:
+    """Time per sample against batch, with intervals of few devices; of many devices, those that are the best at some batch."""
+    best = {r.order[0].name for one in c.best for r in one.rankings if r.order}
+    curves = c.curves if len(c.curves) <= MOST_COLOURED else [curve for curve in c.curves if curve.name in best]
+    few, series = len(curves) <= MOST_BANDS, []
+    for curve in curves:
         name, points = called[curve.name], [*zip(curve.batches, curve.points, curve.per_sample_s, strict=True)]
         low, high = ([p.latency_interval_s[i] / batch for batch, p, _ in points] if few else () for i in (0, 1))
         tips = [f"{name}, batch {batch}: {show(time, 's', 3)}" for batch, _, time in points]
         series.append(Series(name=name, x=curve.batches, y=curve.per_sample_s, low=low, high=high, tips=tips,
-                             tone="quiet" if many and curve.name not in shown else "",
                              hollow=[not p.fits for p in curve.points]))  # fmt: skip
-    level = 100 * c.curves[0].points[0].estimate.interval_level
     notes = ["A hollow mark does not fit the memory of the device."] if any(any(s.hollow) for s in series) else []
-    notes += [f"Bands: {level:.0f} % intervals."] if few else []
-    notes += ["Grey: devices that are the best at no batch."] if any(s.tone for s in series) else []
-    return Chart(title="Time per sample", series=sorted(series, key=lambda s: s.tone != "quiet"), notes=notes,
-                 x=Axis(title="batch", log=True, marks=c.curves[0].batches if len(c.curves[0].batches) <= 12 else ()),
-                 y=Axis(title="time per sample", unit="s"))  # fmt: skip
+    notes += [f"Bands: {100 * c.curves[0].points[0].estimate.interval_level:.0f} % intervals."] if few else []
+    left = len(c.curves) - len(curves)
+    notes += [f"{left} devices that are the best at no batch are not drawn."] if left else []
+    batches = c.curves[0].batches
+    return Chart(title="Time per sample", series=series, notes=notes, y=Axis(title="time per sample", unit="s"),
+                 x=Axis(title="batch", log=True, marks=batches if len(batches) <= MOST_MARKS else ()))  # fmt: skip
 
 
 def _best(c: CurveComparison, called: Called) -> Table:
@@ -148,13 +151,6 @@ def _best(c: CurveComparison, called: Called) -> Table:
                     words("the only one" if len(r.order) == 1 else chance(r.best[0]))] if r.order else [words("-")] * 3
         rows.append(row)
     return Table(title="Best of those that fit", columns=head, rows=rows, level=2)
-
-
-def _shares(c: CurveComparison, called: Called) -> Table:
-    """Throughput as a share of the best of the device that fits."""
-    head = [Column(head="device"), *(Column(head=str(batch), kind="number") for batch in c.curves[0].batches)]
-    rows = [[words(called[curve.name]), *(percent(share, ".0f") for share in curve.efficiency)] for curve in c.curves]
-    return Table(title="Throughput as a share of the highest that fits, at batch", columns=head, rows=rows, level=2)
 
 
 def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> Table:

@@ -112,7 +112,7 @@ def devices_table(c: Comparison, called: Called) -> Table:
     work, same = c.workload, len({x.estimate.batch for x in found}) == 1
     shown: list[tuple[Column, list[Cell]]] = [
         (Column(head="device"), [words(called[x.device_name]) for x in found]),
-        (Column(head="stack", needed=False), [words(x.estimate.stack) for x in found]),
+        (Column(head="stack", needed=len({x.device_name for x in found}) < len(found)), [words(x.estimate.stack) for x in found]),
         (_right("batch"), [Cell(text=str(x.estimate.batch), value=x.estimate.batch) for x in found]),
         (Column(head="", kind="bar"), [_dumbbell(x, place) for x in found]),
         (_right("time"), _marked([number(x.latency_s, "s") for x in found])),
