@@ -24,9 +24,10 @@ from archsim.answers.contenders import (
 from archsim.answers.costs import cost_table, money_facts, price_rows, price_text, work_table
 from archsim.answers.estimate import interval, rate_unit, task_words
 from archsim.answers.estimate import record as estimate_record
+from archsim.answers.front import FrontPoint, front_chart
 from archsim.answers.stack_change import change_blocks
 from archsim.base.units import COUNT, grouped, show
-from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, words
+from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Table, Verdict, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
 from archsim.study.correlation import pair_correlation
@@ -134,17 +135,18 @@ def _place(r: Ranking, i: int, called: Called) -> list[Cell]:
 
 
 def price_chart(c: Comparison, called: Called) -> list[Chart]:
-    """Speed against price of those that have one, if these are several."""
-    known = [x for x in c.contenders if x.price_usd is not None]
+    """Speed against price of those that have one, if these are several; a line joins those that none beats in both."""
+    known = sorted((x for x in c.contenders if x.price_usd is not None), key=lambda x: (x.price_usd or 0.0, -x.throughput_per_s))
     if len({x.device_name for x in known}) < 2:
         return []
-    unit = rate_unit(c.contenders[0].estimate)
-    prices, rates = [x.price_usd or 0.0 for x in known], [x.throughput_per_s for x in known]
-    names = [called[x.name] for x in known]
-    tips = [f"{name}: {price_text(x.price)}, {grouped(x.throughput_per_s)} {unit}" for name, x in zip(names, known, strict=True)]
-    series = [Series(name="", x=prices, y=rates, joined=False, sizes=[0.12] * len(known), labels=names, tips=tips)]
-    return [Chart(title="Speed against price", x=Axis(title="price", unit="USD"), y=Axis(title="speed", unit=unit), level=1,
-                  series=series, notes=["Devices whose price is known; the upper left is the best."])]  # fmt: skip
+    unit, front, others = rate_unit(c.contenders[0].estimate), list[FrontPoint](), list[FrontPoint]()
+    for x in known:
+        tip = f"{called[x.name]}: {price_text(x.price)}, {grouped(x.throughput_per_s)} {unit}"
+        point = FrontPoint(x=x.price_usd or 0.0, y=x.throughput_per_s, label=called[x.name], tip=tip)
+        (others if front and point.y <= front[-1].y else front).append(point)
+    note = "Devices whose price is known; a line joins those that no other one beats in both."
+    return [front_chart("Speed against price", Axis(title="price", unit="USD"), Axis(title="speed", unit=unit), front, others,
+                        notes=[note])]  # fmt: skip
 
 
 def record(c: Comparison) -> list[dict[str, Any]]:

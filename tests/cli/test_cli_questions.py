@@ -46,8 +46,8 @@ def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
 def test_several_batches_stand_side_by_side(cli: Any) -> None:
     words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch")
     out = cli(*words, "1,16,2000").out
-    for text in ("batch 1, 16, 2000,", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
-                 "NO: does not fit", "Where the time goes:", "conv2d"):  # fmt: skip
+    for text in ("batch 1, 16, 2000", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
+                 "NO: does not fit", "Where the time goes", "conv2d"):  # fmt: skip
         assert text in out, text
     both = json.loads(cli(*words, "1,16", "--json").out)
     assert both == [json.loads(cli(*words, batch, "--json").out) for batch in ("1", "16")]
@@ -62,11 +62,10 @@ def test_a_condition_holds_for_any_of_several_batches(cli: Any) -> None:
 
 def test_the_nearest_measured_batch_is_named(cli: Any) -> None:
     out = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "128").out
-    assert "nearest     throughput 242 img/s (NVIDIA Jetson TX1 whitepaper" in out
-    assert "measured with batch 48 samples, not 128 samples" in out
+    assert re.search(r"nearest +242 img/s .*NVIDIA Jetson TX1 whitepaper", out)
     there = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "48").out
-    assert "measured    throughput 242 img/s" in there
-    assert "nearest     throughput" not in there
+    assert re.search(r"measured +242 img/s", there)
+    assert "nearest" not in there
 
 
 def test_a_device_of_ones_own_runs_at_once(cli: Any, tmp_path: Path) -> None:
@@ -135,15 +134,14 @@ def test_a_computer_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--p99", "10ms"), "waits up to 6.27 ms for it and then takes 6.27 ms: 12.5 ms. Below a limit of 12.5 ms only"),
-    (("--p99", "20ms"), "of 20 ms; above this rate batches grow beyond that"),
-    (("--p99", "60ms"), "two full batches of 16 take 45.9 ms of 60 ms; above this rate more than one batch waits"),
-    (("--p99", "60ms", "--devices", "2"), ""),
-    (("--p99", "1ms"), ""),
+    (("--p99", "10ms"), "waits up to 6.3 ms and then takes 6.3 ms, more than 10 ms"),
+    (("--p99", "20ms"), "a request that just misses one waits for it, takes as long again"),
+    (("--p99", "60ms", "--devices", "2"), "and the queue grows beyond"),
+    (("--p99", "1ms"), "because a request alone takes 6.27 ms"),
 ])  # fmt: skip
 def test_why_the_highest_rate_is_what_it_is(cli: Any, words: tuple[str, ...], said: str) -> None:
     out = cli("simulate", "serve", "--net", "resnet_50", "--hw", "l4", "--batching", "max=16", "--requests", "2000", *words).out
-    assert ("\nwhy " in out, said in out) == (bool(said), True)
+    assert said in out
 
 
 def test_torch_is_pytorch_where_that_is_usual(cli: Any) -> None:
