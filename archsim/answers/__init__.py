@@ -12,12 +12,14 @@ from typing import Any
 from archsim.render.blocks import Block
 
 MODULES = {  # class of an answer -> the module here that says it
-    "AllReduces": "allreduce", "CacheReport": "caches", "Change": "whatif", "Estimate": "estimate", "Explanation": "explain",
-    "GenerationEstimate": "llm", "Listing": "listing", "NodeSpec": "node", "PowerEstimate": "power", "Scoreboard": "scoreboard",
-    "ProfileComparison": "profile", "SearchResult": "search", "Sensitivity": "sensitivity", "Serving": "serving",
-    "ShownConstants": "calibration", "ShownNetwork": "network", "SimulatedCores": "core", "SimulatedLayer": "simulated",
-    "SimulatedSm": "sm", "Slowest": "slowest", "Spec": "device", "Sweep": "sweep", "SweptPoints": "sweep",
-    "TargetWays": "target", "TextServing": "serving_llm", "Training": "training", "Tuning": "tune", "Validation": "validation",
+    "AllReduces": "allreduce", "CacheReport": "caches", "Change": "whatif", "Comparison": "compare",
+    "CurveComparison": "compare_curves", "Estimate": "estimate", "Explanation": "explain", "GenerationEstimate": "llm",
+    "Held": "compare_within", "Listing": "listing", "NodeSpec": "node", "PowerEstimate": "power",
+    "ProfileComparison": "profile", "Scoreboard": "scoreboard", "SearchResult": "search", "Sensitivity": "sensitivity",
+    "Serving": "serving", "ShownConstants": "calibration", "ShownNetwork": "network", "SimulatedCores": "core",
+    "SimulatedLayer": "simulated", "SimulatedSm": "sm", "Slowest": "slowest", "Spec": "device", "Sweep": "sweep",
+    "SweptPoints": "sweep", "TargetWays": "target", "TextServing": "serving_llm", "Training": "training", "Tuning": "tune",
+    "Validation": "validation",
 }  # fmt: skip
 
 

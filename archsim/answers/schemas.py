@@ -111,7 +111,7 @@ def _excluded() -> Schema:
 
 def curves() -> Schema:
     """`archsim compare --batch RANGE --json`."""
-    from archsim.report.compare_data import CURVES_SCHEMA
+    from archsim.answers.compare_curves import SCHEMA
     from archsim.study.crossover import Crossing, Payoff
 
     point = table({"batch": WHOLE, **_own(), "latency_interval_s": listed(NUMBER), "per_sample_s": NUMBER, "efficiency": NUMBER,
@@ -122,7 +122,7 @@ def curves() -> Schema:
     first = or_null(table({"name": TEXT, "score": NUMBER, "probability": NUMBER}))
     best = {**table({"batch": WHOLE}), "additionalProperties": first}
     one = table({
-        "schema": _named(CURVES_SCHEMA), "network": TEXT, "copies": YES, "curves": listed(curve), "best": listed(best),
+        "schema": _named(SCHEMA), "network": TEXT, "copies": YES, "curves": listed(curve), "best": listed(best),
         "crossings": listed(of_type(Crossing)),
         "payoffs": listed(table({"home": TEXT, "guest": TEXT, "ops": listed(of_type(Payoff))})),
         "besides_the_device": listed(_besides()), "cannot_run": listed(_excluded()), "notes": listed(TEXT),

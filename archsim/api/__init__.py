@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from archsim.answers import notebook_of, page_of, record_of
 from archsim.api.functions import compare, estimate, llm, power, profile, register_op, sweep, tune, validate, whatif
-from archsim.api.shown import presentation_of
-from archsim.base.answer import Answer
+from archsim.base.answer import Answer, Presentation
 from archsim.estimation.power_estimate import PowerEstimate
 from archsim.estimation.result import Estimate
 
@@ -13,4 +13,4 @@ __all__ = [
     "whatif",
 ]  # fmt: skip
 
-Answer.presented_by = presentation_of
+Answer.forms = Presentation(notebook=notebook_of, record=record_of, page=page_of)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,15 +13,10 @@ from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import BATCHES, choices, some_options
-from archsim.cli.output import write
-from archsim.cli.terminal import missed, note, say
+from archsim.cli.output import write_page
+from archsim.cli.terminal import missed, note
 from archsim.cli.types import Known, LateHelpOption, ListOption, Quantity, options
 from archsim.cli.vocabulary import HWS, AnswerForm, answer_forms, boundary_options, html_option
-
-if TYPE_CHECKING:
-    from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
-    from archsim.study.stack_change import StackChange
-    from archsim.study.within import Held
 
 
 def _criteria() -> str:
@@ -37,8 +32,6 @@ def _criteria() -> str:
 @click.option("--stack", type=Known("stack", many=True), multiple=True,
               help="Software stacks, separated by commas or named again; each device's default if not given. Of two and more on "
                    "one device each is set against the first one, layer by layer.")  # fmt: skip
-@click.option("--layers", is_flag=True, help="Of two stacks on one device print every layer.")
-@click.option("--ops", is_flag=True, help="Over several batches list the ops that gain from running on a GPU, and from which on.")
 @BATCHES
 @some_options(*SEVERAL)
 @click.option("--where", default=None, metavar="CONDITION",
@@ -52,11 +45,13 @@ def _criteria() -> str:
 @click.option("--copies/--no-copies", default=None,
               help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
 @answer_forms("Print one CSV row per network, device, stack and batch.",
-              json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.")
+              json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.",
+              layers="Of two stacks on one device print every layer.",
+              all="Print all else: rankings, intervals, costs; over several batches also the ops that gain on a GPU.")
 @html_option()
 def command(
-    net: str, hw: str, stack: tuple[str, ...], layers: bool, ops: bool, batch_text: str | None, where: str | None,
-    by: str, correlation: float | None, copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
+    net: str, hw: str, stack: tuple[str, ...], batch_text: str | None, where: str | None, by: str, correlation: float | None,
+    copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -75,6 +70,7 @@ def command(
       archsim compare --net alexnet --hw i7_6700k,gtx_1080 --batch 1:256:x2
       archsim compare --net resnet_50 --hw a100_sxm4_40gb --stack pytorch-2 --stack pytorch-2-inductor --batch 64
     """
+    from archsim.answers import module_of, networks
     from archsim.cli.progress import Progress
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
@@ -91,105 +87,38 @@ def command(
     batches = batches_of(batch_text) if batch_text is not None else []
     said = {row.name: given.pop(row.name) for row in rows_of("buyer")}
     field = ComparedDevices(devices, parts(",".join(stack)), choices(given), *bought(said, devices, given["task"]), by)
-    if where is not None and (batches or layers or html):
-        raise click.UsageError("--where finds the batch of each device: leave out --batch, --layers and --html")
     with Progress() as tell:
-        listed = ops or form.json or html is not None
+        listed = form.json or form.level > 1 or html is not None
         found = compared(field, nets, batches, where, copies, correlation, tell, listed)
-    if where is not None:
-        _show_held(field, found, where, form)
-    elif len(batches) > 1:
-        _show_curves(field, found, form, html, ops)
-    else:
-        shown = zip(nets, found, strict=True) if html is not None or not form.csv else ()
-        changes = [change for name, one in shown for change in _stack_changes(field, name, one, batches[0] if batches else None)]
-        _show(found, changes, form, html, layers)
-
-
-def _show_held(field: ComparedDevices, found: Sequence[Held], where: str, form: AnswerForm) -> None:
-    from archsim.report.compare_data import comparison_csv
-    from archsim.report.compare_within import held_record, held_text
-
-    form.say(
-        lambda: "\n\n\n".join(map(held_text, found)), lambda: [row for one in found for row in held_record(one)],
-        csv=lambda: comparison_csv([x for one in found for x in one.comparison.contenders], [], field.workload),
-    )  # fmt: skip
-    if not all(one.comparison.contenders for one in found):
-        missed(f"no device meets {where}")
-
-
-def _stack_changes(field: ComparedDevices, net: str, c: Comparison, batch: int | None) -> list[StackChange]:
-    """Where one device has several stacks that run the network, each of them against the first."""
-    ran = {one.estimate.stack for one in c.all}
-    named = [entrant for entrant in field.entrants if entrant.stack is not None and entrant.stack_id in ran]
-    if len(named) < 2 or len({entrant.name for entrant in named}) > 1:
-        return []
-    from archsim.study.stack_change import stack_change
-
-    first, *others = named
-    return [
-        stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **field.asked(first)) for other in others
-    ]
-
-
-def _show(
-    found: Sequence[Comparison], changes: Sequence[StackChange], form: AnswerForm, html: OutputFile | None, layers: bool
-) -> None:
-    from archsim.report.compare import comparisons_text
-    from archsim.report.compare_data import comparison_csv, comparison_record
-
-    _warn_without_effect([c for one in found for c in one.all])
+    _warn(field, found)
+    answer, module = (found[0], module_of(found[0])) if len(found) == 1 else (found, networks)
     if html is not None:
-        from archsim.report.compare_page import comparisons_page
-
-        write(html, comparisons_page(found, changes))
-    excluded = [(c.network, one) for c in found for one in c.excluded]
-    form.say(
-        lambda: comparisons_text(found), lambda: comparison_record(found, changes),
-        csv=lambda: comparison_csv([x for c in found for x in c.all], excluded, found[0].workload),
-    )  # fmt: skip
-    for change in changes if not (form.json or form.csv) else ():
-        from archsim.report.stack_change import stack_change_text
-
-        say("\n" + stack_change_text(change, layers))
-    _leave_if_none([bool(c.contenders) for c in found])
+        write_page(html, module.sections(answer))
+    form.show(answer, module)
+    if not all(map(_answered, found)):
+        missed(f"no device meets {where}" if where is not None else
+               "no device holds this work; a smaller --batch or --precision fp16 takes less memory")  # fmt: skip
 
 
-def _show_curves(
-    field: Any, found: Sequence[CurveComparison], form: AnswerForm, html: OutputFile | None, ops: bool
-) -> None:  # fmt: skip
-    from archsim.report.compare_curves import curves_text
-    from archsim.report.compare_data import comparison_csv, curves_record
+def _answered(found: Any) -> bool:
+    """Whether any device holds the work, or meets the conditions."""
+    from archsim.study.comparison import Comparison, CurveComparison
 
-    beyond = "link." if found[0].curves[0].points[0].copies else ""
-    tell_without_effect([request for c in found for request in field.requests(c)], beyond=beyond)
-    if html is not None:
-        from archsim.report.compare_page import curve_pages
-
-        write(html, curve_pages(found))
-    excluded = [(c.network, one) for c in found for one in c.excluded]
-    points = [p for c in found for curve in c.curves for p in curve.points]
-
-    def records() -> Any:
-        each = [curves_record(c, field.workload) for c in found]
-        return each[0] if len(each) == 1 else each
-
-    form.say(
-        lambda: "\n\n\n".join(curves_text(one, ops) for one in found), records,
-        csv=lambda: comparison_csv(points, excluded, field.workload),
-    )  # fmt: skip
-    _leave_if_none([any(one.contenders for one in c.best) for c in found])
+    if isinstance(found, CurveComparison):
+        return any(one.contenders for one in found.best)
+    return bool((found if isinstance(found, Comparison) else found.comparison).contenders)
 
 
-def _leave_if_none(fitting: Sequence[bool]) -> None:
-    """Leave with 1 if there is a network that no device holds."""
-    if not all(fitting):
-        missed("no device holds this work; a smaller --batch or --precision fp16 takes less memory")
-
-
-def _warn_without_effect(contenders: Sequence[Any]) -> None:
+def _warn(field: Any, found: Sequence[Any]) -> None:
+    """Name the changes that change nothing, and the ops of which only a bound is known."""
     from archsim.estimation.unknown import STRICT
+    from archsim.study.comparison import Comparison, CurveComparison
 
+    curves = [one for one in found if isinstance(one, CurveComparison)]
+    if curves:
+        beyond = "link." if curves[0].curves[0].points[0].copies else ""
+        tell_without_effect([request for c in curves for request in field.requests(c)], beyond=beyond)
+    contenders = [c for one in found if isinstance(one, Comparison) for c in one.all]
     for c in contenders:
         for text in c.estimate.warnings:
             if "changes no output" in text:

@@ -18,7 +18,7 @@ from archsim.render.text import clean
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
-LETTER, BOLD, LINE = 6.6, 7.4, 15.0  # of a text [px]
+LETTER, BOLD, LINE = 6.6, 7.7, 15.0  # of a text [px]
 Box = tuple[float, float, float, float, float]  # share of the width [1]; left, top, right and bottom from there [px]
 TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
 USUAL, SLIM, PHONE = 1000.0, 560.0, 280.0  # widths of a plot for which labels are placed [px]

@@ -10,6 +10,9 @@ from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArchsimError
 from archsim.study.contender import Contender
 
+CURVATURE = (
+    "Curvature of the batch time. Falling: each further sample adds less time than the one before; rising: more; straight: equal."
+)
 STRAIGHT = 0.05  # relative change of the marginal time below which the curve counts as straight
 MOST_BATCHES = 200
 
@@ -51,6 +54,16 @@ class BatchCurve:
         inside = [p.throughput_per_s for p in self.points if p.estimate.fits]
         best = max(inside or [p.throughput_per_s for p in self.points])
         return tuple([p.throughput_per_s / best for p in self.points])
+
+    @property
+    def curvature(self) -> str:
+        """The stretches of equal curvature, in words; empty of fewer than three batches."""
+        return ", ".join(f"{name} from {low} to {high}" for name, low, high in self.runs)
+
+    @property
+    def limit(self) -> str:
+        """The largest batch that the memory holds, in words."""
+        return "any batch fits" if self.max_batch is None else f"largest batch that fits {self.max_batch}"
 
 
 def batches_of(text: str) -> list[int]:

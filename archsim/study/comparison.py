@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any
 
@@ -20,6 +20,7 @@ from archsim.study.contender import Contender, contender, result_time, with_host
 from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
 from archsim.study.price import Price
 from archsim.study.ranking import CRITERIA, Criterion, Ranking, rank
+from archsim.study.stack_change import StackChange, stack_change
 from archsim.study.usage import Usage, Workload
 
 
@@ -91,6 +92,7 @@ class Comparison(Answer):
     excluded: those that cannot run it
     rankings: one for each criterion, the one to sort by first
     stacks: those that were asked for; none for the default of each device
+    changes: where one device has several stacks that run it, each of them beside the first
     """
 
     contenders: tuple[Contender, ...]
@@ -99,6 +101,7 @@ class Comparison(Answer):
     rankings: tuple[Ranking, ...]
     stacks: tuple[str, ...] = ()
     workload: Workload | None = None
+    changes: tuple[StackChange, ...] = ()
 
     @property
     def all(self) -> tuple[Contender, ...]:
@@ -203,7 +206,17 @@ class ComparedDevices:
     def at(self, net: str, batch: int | None, copies: bool, correlation: float | None, tell: Tell) -> Comparison:
         """All entrants at one batch; without one at 1, or at what the file says. Raises the reason if none can run it."""
         rows, excluded = self._rows(net, [batch], copies, tell)
-        return self.ranked([row[0] for row in rows], excluded, correlation)
+        found = self.ranked([row[0] for row in rows], excluded, correlation)
+        return replace(found, changes=self._changes(net, batch, {row[0].estimate.stack for row in rows}))
+
+    def _changes(self, net: str, batch: int | None, ran: Collection[str]) -> tuple[StackChange, ...]:
+        """From the first stack to each other one, where stacks of a single device ran."""
+        named = [entrant for entrant in self.entrants if entrant.stack is not None and entrant.stack_id in ran]
+        if len({entrant.name for entrant in named}) != 1:
+            return ()
+        first, *others = named
+        return tuple([stack_change(net, first.name, str(first.stack), str(other.stack), batch=batch, **self.asked(first))
+                      for other in others])  # fmt: skip
 
     def over(
         self, net: str, batches: Sequence[int], copies: bool, correlation: float | None, tell: Tell, ops: bool = True

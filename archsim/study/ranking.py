@@ -23,8 +23,9 @@ class Criterion:
     score: the quantity; None for a device of which it is not known
     less: whether less is better
     energy: the share of the score that follows the predicted energy, not the time
-    missing: why a device may have no score
+    missing: what gives a score to a device that has none
     usage: whether it depends on how devices are used, so that it is ranked only where something was said of that
+    best: what the first place is; beats: by how much, from `ratio` and the `next` one
     """
 
     name: str
@@ -35,15 +36,25 @@ class Criterion:
     energy: Callable[[Contender], float] = lambda _: 0.0
     missing: str = ""
     usage: bool = False
+    best: str
+    beats: str = "{ratio} times as much as {next}"
+
+    def unit_for(self, c: Contender) -> str:
+        """The unit for what the network of a contender counts: `img/s/W`."""
+        return self.unit.format(rate=f"{c.estimate.sample}/s", sample=c.estimate.sample)
 
 
-NO_PRICE = "no price to buy is known: --price NAME=599USD, --prices FILE, or market.price of the spec"
+NO_PRICE = "--price NAME=599USD or --prices FILE"
 CRITERIA = (
-    Criterion(name="speed", title="speed", unit="{rate}", score=lambda c: c.throughput_per_s),
-    Criterion(name="watt", title="speed per watt", unit="{rate}/W", score=lambda c: c.throughput_per_w, energy=lambda _: 1.0),
-    Criterion(name="dollar", title="speed per dollar", unit="{rate}/USD", score=lambda c: c.throughput_per_usd, missing=NO_PRICE),
-    Criterion(name="cost", title="cost", unit="USD/M {sample}", score=lambda c: c.usd_per_million, less=True,
-              energy=lambda c: c.energy_share_of_cost, missing=f"{NO_PRICE}; --price NAME=2.5USD/h to rent it", usage=True),
+    Criterion(name="speed", title="speed", unit="{rate}", score=lambda c: c.throughput_per_s, best="fastest",
+              beats="{ratio} times as fast as {next}"),
+    Criterion(name="watt", title="speed per watt", unit="{rate}/W", score=lambda c: c.throughput_per_w, energy=lambda _: 1.0,
+              best="most efficient"),
+    Criterion(name="dollar", title="speed per dollar", unit="{rate}/USD", score=lambda c: c.throughput_per_usd, missing=NO_PRICE,
+              best="best per dollar"),
+    Criterion(name="cost", title="cost", unit="USD/M {sample}", score=lambda c: c.usd_per_million, less=True, best="cheapest",
+              beats="{next} costs {ratio} times as much",
+              energy=lambda c: c.energy_share_of_cost, missing=f"{NO_PRICE}; rented: --price NAME=2.5USD/h", usage=True),
 )  # fmt: skip
 
 

@@ -173,7 +173,7 @@ def test_devices_within_a_limit_are_those_of_the_command(cli):
     found = archsim.compare("alexnet", "gtx_1080,i7_6700k", where="latency < 5ms")
     words = ("--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--where", "latency < 5ms", "--json")
     assert json.loads(json.dumps(found.to_dict())) == json.loads(cli("compare", *words).out)
-    assert "gtx_1080" in found._repr_html_()
+    assert "GTX 1080" in found._repr_html_()
     with pytest.raises(ArchsimError, match="where finds the batch"):
         archsim.compare("alexnet", "gtx_1080", where="latency < 5ms", batch=4)
 

@@ -25,7 +25,6 @@ ORDER = (
     ("study", "simulate"),
     ("render",),
     ("answers",),
-    ("report",),
     ("api",),
     ("ui", "site"),
     ("cli",),

@@ -18,9 +18,10 @@ WORDS = ("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--where")
 
 def test_who_reaches_it_and_who_does_not_is_printed(cli: Any) -> None:
     out = cli(*WORDS, "latency < 5ms").out
-    for text in ("alexnet: inference, the largest batch with latency < 5ms", "USD/M img", "closest of those that do not reach it",
-                 "i7_6700k: batch 1: latency", "times as fast", "tried: every power of two"):  # fmt: skip
+    for text in ("the largest batch with latency < 5ms", "GTX 1080: ", "closest  Core i7-6700K: batch 1: latency",
+                 "times as fast with --stack"):  # fmt: skip
         assert text in out, text
+    assert "tried: every power of two" in cli(*WORDS, "latency < 5ms", "--all").out
     rows = json.loads(cli(*WORDS, "latency < 5ms", "--json").out)
     assert [(row["hardware"], row["missed"] is None, row["where"]) for row in rows] == [
         ("gtx_1080", True, ["latency < 5ms"]), ("i7_6700k", False, ["latency < 5ms"])]  # fmt: skip
@@ -30,12 +31,12 @@ def test_who_reaches_it_and_who_does_not_is_printed(cli: Any) -> None:
 def test_what_nobody_reaches_leaves_with_1(cli: Any) -> None:
     result = cli(*WORDS, "latency < 1us")
     assert result.code == 1
-    assert "no device reaches latency < 1us" in result.out
+    assert "No device reaches latency < 1us" in result.out
 
 
 def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
-    assert "leave out --batch" in cli(*WORDS, "latency < 5ms", "--batch", "4").err
-    assert "i7_6700k: batch 1: latency 31.2 ms, too much" in cli(*WORDS, "latency < 0s").out
+    assert "leave out batch" in cli(*WORDS, "latency < 5ms", "--batch", "4").err
+    assert re.search(r"Core i7-6700K: batch 1: latency [0-9.]+ ms, too much", cli(*WORDS, "latency < 0s").out)
     assert "archsim explain has it" in cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--layer", "fc6").err
     assert "one of latency, throughput" in cli(*WORDS, "speed < 5ms").err
     with pytest.raises(BadCondition, match="lacks its unit"):
@@ -45,8 +46,8 @@ def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
 def test_several_batches_stand_side_by_side(cli: Any) -> None:
     words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch")
     out = cli(*words, "1,16,2000").out
-    for text in ("batch 1, 16, 2000,", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
-                 "NO: does not fit", "Where the time goes:", "conv2d"):  # fmt: skip
+    for text in ("batch 1, 16, 2000", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
+                 "NO: does not fit", "Where the time goes", "conv2d"):  # fmt: skip
         assert text in out, text
     both = json.loads(cli(*words, "1,16", "--json").out)
     assert both == [json.loads(cli(*words, batch, "--json").out) for batch in ("1", "16")]
@@ -61,11 +62,10 @@ def test_a_condition_holds_for_any_of_several_batches(cli: Any) -> None:
 
 def test_the_nearest_measured_batch_is_named(cli: Any) -> None:
     out = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "128").out
-    assert "nearest     throughput 242 img/s (NVIDIA Jetson TX1 whitepaper" in out
-    assert "measured with batch 48 samples, not 128 samples" in out
+    assert re.search(r"nearest +242 img/s .*NVIDIA Jetson TX1 whitepaper", out)
     there = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "48").out
-    assert "measured    throughput 242 img/s" in there
-    assert "nearest     throughput" not in there
+    assert re.search(r"measured +242 img/s", there)
+    assert "nearest" not in there
 
 
 def test_a_device_of_ones_own_runs_at_once(cli: Any, tmp_path: Path) -> None:
@@ -134,15 +134,14 @@ def test_a_computer_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("words", "said"), [
-    (("--p99", "10ms"), "waits up to 6.27 ms for it and then takes 6.27 ms: 12.5 ms. Below a limit of 12.5 ms only"),
-    (("--p99", "20ms"), "of 20 ms; above this rate batches grow beyond that"),
-    (("--p99", "60ms"), "two full batches of 16 take 45.9 ms of 60 ms; above this rate more than one batch waits"),
-    (("--p99", "60ms", "--devices", "2"), ""),
-    (("--p99", "1ms"), ""),
+    (("--p99", "10ms"), "waits up to 6.3 ms and then takes 6.3 ms, more than 10 ms"),
+    (("--p99", "20ms"), "a request that just misses one waits for it, takes as long again"),
+    (("--p99", "60ms", "--devices", "2"), "and the queue grows beyond"),
+    (("--p99", "1ms"), "because a request alone takes 6.27 ms"),
 ])  # fmt: skip
 def test_why_the_highest_rate_is_what_it_is(cli: Any, words: tuple[str, ...], said: str) -> None:
     out = cli("simulate", "serve", "--net", "resnet_50", "--hw", "l4", "--batching", "max=16", "--requests", "2000", *words).out
-    assert ("\nwhy " in out, said in out) == (bool(said), True)
+    assert said in out
 
 
 def test_torch_is_pytorch_where_that_is_usual(cli: Any) -> None:
@@ -153,6 +152,6 @@ def test_torch_is_pytorch_where_that_is_usual(cli: Any) -> None:
 
 def test_default_stacks_of_several_frameworks_are_said(cli: Any) -> None:
     words = ("compare", "--net", "alexnet", "--hw", "l4,gtx_1080")
-    assert "not comparable as software: torch7 (gtx_1080) beside pytorch; --stack pytorch asks" in cli(*words).out
+    assert "not comparable: torch7 (GTX 1080) beside pytorch; --stack pytorch asks" in cli(*words).out
     assert "not comparable" not in cli(*words, "--stack", "pytorch").out
     assert "not comparable" in cli(*words, "--batch", "1,4").out

@@ -21,7 +21,7 @@ STUDENT = [  # why do fully connected layers wait for memory, and what does a ba
 ]
 BUYER = [  # which card serves ResNet-50 within 10 ms for the least money?
     ("compare --net resnet_50 --hw rtx_4090,l4,gtx_1080 --where 'latency < 10ms'",
-     r"rtx_4090 .*\n(.*\n)*.*predicted [\d.]+ times as fast"),
+     r"RTX 4090: [\d.]+ times as fast with --stack"),
     ("compare --net resnet_50 --hw rtx_4090,l4,gtx_1080 --batch 16 --by cost", r"% sure|toss-up"),
     ("simulate serve --net resnet_50 --hw l4 --p99 10ms --batching max=16",
      r"requests/s within 10 ms at p99, because a request that meets a batch under way waits"),

@@ -38,7 +38,11 @@ COMMANDS = {  # name of a schema -> commands whose JSON it describes
             "--speculative tokens=2,accept=0.5"],
     "compare": ["compare --net alexnet --hw gtx_1080,i7_6700k,tegra_x1",
                 "compare --net alexnet --hw gtx_1080,i7_6700k --stack caffe-cudnn5.1 --samples 1e6 --electricity 0.25USD/kWh "
-                "--price gtx_1080=2USD/h"],
+                "--price gtx_1080=2USD/h",
+                "compare --net resnet_50 --hw gtx_1080,rtx_4090,l4,i9_13900k,tesla_v100_sxm2 --batch 16",
+                "compare --net resnet_50 --hw rtx_4090,l4,gtx_480 --where 'latency < 10ms'",
+                "compare --net vgg_16 --hw gtx_480 --batch 64",
+                "compare --net resnet_18 --hw a100_sxm4_40gb --batch 8 --stack pytorch-2,pytorch-2-inductor"],
     "curves": ["compare --net alexnet --hw gtx_1080,i7_6700k --batch 1,8 --samples 1e6",
                "compare --net alexnet,resnet_18 --hw gtx_1080 --batch 1,4"],
     "whatif": [f"whatif {ONE} --set sm.count=40 --area", f"whatif {ONE} --to hw=i7_6700k"],
@@ -74,7 +78,7 @@ COMMANDS = {  # name of a schema -> commands whose JSON it describes
     "calibration": ["show calibration", "show calibration energy."],
     "names": [f"list {what}" for what in ("hw", "nodes", "nets", "models", "stacks", "parts", "fidelities", "ops", "keys")],
 }  # fmt: skip
-OLD = {"compare", "curves", "sweep"}
+OLD = {"sweep"}
 LISTS = {"hw", "node", "net", "stack", "calibration", "names"}
 ASKED = [(name, line) for name, lines in COMMANDS.items() for line in lines]
 SAID = [(name, line) for name, line in ASKED if name not in OLD]

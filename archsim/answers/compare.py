@@ -1,0 +1,185 @@
+"""What a comparison at one batch says: who is the best and how sure that is, a line a device, and how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from archsim.answers.contenders import (
+    LONG,
+    Called,
+    CsvRows,
+    besides,
+    besides_record,
+    detail_table,
+    devices_table,
+    excluded_record,
+    left_out,
+    measured_words,
+    own,
+    rows_csv,
+)
+from archsim.answers.costs import cost_table, money_facts, price_rows, price_text, work_table
+from archsim.answers.estimate import interval, rate_unit, task_words
+from archsim.answers.estimate import record as estimate_record
+from archsim.answers.front import FrontPoint, front_chart
+from archsim.answers.stack_change import change_blocks
+from archsim.base.units import COUNT, grouped, show
+from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Table, Verdict, words
+from archsim.study.comparison import Comparison
+from archsim.study.contender import Contender
+from archsim.study.correlation import pair_correlation
+from archsim.study.crosstable import CrossTable, by_stack
+from archsim.study.difference import software_note
+from archsim.study.ranking import Ranking
+from archsim.study.standing import best_line, certainty, chance, titles, toss_ups
+
+COPIES = "Times include copying inputs from host memory and the results of an inference back; --no-copies leaves that out."
+NONE = "No device holds this work."
+
+
+def sections(c: Comparison) -> list[Block]:
+    """The blocks of a comparison."""
+    called = titles(c.all)
+    return [verdict(c, called, f"batch {c.all[0].estimate.batch}"), *body(c, called)]
+
+
+def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Sequence[str] = ()) -> list[Block]:
+    """All below the verdict.
+
+    missed: what those that do not meet conditions miss; hints: software that is worth a try
+    """
+    found: list[Block] = [devices_table(c, called)] if c.contenders else []
+    found += left_out(c, called, missed, hints)
+    cross = by_stack(c)
+    found += [cross_table(cross, called)] if cross is not None and len(cross.rows) > 1 else []
+    found += [block for change in c.changes for block in change_blocks(change)]
+    found.append(Facts(title="How far to trust it", rows=[
+        *besides(c.all, called), ("software", software_note(c, called)), *price_rows(c, called),
+        ("measured", measured_words(c.contenders, called) if c.contenders else ""),
+    ]))  # fmt: skip
+    if len(c.contenders) > 1:
+        found += [*price_chart(c, called), ranking_table(c.rankings, called)]
+    if c.contenders:
+        found += [detail_table(c, called), *cost_table(c, called), *work_table(c.workload, c.contenders, called),
+                  money_facts(c, called)]  # fmt: skip
+    return [*found, *([Note(text=COPIES, level=2)] if c.all[0].copies else [])]
+
+
+def verdict(c: Comparison, called: Called, batch: str, at: Called | None = None, none: str = NONE) -> Verdict:
+    """Who is the best by each criterion, that which was asked for first.
+
+    at: names of contenders in the lines, where these are others; none: what is said where nobody is left
+    """
+    names = called if at is None else at
+    lines = [line for r in c.rankings if (line := best_line(r, names)) is not None]
+    if len(c.contenders) == 1:
+        one = c.contenders[0]
+        level = one.estimate.interval_level
+        lines = [(f"{names[one.name]}: {show(one.latency_s, 's', 3)}", interval(one.latency_interval_s, "s", level),
+                  f"{grouped(one.throughput_per_s, 4)} {rate_unit(one.estimate)}")]  # fmt: skip
+    said = toss_ups(c.rankings[0], called) if c.contenders else none
+    return Verdict(title=title(c.all, called), asked=asked(c.all, batch), lines=lines, sentences=[said] if said else [])
+
+
+def title(contenders: Sequence[Contender], called: Called) -> str:
+    """What runs on what."""
+    devices, stacks = ({getattr(c.estimate, name) for c in contenders} for name in ("hardware", "stack"))
+    names = {c.device_name for c in contenders}
+    many = called[min(names)] if len(names) == 1 else f"{len(names)} devices"
+    many += f" with {len(stacks)} stacks" if len(stacks) > len(devices) else ""
+    return f"{Path(contenders[0].estimate.network).name} on {many}"
+
+
+def asked(contenders: Sequence[Contender], batch: str) -> list[str]:
+    """What runs, part by part: the precisions are several where stacks differ in what their users get."""
+    e = contenders[0].estimate
+    precisions = " or ".join(dict.fromkeys(c.estimate.precision for c in contenders))
+    odd = ((f"{e.seq_len} tokens", e.seq_len), ("replayed graph", e.graph), ("cold caches", e.cold),
+           ("with copies", contenders[0].copies), (f"{e.fidelity} model", e.fidelity != "analytical"))  # fmt: skip
+    return [task_words(e), batch, precisions, *(said for said, holds in odd if holds)]
+
+
+def cross_table(cross: CrossTable, called: Called) -> Table:
+    """Devices against stacks, or against networks, the best marked."""
+    def cell(value: float | None, why: str, best: bool) -> Cell:
+        if value is None:
+            return words(why, tone="quiet")
+        return Cell(text=f"{show(value, COUNT, 4)}{' *' if best else '  '}", value=value, tone="good" if best else "")
+
+    rows = [[words(called.get(row.name, row.name)), *(cell(*one) for one in row.cells), words(row.note)] for row in cross.rows]
+    head = [Column(head="device"), *(Column(head=name, kind="number") for name in cross.columns),
+            Column(head=cross.note, needed=False)]  # fmt: skip
+    return Table(columns=head, rows=rows, notes=[f"{cross.title}."], long=len(rows) > LONG)
+
+
+def ranking_table(rankings: Sequence[Ranking], called: Called) -> Table:
+    """The places by every criterion, side by side."""
+    live = [r for r in rankings if r.order]
+    head, rows = [Column(head="place")], [[Cell(text=str(i + 1), value=i)] for i in range(max(len(r.order) for r in live))]
+    for r in live:
+        head += [Column(head=f"by {r.criterion.title}"), Column(head=r.criterion.unit_for(r.order[0]), kind="number"),
+                 Column(head="before next", kind="number", needed=False)]  # fmt: skip
+        for i, row in enumerate(rows):
+            row += _place(r, i, called)
+    return Table(title="Rankings", columns=head, rows=rows, notes=certainty(rankings), long=len(rows) > LONG, level=2)
+
+
+def _place(r: Ranking, i: int, called: Called) -> list[Cell]:
+    if i >= len(r.order):
+        return [words("")] * 3
+    ahead = Cell(text=chance(r.ahead[i]), value=r.ahead[i]) if i < len(r.ahead) else words("")
+    return [words(called[r.order[i].name]), Cell(text=show(r.scores[i], COUNT, 3), value=r.scores[i]), ahead]
+
+
+def price_chart(c: Comparison, called: Called) -> list[Chart]:
+    """Speed against price of those that have one, if these are several; a line joins those that none beats in both."""
+    known = sorted((x for x in c.contenders if x.price_usd is not None), key=lambda x: (x.price_usd or 0.0, -x.throughput_per_s))
+    if len({x.device_name for x in known}) < 2:
+        return []
+    unit, front, others = rate_unit(c.contenders[0].estimate), list[FrontPoint](), list[FrontPoint]()
+    for x in known:
+        tip = f"{called[x.name]}: {price_text(x.price)}, {grouped(x.throughput_per_s)} {unit}"
+        point = FrontPoint(x=x.price_usd or 0.0, y=x.throughput_per_s, label=called[x.name], tip=tip)
+        (others if front and point.y <= front[-1].y else front).append(point)
+    note = "Devices whose price is known; a line joins those that no other one beats in both."
+    return [front_chart("Speed against price", Axis(title="price", unit="USD"), Axis(title="speed", unit=unit), front, others,
+                        notes=[note])]  # fmt: skip
+
+
+def record(c: Comparison) -> list[dict[str, Any]]:
+    """The estimates, each with its price, costs, place in every ranking, and the change from the first of several stacks to its
+    own, null without; those that cannot run have `cannot_run` only.
+    """
+    known = {change.after: asdict(change) for change in c.changes}
+    more = besides_record(c.all)
+    ran = [
+        estimate_record(x.estimate) | own(x, c.workload) | {"ranking": _places(x, c.rankings), "besides_the_device": more}
+        | {"hardware_name": x.full_name, "stack_change": known.get(x.estimate.stack)}
+        for x in c.all
+    ]  # fmt: skip
+    return ran + [{"network": c.network} | excluded_record(one) for one in c.excluded]
+
+
+def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
+    places: dict[str, Any] = {}
+    for r in rankings:
+        i = next((i for i, other in enumerate(r.order) if other is c), None)
+        places[r.criterion.name] = None if i is None else {
+            "place": i + 1, "score": r.scores[i], "before_next": r.ahead[i] if i < len(r.ahead) else None,
+            "best": r.best[i], "whole_order": r.whole, "correlation": r.correlation,
+            "correlation_with_next": pair_correlation(c, r.order[i + 1], r.correlation) if i < len(r.ahead) else None,
+        }  # fmt: skip
+    return places
+
+
+def rows(c: Comparison) -> CsvRows:
+    """All that become rows of CSV."""
+    return CsvRows(c.all, [(c.network, one) for one in c.excluded], c.workload)
+
+
+def csv(c: Comparison) -> str:
+    """One row for each device and stack."""
+    return rows_csv([rows(c)])
