@@ -312,7 +312,7 @@ def changes_of(given: object) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for word, value in table(given, "precision=fp16").items():
         if "." in word:
-            raise ValueError(f"{word!r} is a value of the device: --set and --scale change it, in a study `change`")
+            raise ValueError(f"{word!r} is a value of the device: change it by --set or --scale, in a study under `change`")
         row = called(word, [row for row in ARGUMENTS.values() if row.changed])
         try:
             found[row.name] = row.read(value)
