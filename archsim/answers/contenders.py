@@ -118,7 +118,8 @@ def devices_table(c: Comparison, called: Called) -> Table:
         (_right("time"), _marked([number(x.latency_s, "s") for x in found])),
         (_right(rate_unit(e)), _marked([Cell(text=grouped(x.throughput_per_s), value=x.throughput_per_s) for x in found], max)),
         (_right("power", False), [number(x.energy_j / x.latency_s, "W") for x in found]),
-        (_right(f"energy/{e.sample.removesuffix('s')}", False), _marked([number(x.energy_j / x.estimate.batch, "J") for x in found])),
+        (_right(f"energy/{e.sample.removesuffix('s')}", False),
+         _marked([number(x.energy_j / x.estimate.batch, "J") for x in found])),
         (_right(cost[0], same), [Cell(text=cost[2](x) if cost[1](x) is not None else "-", value=cost[1](x)) for x in found]),
     ]  # fmt: skip
     if work is not None:
