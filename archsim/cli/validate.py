@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,12 +11,11 @@ from click.core import ParameterSource
 
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile
-from archsim.cli.options import FIDELITY
-from archsim.cli.output import write_page
+from archsim.cli.options import FIDELITY, refuse_others
+from archsim.cli.output import files_in, write_page
 from archsim.cli.progress import Progress
-from archsim.cli.terminal import missed, say
+from archsim.cli.terminal import missed, note, say
 from archsim.cli.types import Known, ListOption
-from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
 
@@ -53,15 +53,14 @@ if TYPE_CHECKING:
 @answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
               all="Also print every statistic, each skipped line, and what was compared.")
 @html_option()
-@click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
-@click.option("--served", default=None, metavar="FOLDER",
-              help="Only write how far served language models are, beside that summary.")  # fmt: skip
+@click.option("--freeze", default=None, metavar="FOLDER",
+              help="Only write summaries of the shipped corpus and of served models, into this folder.")  # fmt: skip
 @click.option("--folds", cls=ListOption, default=None, metavar="FOLDS",
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str | None, calibration: str | None, fold: str | None, form: AnswerForm,
-    html: OutputFile | None, freeze: str | None, served: str | None, folds: str | None, predictors: tuple[str, ...],
+    html: OutputFile | None, freeze: str | None, folds: str | None, predictors: tuple[str, ...],
     cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
@@ -82,7 +81,6 @@ def command(
       archsim validate --measurements mine.csv --hw host.toml --by network
       archsim validate --fidelity cycle --measurements loops.json
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
-      archsim validate --served reports/validation
       archsim validate --add mine.csv
       archsim validate --predictor published --html scoreboard.html
       archsim validate --source jcjohnson --cases cases.jsonl
@@ -93,8 +91,8 @@ def command(
 
         click.echo(TEMPLATE, nl=False)
         return
-    if freeze is not None or served is not None:
-        write_frozen(freeze, served, folds, calibration)
+    if freeze is not None:
+        _freeze(freeze, folds, calibration)
         return
     if folds is not None:
         raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
@@ -181,3 +179,28 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
     return replace(
         settings, fold=fold, held_out=lambda cases: cross_validate(cases, training, settings.calibration, fold, progress=tell)
     )
+
+
+def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
+    """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
+    from archsim.base.version import __version__
+    from archsim.calibration.constants import default, load
+    from archsim.evidence.readers import data_hash, read_files
+    from archsim.validation.crossvalidate import FOLDS
+    from archsim.validation.frozen import as_text, freeze
+    from archsim.validation.selection import known_words
+    from archsim.validation.served import provenance, served_cases, served_summary
+
+    refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
+    wanted = known_words("fold", parts(folds or ""), list(FOLDS))
+    constants = load(calibration) if calibration else default()
+    corpus, served = files_in(folder, {"validation": "archsim-validation-summary/", "served": "archsim-served/"})
+    place = Path(corpus.path)
+    earlier = place.read_text("utf-8", "replace") if place.exists() else ""
+    with Progress() as tell:
+        tell("reading")
+        summary = freeze(*read_files(()), constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier,
+                         tell=tell)  # fmt: skip
+        corpus.write(as_text(summary))
+        served.write(as_text(served_summary(*served_cases(), constants, provenance(constants), tell)))
+    note(f"wrote {corpus.path} and {served.path}; cross-validated: {', '.join(sorted(summary['cross_validation'])) or 'none'}")
