@@ -42,7 +42,7 @@ def verdict(a: CacheReport) -> Verdict:
     if a.levels:
         busy = max(a.levels, key=_load)
         below = next((other.name for level, other in zip(a.levels, a.levels[1:], strict=False) if level is busy), "memory")
-        said.append(f"Busiest: from {below} to {busy.name}, {100 * _load(busy):.2g} % of the bandwidth.")
+        said.append(f"Busiest: from {below} to {busy.name}, {100 * _load(busy):.3g} % of the bandwidth.")
     return Verdict(title=f"{a.source} on {a.hardware_name}", asked=[f"{a.accesses:,} accesses", *cores, *part], sentences=said)
 
 
@@ -76,15 +76,15 @@ def levels_table(a: CacheReport) -> Table:
         rows.append([words(level.name), Cell(text=size, value=level.size * level.instances), count(level.ways),
                      count(level.count.requests, 12), count(level.count.misses, 12), percent(level.miss_rate, ".2f"),
                      *causes])  # fmt: skip
-    note = "Negative conflict misses: a fully associative cache of this size would miss more." if a.curve else ""
-    return Table(title="Levels", columns=columns(*heads, numbers=range(1, 9), spare=(2, 6, 7, 8)), notes=[note], rows=rows)
+    notes = ["Negative conflict misses: a fully associative cache of this size would miss more."] if a.curve else []
+    return Table(title="Levels", columns=columns(*heads, numbers=range(1, 9), spare=(2, 6, 7, 8)), notes=notes, rows=rows)
 
 
 def traffic_table(a: CacheReport) -> Table:
     """What each level reads from the one below and writes to it, beside the bandwidth between them."""
     heads = ("level", "reads", "writes", "demand", "of", "used")
     rows = [[words(level.name), number(level.count.bytes_read, "B"), number(level.count.bytes_written, "B"),
-             number(level.demand_Bps, "B/s"), number(level.bandwidth_Bps, "B/s"), percent(_load(level), ".2g")]
+             number(level.demand_Bps, "B/s"), number(level.bandwidth_Bps, "B/s"), percent(_load(level), ".3g")]
             for level in a.levels]  # fmt: skip
     return Table(title="From below", columns=columns(*heads, numbers=range(1, 6), spare=(1, 2)), rows=rows)
 
@@ -100,7 +100,7 @@ def curve_table(a: CacheReport) -> Table:
     rows = [[words(show_capacity(size, 3)), *(percent(misses / max(a.uses, 1), ".2f") for misses in both)]
             for size, *both in a.curve[:: -(-len(a.curve) // SHOWN)]]  # fmt: skip
     return Table(title=f"Misses of {a.curve_of} by its size", columns=columns("", *_curves(a), numbers=(1, 2)), rows=rows,
-                 only="text")  # fmt: skip
+                 only="text", level=2)  # fmt: skip
 
 
 def curve_chart(a: CacheReport) -> Chart:

@@ -14,7 +14,7 @@ from archsim.schedule.observer import Recording, TimelineSlice
 from archsim.study.profile_rows import MeasuredKernel, PredictedKernel
 from archsim.study.profiled import SCHEMA, ProfileComparison
 
-FIRST = 8  # ops on the first screen, the longest ones
+FIRST = 6  # ops on the first screen, the longest ones
 LONG_NAME = 48  # characters of a kernel's name
 NOTHING_S = 1e-12  # less is rounding [s]
 CAUSES = 2  # that the verdict names
@@ -41,7 +41,7 @@ def sections(p: ProfileComparison) -> list[Block]:
                           ops_table(p), *missed(p)]  # fmt: skip
     if any(op.kernels for op in p.ops):
         found.append(kernels_table(p))
-    return [*found, Note(text="\n".join(p.notes), tone="quiet")]
+    return [*found, Note(text="\n".join(p.notes), tone="quiet", level=2)]
 
 
 def verdict(p: ProfileComparison) -> Verdict:
@@ -82,15 +82,13 @@ def gap_table(p: ProfileComparison) -> Table:
     ends = [0.0, *(one.time_s for one in p.gap)]
     low, span = min(ends), (max(ends) - min(ends)) or 1.0
     rows = []
-    for name, says, time_s in [*((one.name, one.says, one.time_s) for one in p.gap),
-                               ("sum", "measured - predicted", p.measured_s - p.predicted_s)]:  # fmt: skip
-        start, end = ((min(max(at, low), low + span) - low) / span for at in sorted((0.0, time_s)))
-        bar = Cell(bar=[Piece(start=start, end=end, tone="1" if time_s > 0 else "0")] if name != "sum" else ())
-        rows.append([words(name), Cell(text=_signed(time_s), value=time_s),
-                     percent(time_s / p.measured_s if p.measured_s else None, "+.0f"), bar, words(says)])  # fmt: skip
-    note = "Above zero: the run takes longer than predicted."
-    return Table(title="What the gap is made of", notes=[note], rows=rows,
-                 columns=columns("cause", "time", "of measured", "", "", numbers=(1, 2), bars=(3,), spare=(4,)))  # fmt: skip
+    for one in p.gap:
+        start, end = ((at - low) / span for at in sorted((0.0, one.time_s)))
+        rows.append([words(one.name, tip=one.says), Cell(text=_signed(one.time_s), value=one.time_s),
+                     percent(one.time_s / p.measured_s if p.measured_s else None, "+.0f"),
+                     Cell(bar=[Piece(start=start, end=end, tone="1" if one.time_s > 0 else "0")])])  # fmt: skip
+    return Table(title="What the gap is made of", rows=rows,
+                 columns=columns("cause", "time", "of measured", "", numbers=(1, 2), bars=(3,)))  # fmt: skip
 
 
 def timelines(p: ProfileComparison) -> Chart:

@@ -42,6 +42,7 @@ FEW = 30  # rows up to which each is a line of its own
 FIRST, WORST = 10, 8  # groups on the first screen; rows that are named of those furthest off
 MOST_REASONS, MOST_LINES = 3, 8  # of skipped rows on the first screen; that are named for a reason
 DRAWN = 200  # points of a source in a chart, at most
+ZOOMED = 300  # rows from which on a reader may enlarge a part
 NAMED = 7  # sources with a colour of their own
 BAND = 0.25  # relative distance of the dashed lines from the diagonal
 FURTHEST = 8.0  # ratio at which the scale of ratios ends
@@ -146,7 +147,7 @@ def sections(v: Validation) -> list[Block]:
         kinds = {quantity(case) for case in v.cases}
         loops = all(isinstance(case.pattern, LoopPattern) for case in v.cases)
         found += value_tables(v) if listed else [groups_table(v), *(scatter(v, kind) for kind in QUANTITIES if kind in kinds)]
-        found += [*reasons(v, 0 if listed else 2), *([] if listed else [furthest_table(v, 0 if loops else 2)])]
+        found += [furthest_table(v, 0 if listed or loops else 2)] if (abs(v.error) > FAR).any() else []
     if v.skips:
         found.append(skips_table(v.skips))
     return [*found, statistics(v), origin(provenance(v.settings, v.data))]
@@ -226,27 +227,13 @@ def statistics(v: Validation) -> Table:
                  long=len(rows) > FEW, level=2)  # fmt: skip
 
 
-def reasons(v: Validation, level: int) -> list[Block]:
-    """Why rows are far off: of how many that is known, and from which error to which."""
-    own: dict[str, list[float]] = {}
-    for reason, error in zip(v.reasons, v.error, strict=True):
-        if abs(error) > FAR:
-            own.setdefault(reason, []).append(100 * float(error))
-    if not any(own):
-        return []
-    rows = [[count(len(errors)), words(" to ".join(f"{end:+.0f} %" for end in dict.fromkeys((min(errors), max(errors))))),
-             words(reason or "no reason is known")] for reason, errors in own.items()]  # fmt: skip
-    title = f"{sum(map(len, own.values())):,} of {len(v.cases):,} are more than {100 * FAR:.0f} % off"
-    return [Table(title=title, columns=columns("rows", "error", "why", numbers=(0, 1)), rows=rows, level=level)]
-
-
 def furthest_table(v: Validation, level: int) -> Table:
-    """The predictions that are furthest off."""
+    """The predictions that are furthest off, and why, where that is known."""
     rows = [[words(case_words(v.cases[i])), number(v.cases[i].measured, unit_of(v.cases[i])),
              number(float(v.predicted[i]), unit_of(v.cases[i])), _off(v, i), words(v.reasons[i])]
             for i in furthest(v, WORST)]  # fmt: skip
-    return Table(title="Furthest off", columns=columns("", "measured", "predicted", "error", "why", numbers=(1, 2, 3)), rows=rows,
-                 level=level)  # fmt: skip
+    return Table(title=f"Furthest of {(abs(v.error) > FAR).sum():,} that are more than {100 * FAR:.0f} % off", rows=rows,
+                 level=level, columns=columns("", "measured", "predicted", "error", "why", numbers=(1, 2, 3)))  # fmt: skip
 
 
 def _off(v: Validation, i: int) -> Cell:
@@ -375,8 +362,8 @@ def scatter(v: Validation, kind: str) -> Chart:
     x, y = (Axis(title=f"{of} {kind}", unit=QUANTITIES[kind], log=True, ends=span) for of in ("measured", "predicted"))
     note = (f"Dashed: {100 * BAND:.0f} % more and less. A rate is drawn as the time of one batch, a source of more than {DRAWN} "
             "rows by every second, third, ... of them.")  # fmt: skip
-    return Chart(title=f"Predicted against measured {kind}", series=[*lines, *series], zooms=True, height=520, notes=[note], x=x,
-                 y=y)  # fmt: skip
+    return Chart(title=f"Predicted against measured {kind}", series=[*lines, *series], height=520, notes=[note], x=x, y=y,
+                 zooms=len(v.cases) > ZOOMED)  # fmt: skip
 
 
 def _point(v: Validation, i: int) -> tuple[float, float]:

@@ -34,7 +34,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
 @some_options("traffic", "inputs", "cold")
-@answer_forms("Print one CSV row per level.")
+@answer_forms("Print one CSV row per level.", all="Also print misses by cache size.")
 @html_option("Also write a self-contained page with the curve.")
 @click.option("--check", default=None, metavar="FOLDER",
               help="Instead, compare the traffic model with simulated layers, and write traffic.json.")  # fmt: skip

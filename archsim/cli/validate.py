@@ -10,18 +10,22 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.values import parts
-from archsim.base.writer import OutputFile
+from archsim.base.writer import OutputFile, OutputKind
 from archsim.cli.options import FIDELITY, refuse_others
-from archsim.cli.output import files_in, write_page
+from archsim.cli.output import files_in, output, write, write_page
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import missed, note, say
 from archsim.cli.types import Known, ListOption
-from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
-    from archsim.validation.evaluation import ValidationSettings
+    from archsim.validation.evaluation import Validation, ValidationSettings
+    from archsim.validation.scoreboard import Scoreboard
+
+PUBLISHED = "published"  # a word for --predictor: those that others have published, alone
+CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswith('{"id": "'))
+
 
 @click.command("validate")
 @MEASUREMENTS
@@ -48,8 +52,9 @@ if TYPE_CHECKING:
               help="Use these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
-@PREDICTOR
-@CASES_OPTION
+@click.option("--predictor", "predictors", multiple=True, metavar="FILE|COMMAND",
+              help="Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or `published`.")
+@output("--cases", CASES, "Only write the rows as JSON lines with their ids, without measured values.")
 @answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
               all="Also print every statistic, each skipped line, and what was compared.")
 @html_option()
@@ -101,10 +106,12 @@ def command(
 
         say(check_file(add))
         return
-    refuse_beside(predictors, cases, fold, without or "")
+    if predictors and (fold or without or cases):
+        raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
+                               "and --cases only writes the rows")  # fmt: skip
     from dataclasses import replace
 
-    from archsim.answers.validation import sections
+    from archsim.answers import sections_of
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash
     from archsim.evidence.shipped import shipped_files
@@ -123,20 +130,22 @@ def command(
         settings = settings_of(every, by=parts(by), fidelity=fidelity, baseline=parts(baseline), without=parts(without or ""),
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
-            write_cases(rows, cases)
+            from archsim.evidence.identity import case_line
+
+            write(cases, "".join(f"{case_line(case)}\n" for case in rows))
             return
+        result: Validation | Scoreboard
         if predictors:
             data = data_hash(measurements or shipped_files(with_peers=True))
-            print_scoreboard(predictors, every, rows, skips, settings, data, form, html, tell)
-            return
-        if fold is not None:
-            settings = _held_out(settings, fold, tell)
-        result = validate(rows, skips, settings, tell)
-    result = replace(result, data=data_hash(measurements))
+            result = replace(_scoreboard(predictors, every, rows, skips, settings, tell), data=data)
+        else:
+            if fold is not None:
+                settings = _held_out(settings, fold, tell)
+            result = replace(validate(rows, skips, settings, tell), data=data_hash(measurements))
     if html is not None:
-        write_page(html, sections(result))
+        write_page(html, sections_of(result))
     form.show(result)
-    if not result.cases:
+    if not predictors and not result.cases:
         missed()
 
 
@@ -163,6 +172,27 @@ def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -
         found, left = loop_cases(path, hw)
         cases, skips = [*cases, *found], [*skips, *left]
     return (with_ids(cases) if identified else cases), skips
+
+
+def _scoreboard(
+    words: Sequence[str], every: Sequence[Case], cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings,
+    tell: Callable[[str], None],
+) -> Scoreboard:  # fmt: skip
+    """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
+    from dataclasses import replace
+
+    from archsim.evidence.claims import claims
+    from archsim.evidence.identity import ID
+    from archsim.evidence.shipped import peer_files
+    from archsim.validation.predictor import from_file, read_predictors
+    from archsim.validation.scoreboard import scoreboard
+
+    known = {case.fields[ID] for case in every}
+    given = read_predictors([word for word in words if word != PUBLISHED], cases, known, tell)
+    names = {one.name for one in given}
+    published = [one for one in (from_file(place, None) for place in peer_files()) if one.name not in names]
+    board = scoreboard(cases, skips, [*given, *published], settings, tell)
+    return replace(board, claims=claims() if PUBLISHED in words else ())
 
 
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:

@@ -73,7 +73,7 @@ COMMANDS = {  # name of a schema -> commands whose JSON it describes
     "calibration": ["show calibration", "show calibration energy."],
     "names": [f"list {what}" for what in ("hw", "nodes", "nets", "models", "stacks", "parts", "fidelities", "ops", "keys")],
 }  # fmt: skip
-OLD = {*COMMANDS} - {"estimate"}
+OLD = {*COMMANDS} - {"estimate", "cache", "profile", "validate", "scoreboard"}
 ASKED = [(name, line) for name, lines in COMMANDS.items() for line in lines]
 SAID = [(name, line) for name, line in ASKED if name not in OLD]
 
