@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from archsim.answers.surrogate import SCHEMA, record
+from archsim.answers.closed_forms import KERNELS, kernels_record
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default, dump, load
 from archsim.calibration.derived import derived, dump_derived, tables_of
@@ -143,8 +143,8 @@ def test_the_same_seed_gives_the_same_ops() -> None:
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_the_frozen_distance_is_that_of_a_sample_now() -> None:
     rows = surrogate.compare(250, seed=23)
-    body, frozen = record(rows, [], 23), json.loads(FROZEN.read_text("utf-8"))
-    assert body["schema"] == frozen["schema"] == SCHEMA
+    body, frozen = kernels_record(rows, [], 23), json.loads(FROZEN.read_text("utf-8"))
+    assert body["schema"] == frozen["schema"] == KERNELS
     assert frozen["kernels"] >= 1900
     assert abs(body["median"] - frozen["median"]) < 0.05
     assert {row.scaled for row in rows} == {False, True}
