@@ -121,8 +121,7 @@ def coverage(b: Scoreboard) -> list[tuple[str, str]]:
         left = f"{100 * e.answered / of:.2g} %; the other {rest:,} are in no score of it" if rest else "all of them"
         if rest or not own:
             found.append((e.predictions.name, f"{e.answered:,} of {of:,} rows: {left}"))
-    skips = f"{len(b.skips):,} rows, because their words are not known here" if b.skips else ""
-    return [*found, ("skipped", skips)]
+    return [*found, *([("skipped", f"{len(b.skips):,} rows, because their words are not known here")] if b.skips else [])]
 
 
 def _claims(claims: Sequence[Claim]) -> list[Block]:

@@ -62,10 +62,6 @@ def test_a_perfect_model_has_no_error(cases: list[Case]) -> None:
     assert s["cross_validation"] == {}
 
 
-def test_it_is_the_same_twice(cases: list[Case]) -> None:
-    assert frozen.as_text(freeze(cases)) == frozen.as_text(freeze(list(cases)))
-
-
 def test_one_row_that_is_100_percent_off_changes_it_as_it_must(cases: list[Case]) -> None:
     time = freeze(doctored(cases))["overall"]["time"]
     assert (time["mape"], time["median"], time["p90"]) == (0.25, 0.0, 0.7)
@@ -108,15 +104,6 @@ def test_a_broken_earlier_file_keeps_nothing(text: str) -> None:
     assert frozen.kept_folds(text, {"calibration": "a", "data": "b", "model": "c"}) == {}
 
 
-def test_numbers_are_rounded_and_minus_zero_is_zero() -> None:
-    assert repr(frozen.rounded({"a": [0.123456, -0.00001], "b": 3, "c": None})) == "{'a': [0.1235, 0.0], 'b': 3, 'c': None}"
-
-
-def test_without_rows_nothing_is_scored() -> None:
-    s = freeze([])
-    assert (s["overall"], s["ablation"], s["devices"]) == ({}, {}, {})
-
-
 # ------------------------------------------------------------------------------------------------- on the command line
 
 
@@ -130,7 +117,8 @@ def tiny(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("tiny")
 def test_the_command_writes_both_files_and_the_same_twice(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path
+    folder = tmp_path / "out"
+    folder.mkdir()
     assert run("validate", "--freeze", str(folder))[0] == 0
     first = {place.name: place.read_bytes() for place in folder.iterdir()}
     assert sorted(first) == ["served.json", "validation.json"]
