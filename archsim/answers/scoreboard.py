@@ -11,7 +11,7 @@ from archsim.evidence.claims import NOTE, Claim
 from archsim.evidence.columns import OWN, quantity
 from archsim.evidence.identity import ID
 from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, words
-from archsim.render.csv import csv_lines
+from archsim.render.csv import records_csv
 from archsim.validation import scoreboard
 from archsim.validation.evaluation import GroupScore
 from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
@@ -19,7 +19,6 @@ from archsim.validation.scoreboard import Scoreboard, ScoredPredictor
 SCHEMA = "archsim-scoreboard/1"
 TITLE = "Predictors on the same measurements"
 MODELS = (scoreboard.OWN, scoreboard.ROOFLINE)
-COLUMNS = (ID, *OWN, "measured", "predictor", "predicted", "error", "lo", "hi")
 PHASES = {"prefill": "the time of prefill", "decode": "the time of a decode step", "end to end": "the end-to-end time"}
 TERMS = ("Errors are of the rows that a predictor answers; a rate counts as its time. archsim and roofline: their median errors "
          "on these same rows, which makes predictors of different rows comparable. each: time of one prediction, - where nobody "
@@ -38,23 +37,24 @@ def record(b: Scoreboard) -> dict[str, Any]:
              "common": [group_record(group) for group in common.get(e.predictions.name, ())]}
             for e in b.entrants
         ],
-        "predictions": [dict(zip(COLUMNS, row, strict=True)) for row in rows(b)],
+        "predictions": predictions(b),
         "claims": [one.model_dump() for one in b.claims],
     }  # fmt: skip
 
 
-def rows(b: Scoreboard) -> list[list[Any]]:
-    """One row for each value that each predictor gives, in the order of COLUMNS."""
+def predictions(b: Scoreboard) -> list[dict[str, Any]]:
+    """One object for each value that each predictor gives."""
     return [
-        [case.fields[ID], *(value(case) for value in OWN.values()), case.measured, e.predictions.name,
-         *(finite(values[i]) for values in (e.predicted, e.error, e.low, e.high))]
+        {ID: case.fields[ID], **{name: value(case) for name, value in OWN.items()}, "measured": case.measured,
+         "predictor": e.predictions.name, "predicted": finite(e.predicted[i]), "error": finite(e.error[i]),
+         "lo": finite(e.low[i]), "hi": finite(e.high[i])}
         for e in b.entrants for i, case in enumerate(b.cases) if math.isfinite(e.predicted[i])
     ]  # fmt: skip
 
 
 def csv(b: Scoreboard) -> str:
     """One line for each value that each predictor gives."""
-    return csv_lines([COLUMNS, *rows(b)])
+    return records_csv(predictions(b))
 
 
 def sections(b: Scoreboard) -> list[Block]:
