@@ -7,22 +7,7 @@ from typing import Any
 
 from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
-from archsim.render.blocks import (
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Facts,
-    Series,
-    Table,
-    Verdict,
-    columns,
-    count,
-    number,
-    percent,
-    stacked,
-    words,
-)
+from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Series, Table, Verdict, columns, count, number, percent, words
 from archsim.render.csv import records_csv
 
 SHOWN = 8  # capacities of a curve in text
@@ -43,7 +28,7 @@ def sections(a: CacheReport) -> list[Block]:
     """The blocks of a simulation."""
     found: list[Block] = [verdict(a), *_timing(a), levels_table(a), traffic_table(a)]
     if a.curve:
-        found += [_curve_table(a), curve_chart(a)]
+        found += [curve_table(a), curve_chart(a)]
     return [*found, Facts(title="Assumptions", rows=[("assumed", list(a.notes))])]
 
 
@@ -57,7 +42,7 @@ def verdict(a: CacheReport) -> Verdict:
     if a.levels:
         busy = max(a.levels, key=_load)
         below = next((other.name for level, other in zip(a.levels, a.levels[1:], strict=False) if level is busy), "memory")
-        said.append(f"Busiest: from {below} to {busy.name}, {100 * _load(busy):.2g} % of the bandwidth.")
+        said.append(f"Busiest: from {below} to {busy.name}, {100 * _load(busy):.3g} % of the bandwidth.")
     return Verdict(title=f"{a.source} on {a.hardware_name}", asked=[f"{a.accesses:,} accesses", *cores, *part], sentences=said)
 
 
@@ -84,66 +69,50 @@ def _timing(a: CacheReport) -> list[Block]:
 
 def levels_table(a: CacheReport) -> Table:
     """Requests, misses and why they miss."""
-    heads = ("level", "size", "ways", "requests", "misses", "missed", "", "cold", "capacity", "conflict")
-    known = any(level.cold is not None for level in a.levels)
-    rows = [[*_named(level), count(level.ways), count(level.count.requests, 12), count(level.count.misses, 12),
-             percent(level.miss_rate, ".2f"), stacked({"0": level.miss_rate}, 1.0), *map(_cause, _causes(level))]
-            for level in a.levels]  # fmt: skip
-    last = len(heads) if known else len(heads) - 3
-    notes = ["Negative conflict misses: a fully associative cache of this size would miss more."] if known else []
-    return Table(title="Levels", columns=columns(*heads[:last], numbers=(1, 2, 3, 4, 5, 7, 8, 9), bars=(6,),
-                                                      spare=(2, 6, 7, 8, 9)), notes=notes,
-                 rows=[row[:last] for row in rows])  # fmt: skip
-
-
-def _named(level: CacheLevel) -> list[Cell]:
-    times = f"{level.instances} x " if level.instances > 1 else ""
-    return [words(level.name), Cell(text=times + show_capacity(level.size), value=level.size * level.instances)]
-
-
-def _causes(level: CacheLevel) -> tuple[int | None, int | None, int | None]:
-    return level.cold, level.capacity, level.conflict
-
-
-def _cause(value: int | None) -> Cell:
-    return words("-") if value is None else count(value, 12)
+    heads, rows = ("level", "size", "ways", "requests", "misses", "missed", "cold", "capacity", "conflict"), []
+    for level in a.levels:
+        size = show_capacity(level.size) if level.instances == 1 else f"{level.instances} x {show_capacity(level.size)}"
+        causes = [words("-") if cause is None else count(cause, 12) for cause in (level.cold, level.capacity, level.conflict)]
+        rows.append([words(level.name), Cell(text=size, value=level.size * level.instances), count(level.ways),
+                     count(level.count.requests, 12), count(level.count.misses, 12), percent(level.miss_rate, ".2f"),
+                     *causes])  # fmt: skip
+    notes = ["Negative conflict misses: a fully associative cache of this size would miss more."] if a.curve else []
+    return Table(title="Levels", columns=columns(*heads, numbers=range(1, 9), spare=(2, 6, 7, 8)), notes=notes, rows=rows)
 
 
 def traffic_table(a: CacheReport) -> Table:
     """What each level reads from the one below and writes to it, beside the bandwidth between them."""
-    heads = ("level", "reads", "writes", "demand", "of", "used", "")
+    heads = ("level", "reads", "writes", "demand", "of", "used")
     rows = [[words(level.name), number(level.count.bytes_read, "B"), number(level.count.bytes_written, "B"),
-             number(level.demand_Bps, "B/s"), number(level.bandwidth_Bps, "B/s"), percent(_load(level), ".2g"),
-             stacked({"0": min(_load(level), 1.0)}, 1.0)] for level in a.levels]  # fmt: skip
-    return Table(title="From below", columns=columns(*heads, numbers=range(1, 6), bars=(6,), spare=(1, 2, 6)), rows=rows)
+             number(level.demand_Bps, "B/s"), number(level.bandwidth_Bps, "B/s"), percent(_load(level), ".3g")]
+            for level in a.levels]  # fmt: skip
+    return Table(title="From below", columns=columns(*heads, numbers=range(1, 6), spare=(1, 2)), rows=rows)
 
 
-def _curve_table(a: CacheReport) -> Table:
-    step = max(1, -(-len(a.curve) // SHOWN))
-    points = [*a.curve[::step], a.curve[-1]] if (len(a.curve) - 1) % step else list(a.curve[::step])
-    uses = max(a.uses, 1)
-    rows = [[words(show_capacity(size, 3)), percent(misses / uses, ".2f"), stacked({"0": misses / uses}, 1.0),
-             percent(in_sets / uses, ".2f")] for size, misses, in_sets in points]  # fmt: skip
-    return Table(title=f"Misses of {a.curve_of} by its size", rows=rows, only="text",
-                 columns=columns("", "fully associative", "", f"in sets of {_ways(a)}", numbers=(1, 3), bars=(2,)))  # fmt: skip
+def _curves(a: CacheReport) -> tuple[str, str]:
+    """The names of both curves."""
+    ways = next(level.ways for level in a.levels if level.name == a.curve_of)
+    return "fully associative", f"in sets of {ways}"
 
 
-def _ways(a: CacheReport) -> int:
-    return next(level.ways for level in a.levels if level.name == a.curve_of)
+def curve_table(a: CacheReport) -> Table:
+    """The share of misses at some capacities."""
+    rows = [[words(show_capacity(size, 3)), *(percent(misses / max(a.uses, 1), ".2f") for misses in both)]
+            for size, *both in a.curve[:: -(-len(a.curve) // SHOWN)]]  # fmt: skip
+    return Table(title=f"Misses of {a.curve_of} by its size", columns=columns("", *_curves(a), numbers=(1, 2)), rows=rows,
+                 only="text", level=2)  # fmt: skip
 
 
 def curve_chart(a: CacheReport) -> Chart:
     """The share of misses over capacity, with the sizes of the levels."""
-    end = max([a.curve[-1][0], *(level.size for level in a.levels)])
-    x, uses = [*(float(size) for size, _, _ in a.curve), float(end)], max(a.uses, 1)  # constant beyond the last point
-    names = ("fully associative", f"in sets of {_ways(a)}")
+    end = float(max([a.curve[-1][0], *(level.size for level in a.levels)]))
+    x, uses = [*(float(size) for size, _, _ in a.curve), end], max(a.uses, 1)  # constant beyond the last point
     series = [Series(name=name, x=x, y=[100 * point[i] / uses for point in (*a.curve, a.curve[-1])], mark="", stepped=True)
-              for i, name in enumerate(names, 1)]  # fmt: skip
-    first = x[0]
-    marks = [first * 4.0**i for i in range(32) if first * 4.0**i <= 1.2 * end]
+              for i, name in enumerate(_curves(a), 1)]  # fmt: skip
+    marks = [x[0] * 4.0**i for i in range(32) if x[0] * 4.0**i <= 1.2 * end]
     note = (f"Requests to {a.curve_of}: misses of a fully associative LRU cache, and expected in sets of as many ways as it has "
             "(Smith 1978). Dashed: the levels.")  # fmt: skip
     return Chart(title="Misses by size", series=series, notes=[note],
                  guides=[("x", float(level.size), level.name) for level in a.levels],
-                 x=Axis(title="capacity", unit="KiB", log=True, marks=marks, ends=(first, 1.2 * end)),
+                 x=Axis(title="capacity", unit="KiB", log=True, marks=marks, ends=(x[0], 1.2 * end)),
                  y=Axis(title="misses", unit="%", log=False))  # fmt: skip

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from archsim.answers.cells import scale
 from archsim.answers.costs import duration, money_text, price_text
 from archsim.answers.estimate import interval, off_words, rate_unit, wall_words
+from archsim.answers.validation import scale
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS
 from archsim.estimation.memory import USABLE

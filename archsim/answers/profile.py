@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
+from itertools import zip_longest
 from typing import Any
 
-from archsim.answers.timeline import MOST, timeline_chart
+from archsim.answers.timeline import timeline_chart
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
-from archsim.render.blocks import (
-    Block,
-    Cell,
-    Chart,
-    Note,
-    Piece,
-    Table,
-    Verdict,
-    columns,
-    number,
-    percent,
-    stacked,
-    words,
-)
+from archsim.render.blocks import Block, Cell, Chart, Note, Piece, Table, Verdict, columns, count, number, percent, stacked, words
 from archsim.render.csv import csv_lines
 from archsim.schedule.observer import Recording, TimelineSlice
-from archsim.study.profile_rows import MeasuredKernel, PredictedKernel, ProfiledOp, TimelinePiece
+from archsim.study.profile_rows import MeasuredKernel, PredictedKernel
 from archsim.study.profiled import SCHEMA, ProfileComparison
 
-FIRST = 8  # ops on the first screen, the longest ones
+FIRST = 6  # ops on the first screen, the longest ones
 LONG_NAME = 48  # characters of a kernel's name
-MOST_KERNELS = 3  # of an op
-ZOOMED = 300  # intervals from which on a reader may enlarge a part
 NOTHING_S = 1e-12  # less is rounding [s]
 CAUSES = 2  # that the verdict names
 
@@ -53,16 +38,11 @@ def csv(p: ProfileComparison) -> str:
 
 def sections(p: ProfileComparison) -> list[Block]:
     """The blocks of a comparison."""
-    ranked = sorted(p.ops, key=lambda op: -max(op.measured_s, op.predicted_s))
-    more = len(ranked) - FIRST
-    notes = [f"{more} shorter ops: --layers"] if more > 0 else []
     found: list[Block] = [verdict(p), *(Note(text=line, tone="warning") for line in p.warnings), gap_table(p), timelines(p),
-                          _ops(p, ranked[:FIRST], "Longest ops", notes, "text" if more > 0 else ""), *missed(p)]  # fmt: skip
-    if more > 0:
-        found.append(replace(_ops(p, p.ops, "Ops", [], ""), long=True, level=1))
+                          ops_table(p), *missed(p)]  # fmt: skip
     if any(op.kernels for op in p.ops):
         found.append(kernels_table(p))
-    return [*found, *([Note(text="\n".join(p.notes), tone="quiet")] if p.notes else [])]
+    return [*found, Note(text="\n".join(p.notes), tone="quiet", level=2)]
 
 
 def verdict(p: ProfileComparison) -> Verdict:
@@ -100,85 +80,57 @@ def _signed(time_s: float) -> str:
 
 def gap_table(p: ProfileComparison) -> Table:
     """The causes, which add up to the gap; bars of causes that made the run faster reach to the left."""
-    gap = p.measured_s - p.predicted_s
     ends = [0.0, *(one.time_s for one in p.gap)]
     low, span = min(ends), (max(ends) - min(ends)) or 1.0
-    zero = -low / span
     rows = []
-    for name, says, time_s in [*((one.name, one.says, one.time_s) for one in p.gap), ("sum", "measured - predicted", gap)]:
-        at = min(max(zero + time_s / span, 0.0), 1.0)
-        bar = Cell(bar=[Piece(start=min(zero, at), end=max(zero, at), tone="1" if time_s > 0 else "0")] if name != "sum" else ())
-        part = percent(time_s / p.measured_s, "+.0f") if p.measured_s else words("-")
-        rows.append([words(name), Cell(text=_signed(time_s), value=time_s), part, bar, words(says)])
-    note = "Above zero: the run takes longer than predicted."
-    return Table(title="What the gap is made of", notes=[note], rows=rows,
-                 columns=columns("cause", "time", "of measured", "", "", numbers=(1, 2), bars=(3,), spare=(4,)))  # fmt: skip
+    for one in p.gap:
+        start, end = ((at - low) / span for at in sorted((0.0, one.time_s)))
+        rows.append([words(one.name, tip=one.says), Cell(text=_signed(one.time_s), value=one.time_s),
+                     percent(one.time_s / p.measured_s if p.measured_s else None, "+.0f"),
+                     Cell(bar=[Piece(start=start, end=end, tone="1" if one.time_s > 0 else "0")])])  # fmt: skip
+    return Table(title="What the gap is made of", rows=rows,
+                 columns=columns("cause", "time", "of measured", "", numbers=(1, 2), bars=(3,)))  # fmt: skip
 
 
 def timelines(p: ProfileComparison) -> Chart:
     """Measured above predicted, on one axis."""
-    pieces = [*p.measured_timeline, *p.predicted_timeline]
-    some = f" The {MOST:,} longest of {len(pieces):,} intervals are drawn." if len(pieces) > MOST else ""
-    zooms = len(pieces) > ZOOMED
-    drag = " Drag over a part to enlarge it; a double click shows all of it again." if zooms else ""
-    chart = timeline_chart(Recording(slices=[_slice(piece) for piece in pieces]), "Timelines")
-    return replace(chart, zooms=zooms, notes=[f"Measured above predicted, on one axis.{drag}{some}"])
+    slices = [TimelineSlice(track=piece.track, name=piece.name, start_s=piece.start_s, end_s=piece.end_s,
+                            words={"kind": piece.track}) for piece in (*p.measured_timeline, *p.predicted_timeline)]  # fmt: skip
+    note = "Measured above predicted, on one axis. Drag over a part to enlarge it; a double click shows all of it again."
+    return replace(timeline_chart(Recording(slices=slices), "Timelines"), notes=[note])
 
 
-def _slice(piece: TimelinePiece) -> TimelineSlice:
-    return TimelineSlice(track=piece.track, name=piece.name, start_s=piece.start_s, end_s=piece.end_s,
-                         words={"kind": piece.track})  # fmt: skip
-
-
-def _ops(p: ProfileComparison, ops: Sequence[ProfiledOp], title: str, notes: Sequence[str], only: Any) -> Table:
+def ops_table(p: ProfileComparison) -> Table:
     """Ops with both times; bars reach to the prediction in the colour of what limits it, rings stand at the measurement."""
     most = max((max(op.measured_s, op.predicted_s) for op in p.ops), default=0.0) or 1.0
     rows = []
-    for op in ops:
-        bar = [*stacked({op.bound: op.predicted_s}, most, "s").bar]
-        at = op.measured_s / most
-        bar.append(Piece(start=at, end=at, sign="o", tip=f"measured {show(op.measured_s, 's')}"))
+    for op in p.ops:
+        at, ratio = op.measured_s / most, op.predicted_s / op.measured_s if op.measured_s and op.predicted_s else None
+        ring = Piece(start=at, end=at, sign="o", tip=f"measured {show(op.measured_s, 's')}")
         rows.append([words(op.name), words(op.kind.replace("_", " ")), number(op.measured_s, "s"), number(op.predicted_s, "s"),
-                     Cell(text=ratio_words(op), value=_ratio(op)), Cell(bar=bar, value=op.measured_s),
+                     Cell(text="-" if ratio is None else f"{ratio:.2f}", value=ratio),
+                     Cell(bar=[*stacked({op.bound: op.predicted_s}, most, "s").bar, ring], value=op.measured_s),
                      words(bound_word(op.bound), tone=op.bound), words(op.cause)])  # fmt: skip
+    ranked = sorted(range(len(rows)), key=lambda i: -max(p.ops[i].measured_s, p.ops[i].predicted_s))
     heads = ("op", "kind", "measured", "predicted", "ratio", "", "limited by", "charged to")
     said = "Bars reach to the prediction, rings stand at the measurement; ratio: predicted / measured."
-    return Table(title=title, rows=rows, notes=[*notes, said], only=only,
+    return Table(title="Ops", rows=rows, notes=[said], first=ranked[:FIRST], long=len(rows) > FIRST,
                  columns=columns(*heads, numbers=(2, 3, 4), bars=(5,), spare=(1, 4, 6, 7)))  # fmt: skip
-
-
-def _ratio(op: ProfiledOp) -> float | None:
-    return op.predicted_s / op.measured_s if op.measured_s and op.predicted_s else None
-
-
-def ratio_words(op: ProfiledOp) -> str:
-    """Predicted over measured; a dash where one of them is nothing."""
-    found = _ratio(op)
-    return "-" if found is None else f"{found:.2f}"
 
 
 def kernels_table(p: ProfileComparison) -> Table:
     """The kernels of each op, measured beside predicted."""
-    rows = []
-    for op in p.ops:
-        pairs = max(len(op.kernels), len(op.predicted_kernels))
-        for i in range(min(pairs, MOST_KERNELS)):
-            rows.append([words(op.name if i == 0 else ""), *_measured(op.kernels, i), *_predicted(op.predicted_kernels, i)])
-        if pairs > MOST_KERNELS:
-            rows.append([words(""), words(f"({pairs - MOST_KERNELS} more; --json has all)"), *[words("")] * 3])
+    rows = [[words(op.name), *_kernel(one), *_kernel(other)]
+            for op in p.ops for one, other in zip_longest(op.kernels, op.predicted_kernels)]  # fmt: skip
     return Table(title="Kernels", columns=columns("op", "kernel", "measured", "predicted kernel", "predicted", numbers=(2, 4)),
                  rows=rows, long=True, level=2)  # fmt: skip
 
 
-def _measured(kernels: Sequence[MeasuredKernel], i: int) -> tuple[Cell, Cell]:
-    if i >= len(kernels):
+def _kernel(one: MeasuredKernel | PredictedKernel | None) -> tuple[Cell, Cell]:
+    if one is None:
         return words("-"), words("-")
-    one = kernels[i]
-    return words(short_name(one.name) + (f" x {one.count}" if one.count > 1 else ""), tip=one.name), number(one.time_s, "s")
-
-
-def _predicted(kernels: Sequence[PredictedKernel], i: int) -> tuple[Cell, Cell]:
-    return (words("-"), words("-")) if i >= len(kernels) else (words(short_name(kernels[i].name)), number(kernels[i].time_s, "s"))
+    times = f" x {one.count}" if isinstance(one, MeasuredKernel) and one.count > 1 else ""
+    return words(short_name(one.name) + times, tip=one.name), number(one.time_s, "s")
 
 
 def short_name(name: str) -> str:
@@ -198,8 +150,8 @@ def missed(p: ProfileComparison) -> list[Block]:
     if not p.not_matched:
         return [Note(text="Every call and kernel belongs to an op of the network.", tone="quiet")]
     total = sum(one.time_s for one in p.not_matched)
-    rows = [[words(short_name(one.name), tip=one.name), words(one.why), Cell(text=f"{one.count:,}", value=one.count),
-             number(one.time_s, "s"), words(one.cause)] for one in p.not_matched]  # fmt: skip
+    rows = [[words(short_name(one.name), tip=one.name), words(one.why), count(one.count, 9), number(one.time_s, "s"),
+             words(one.cause)] for one in p.not_matched]  # fmt: skip
     some = f"{len(p.not_matched)} names belong to no op of the network, {show(total, 's', 3)} in all: --all"
     return [Note(text=some, tone="quiet", only="text"),
             Table(title="Not matched", rows=rows, long=True, level=2,

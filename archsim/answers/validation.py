@@ -4,35 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from archsim.answers.cells import (
-    FEW,
-    asked_words,
-    cell_tables,
-    is_listed,
-    numbered,
-    plain_errors,
-    ratio_scale,
-    reasons_table,
-    spread,
-)
+from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.evidence.case import Skip
-from archsim.evidence.columns import OWN, quantity
-from archsim.evidence.misses import FAR
+from archsim.evidence.case import Case, Skip
+from archsim.evidence.columns import OWN, error_of, quantity
+from archsim.evidence.misses import FAR, published_stack
 from archsim.evidence.pattern import LoopPattern
 from archsim.render.blocks import (
     Axis,
     Block,
     Cell,
     Chart,
-    Column,
     Facts,
     Note,
+    Piece,
     Series,
     Table,
     Verdict,
@@ -43,28 +31,43 @@ from archsim.render.blocks import (
     words,
 )
 from archsim.render.csv import csv_lines
+from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score
-from archsim.validation.verdict import (
-    case_words,
-    furthest,
-    held,
-    inside,
-    off_words,
-    quantiles,
-    rows_by,
-    sentences,
-    unit_of,
-)
+from archsim.validation.selection import USUAL
+from archsim.validation.verdict import case_words, furthest, inside, off_words, quantiles, rows_by, sentences, unit_of
 
 SCHEMA = "archsim-validation/1"
-FIRST, WORST = 15, 8  # groups on the first screen; rows that are named of those furthest off
-MOST_REASONS, MOST_LINES = 3, 3  # of skipped rows on the first screen
-DRAWN, NAMED = 2000, 7  # points of a chart; sources with a colour of their own
-ZOOMED = 300  # points from which on a reader may enlarge a part
+FEW = 30  # rows up to which each is a line of its own
+FIRST, WORST = 10, 8  # groups on the first screen; rows that are named of those furthest off
+MOST_REASONS, MOST_LINES = 3, 8  # of skipped rows on the first screen; that are named for a reason
+DRAWN = 200  # points of a source in a chart, at most
+ZOOMED = 300  # rows from which on a reader may enlarge a part
+NAMED = 7  # sources with a colour of their own
 BAND = 0.25  # relative distance of the dashed lines from the diagonal
+FURTHEST = 8.0  # ratio at which the scale of ratios ends
+ROOM = 1.05  # of a scale beyond its values
 QUANTITIES = {"time": "s", "power": "W", "energy": "J"}  # that are drawn -> unit
+METRICS = {"latency_s": "latency", "throughput_per_s": "throughput", "system_power_w": "power at the wall",
+           "system_energy_j": "energy at the wall"}  # fmt: skip
+BARS = ("Bars: the interval, with a mark (|) at the prediction and a ring (o) at the measurement, on one logarithmic scale for "
+        "each table.")  # fmt: skip
 _RESULTS = ("measured", "predicted", "error", "lo", "hi")
+
+# head -> value: what a row is, as the source writes it
+WORDS: dict[str, Callable[[Case], str]] = {
+    "source": lambda case: case.source,
+    "network": lambda case: case.label,
+    "hardware": lambda case: case.hardware,
+    "stack": published_stack,
+    "task": lambda case: case.fields.get("task", case.task),
+    "batch": lambda case: str(case.batch),
+    "threads": lambda case: case.fields.get("threads", ""),
+    "devices": lambda case: case.fields.get("devices", "") or "1",
+    "precision": lambda case: case.precision,
+}
+UNSAID = {"threads": "", "devices": "1"}  # what all rows have is not worth a word if it is this
+BARE = {"batch": "batch ", "threads": "threads ", "devices": "devices "}  # before numbers
 
 
 def record(v: Validation) -> dict[str, Any]:
@@ -139,162 +142,112 @@ def csv(v: Validation) -> str:
 def sections(v: Validation) -> list[Block]:
     """The blocks of a validation: each row where there are few of them or `cells` are asked for, else each group."""
     found: list[Block] = [verdict(v)]
-    kinds = {quantity(case) for case in v.cases}
-    if v.cases and is_listed(v):
-        found += cell_tables(v)
-    elif v.cases:
-        found += [*group_tables(v), *_reasons(v), *(scatter(v, kind) for kind in QUANTITIES if kind in kinds)]
-    if v.cases and not is_listed(v):
-        loops = all(isinstance(case.pattern, LoopPattern) for case in v.cases)
-        found.append(furthest_table(v, 0 if loops else 2))
-    found += skipped(v)
+    listed = v.settings.cells or (len(v.cases) <= FEW and tuple(v.settings.by) == USUAL)
     if v.cases:
-        found.append(statistics(v.groups, v.overall, v.settings.by, list(v.baselines)))
-    return [*found, origin({**provenance(v.settings, v.data), **_constants(v)})]
+        kinds = {quantity(case) for case in v.cases}
+        loops = all(isinstance(case.pattern, LoopPattern) for case in v.cases)
+        found += value_tables(v) if listed else [groups_table(v), *(scatter(v, kind) for kind in QUANTITIES if kind in kinds)]
+        found += [furthest_table(v, 0 if listed or loops else 2)] if (abs(v.error) > FAR).any() else []
+    if v.skips:
+        found.append(skips_table(v.skips))
+    return [*found, statistics(v), origin(provenance(v.settings, v.data))]
 
 
 def verdict(v: Validation) -> Verdict:
     """How many values, of what, and how far off."""
-    r, count = v.settings, len(v.cases)
+    r, n = v.settings, len(v.cases)
     odd = ([f"{r.fidelity} model"] if r.fidelity != "analytical" else []) + [f"without {part}" for part in sorted(r.without)]
     odd += [f"each predicted without its {r.fold}"] if r.fold else []
-    title = f"{count:,} measured {'value' if count == 1 else 'values'} beside {'its' if count == 1 else 'their'} predictions"
-    return Verdict(title=title.replace("its predictions", "its prediction"), asked=[*(asked_words(v) if count else []), *odd],
-                   sentences=sentences(v))  # fmt: skip
+    title = "1 measured value beside its prediction" if n == 1 else f"{n:,} measured values beside their predictions"
+    common = [_said(head, value) for head, value in common_words(v).items() if UNSAID.get(head) != value]
+    return Verdict(title=title, asked=[*common, *odd], sentences=sentences(v))
 
 
-def group_tables(v: Validation) -> list[Block]:
-    """A line for each group: of many the largest on the first screen."""
-    rows = _group_rows(v)
-    level = f"inside {100 * v.settings.calibration.level:.0f} %"
-    heads = [Column(head=name, needed=not i) for i, name in enumerate(v.settings.by)]
-    heads += [Column(head="rows", kind="number"), Column(head="half within", kind="number"),
-              Column(head="9 in 10 within", kind="number", needed=False), Column(head="", kind="bar"),
-              Column(head="in the median", kind="number"), Column(head=level, kind="number", needed=False)]  # fmt: skip
-    note = ("Bars: predicted / measured, from the 10th to the 90th percentile of the rows, the middle half darker, the mark at "
-            "the median, the ring where predicted is as measured; a rate counts as its time.")  # fmt: skip
-    if len(rows) <= FIRST + 2:
-        return [Table(title=f"By {v.settings.by[0]}", columns=heads, rows=rows), Note(text=note, tone="quiet", only="page")]
-    more = f"{len(rows) - FIRST} more groups: --all"
-    return [Table(title=f"By {v.settings.by[0]}", columns=heads, rows=rows[:FIRST], notes=[more], only="text"),
-            Table(title=f"By {v.settings.by[0]}", columns=heads, rows=rows, notes=[note], long=True, only="page")]
+def common_words(v: Validation) -> dict[str, str]:
+    """What all rows have in common, by head."""
+    said = {head: {word(case) for case in v.cases} for head, word in WORDS.items()}
+    return {head: min(values) for head, values in said.items() if len(values) == 1}
 
 
-def _group_rows(v: Validation) -> list[list[Cell]]:
-    own = rows_by(v, v.settings.by)
-    spreads = {names: quantiles(1.0 + v.error[rows]) for names, rows in own.items()}
-    place = ratio_scale(spreads.values())
-    found = []
-    for group in v.groups:
-        names, s = tuple(group.by.values()), group.score
-        holds, known = held(v, own[names])
-        of = quantity(v.cases[own[names][0]])
-        found.append([
-            *map(words, names), count(s.n, 9), percent(s.median_ape), percent(s.p90_ape), spread(spreads[names], place),
-            Cell(text=off_words(s.bias, of), value=s.bias), percent(holds / known, ".0f") if known else words("-"),
-        ])  # fmt: skip
-    return found
+def _said(head: str, value: str) -> str:
+    return f"{BARE.get(head, '')}{value.replace('_', ' ') if head == 'task' else value}"
 
 
-def statistics(
-    groups: Iterable[GroupScore], overall: Iterable[GroupScore], by: Sequence[str], baselines: Sequence[str], level: int = 2
-) -> Table:
-    """Every score of every group, and of all rows."""
-    heads = (*by, *SCORES, *(f"{name}, median" for name in baselines))
-    rows = [[*map(words, group.by.values()), *scores(group), *baseline_cells(group, baselines)] for group in groups]
-    rows += [[words(f"all {group.by['quantity']}"), *[words("")] * (len(by) - 1), *scores(group),
-              *baseline_cells(group, baselines)] for group in overall]  # fmt: skip
-    return Table(title="Statistics", columns=columns(*heads, numbers=range(len(by), len(heads))), rows=rows, notes=TERMS,
-                 long=len(rows) > FEW, level=level)  # fmt: skip
+# ------------------------------------------------------------------------------------------------------------- by group
 
 
-SCORES = ("rows", "MAPE", f"{100 * LEVEL:.0f} % interval", "median", "p90", "bias", "order", "stacks", "covered")
-TERMS = (
-    "An error is predicted / measured - 1 of a time, power or energy; a rate counts as the time that it stands for. MAPE, "
-    "median and p90 are of its absolute value, the bias is its signed median.",
-    "order: Kendall's tau of the devices inside each network, mean (least); stacks: pairs of stacks with which a source ran the "
-    "same network on the same device, in the measured order (of all); covered: share of measured values inside the interval.",
-)
+def score_heads(level: float) -> tuple[str, ...]:
+    """The heads of `scores`; `level`: the share of values that intervals are meant to hold."""
+    return ("rows", "half within", "9 in 10 within", "in the median", f"inside {100 * level:.0f} %")
 
 
-def scores(group: GroupScore) -> list[Cell]:
-    """The score of a group, a cell for each of `SCORES`."""
-    s, order, pairs = group.score, group.order, group.stacks
-    return [
-        *figures(s.n, s.mape, s.mape_interval, s.median_ape, s.p90_ape, s.bias),
-        words("-") if order is None else Cell(text=f"{order.mean:.2f} ({order.least:.2f})", value=order.mean),
-        words("-") if pairs is None else Cell(text=f"{pairs.right} ({pairs.all})", value=pairs.right / pairs.all),
-        share(s.coverage, ".0f"),
-    ]  # fmt: skip
-
-
-def figures(n: int, mape: float, ci: Sequence[float], median: float, p90: float, bias: float) -> list[Cell]:
-    """Rows, MAPE with its interval, median, 90th percentile and bias."""
-    interval = Cell(text=f"{100 * ci[0]:.1f} to {100 * ci[1]:.1f} %", value=ci[1] - ci[0])
-    return [Cell(text=f"{n:,}", value=n), percent(mape), interval, percent(median), percent(p90), percent(bias, "+.1f")]
-
-
-def share(value: float | None, form: str = ".1f") -> Cell:
-    """A share, or a dash where there is none."""
-    return words("-") if value is None else percent(value, form)
+def scores(group: GroupScore, of: str = "") -> list[Cell]:
+    """The score of a group, of a quantity if it is of one."""
+    s = group.score
+    return [count(s.n, 9), percent(s.median_ape), percent(s.p90_ape),
+            Cell(text=off_words(s.bias, group.by.get("quantity", of)), value=s.bias), percent(s.coverage, ".0f")]  # fmt: skip
 
 
 def baseline_cells(group: GroupScore, names: Iterable[str]) -> list[Cell]:
     """The median error of each baseline of a group."""
-    return [share(group.baselines[name].median_ape if name in group.baselines else None) for name in names]
+    return [percent(group.baselines[name].median_ape if name in group.baselines else None) for name in names]
 
 
-def _reasons(v: Validation) -> list[Block]:
-    """Why rows are far off, where most of them have a reason; of most rows of a corpus nobody knows."""
-    known = sum(map(bool, v.reasons))
-    level = 0 if 2 * known > sum(abs(v.error) > FAR) else 2
-    return [reasons_table(v, numbered(v.reasons, str), level)] if known else []
+def groups_table(v: Validation) -> Table:
+    """A line for each group: of many the largest on the first screen."""
+    by, own = v.settings.by, rows_by(v, v.settings.by)
+    spreads = {names: quantiles(1.0 + v.error[rows]) for names, rows in own.items()}
+    place, rows = ratio_scale(spreads.values()), []
+    for group in v.groups:
+        names = tuple(group.by.values())
+        rows.append([*map(words, names), *scores(group, quantity(v.cases[own[names][0]])), spread(spreads[names], place)])
+    heads, n = (*by, *score_heads(v.settings.calibration.level), ""), len(by)
+    note = ("Bars: predicted / measured, from the 10th to the 90th percentile of the rows, the middle half darker, the mark at "
+            "the median, the ring where predicted is as measured; a rate counts as its time.")  # fmt: skip
+    return Table(title=f"By {by[0]}", rows=rows, notes=[note], first=range(min(len(rows), FIRST)), long=len(rows) > FEW,
+                 columns=columns(*heads, numbers=range(n, n + 5), bars=(n + 5,), spare=(*range(1, n), n + 2, n + 4)))  # fmt: skip
+
+
+def statistics(v: Validation) -> Table:
+    """What the first screen leaves out of the scores of every group, and of all rows."""
+    by, rows = v.settings.by, []
+    wholes = [((f"all {group.by['quantity']}", *[""] * (len(by) - 1)), group) for group in v.overall]
+    for names, group in [*((tuple(group.by.values()), group) for group in v.groups), *wholes]:
+        s, order, pairs = group.score, group.order, group.stacks
+        rows.append([
+            *map(words, names), percent(s.mape), words(" to ".join(f"{100 * end:.1f}" for end in s.mape_interval)),
+            words("-" if order is None else f"{order.mean:.2f} ({order.least:.2f})"),
+            words("-" if pairs is None else f"{pairs.right} ({pairs.all})"), *baseline_cells(group, v.baselines),
+        ])  # fmt: skip
+    heads = (*by, "MAPE", f"{100 * LEVEL:.0f} % interval", "order", "stacks", *v.baselines)
+    note = ("MAPE: mean of |predicted / measured - 1|; a rate counts as the time that it stands for. order: Kendall's tau of the "
+            "devices inside each network, mean (least); stacks: pairs of stacks with which a source ran the same network on the "
+            "same device, in the measured order (of all); baselines: their median errors.")  # fmt: skip
+    return Table(title="Statistics", columns=columns(*heads, numbers=range(len(by), len(heads))), rows=rows, notes=[note],
+                 long=len(rows) > FEW, level=2)  # fmt: skip
 
 
 def furthest_table(v: Validation, level: int) -> Table:
-    """The predictions that are furthest off."""
+    """The predictions that are furthest off, and why, where that is known."""
     rows = [[words(case_words(v.cases[i])), number(v.cases[i].measured, unit_of(v.cases[i])),
-             number(float(v.predicted[i]), unit_of(v.cases[i])),
-             Cell(text=off_words(v.error[i], quantity(v.cases[i])), value=float(v.error[i])), words(v.reasons[i])]
+             number(float(v.predicted[i]), unit_of(v.cases[i])), _off(v, i), words(v.reasons[i])]
             for i in furthest(v, WORST)]  # fmt: skip
-    return Table(title="Furthest off", columns=columns("", "measured", "predicted", "error", "why", numbers=(1, 2, 3)), rows=rows,
-                 level=level)  # fmt: skip
+    return Table(title=f"Furthest of {(abs(v.error) > FAR).sum():,} that are more than {100 * FAR:.0f} % off", rows=rows,
+                 level=level, columns=columns("", "measured", "predicted", "error", "why", numbers=(1, 2, 3)))  # fmt: skip
 
 
-def skipped(v: Validation) -> list[Block]:
-    """How many rows were skipped, and why; with their lines where they are few, and all of them deeper."""
-    if not v.skips:
-        return []
-    counted = Counter(skip.reason for skip in v.skips).most_common()
-    told = [f"{'' if len(counted) == 1 else f'{times:,} '}{reason}{_places(v.skips, reason, MOST_LINES)}"
-            for reason, times in counted[:MOST_REASONS]]  # fmt: skip
-    others, whole = sum(times for _, times in counted[MOST_REASONS:]), len(v.skips)
-    rest = f"; {others:,} for other reasons: --all" if others else ""
-    head = f"{whole:,} {'row was' if whole == 1 else 'rows were'} skipped"
-    return [Note(text=f"{head}: {'; '.join(told)}{rest}", only="text"), skips_table(dict(counted), v.skips)]
+def _off(v: Validation, i: int) -> Cell:
+    return Cell(text=off_words(v.error[i], quantity(v.cases[i])), value=float(v.error[i]), tip=v.reasons[i])
 
 
-def skips_table(counted: Mapping[str, int], skips: Sequence[Skip] = ()) -> Table:
-    """Every reason for which rows were skipped, and where those stand, if they are few."""
-    rows = [[Cell(text=f"{times:,}", value=times), words(reason + _places(skips, reason, 8))]
-            for reason, times in sorted(counted.items(), key=lambda item: (-item[1], item[0]))]  # fmt: skip
-    whole = sum(counted.values())
-    return Table(title=f"Skipped: {whole:,} {'row' if whole == 1 else 'rows'}", columns=columns("rows", "reason", numbers=(0,)),
-                 rows=rows, long=len(rows) > FEW, level=2)  # fmt: skip
-
-
-def _places(skips: Sequence[Skip], reason: str, most: int) -> str:
-    several = len({skip.file for skip in skips}) > 1
-    places = [f"{skip.file}:{skip.line}" if several else str(skip.line) for skip in skips if skip.reason == reason]
-    return f" (line {', '.join(places)})" if 0 < len(places) <= most else ""
-
-
-def _constants(v: Validation) -> dict[str, str]:
-    c = v.constants
-    return {} if c is None else {
-        "baseline constants": f"the roofline at {100 * c.compute:.1f} % of the peak and {100 * c.bandwidth:.1f} % of the "
-                              f"bandwidth, and {1e6 * c.per_op_s:.1f} us for each op, fitted to {c.rows:,} rows",
-    }  # fmt: skip
+def skips_table(skips: Sequence[Skip]) -> Table:
+    """For which reasons rows were skipped, and where those stand, if they are few."""
+    several, rows = len({skip.file for skip in skips}) > 1, []
+    for reason, times in Counter(skip.reason for skip in skips).most_common():
+        places = [f"{skip.file}:{skip.line}" if several else str(skip.line) for skip in skips if skip.reason == reason]
+        rows.append([count(times, 9), words(reason + (f" (line {', '.join(places)})" if times <= MOST_LINES else ""))])
+    return Table(title=f"Skipped: {len(skips):,} {'row' if len(skips) == 1 else 'rows'}", rows=rows, long=len(rows) > FEW,
+                 columns=columns("rows", "reason", numbers=(0,)), first=range(min(len(rows), MOST_REASONS)))  # fmt: skip
 
 
 def origin(values: Mapping[str, str]) -> Facts:
@@ -302,7 +255,87 @@ def origin(values: Mapping[str, str]) -> Facts:
     return Facts(title="Provenance", rows=list(values.items()), level=2)
 
 
-# ---------------------------------------------------------------------------------------------------------- the charts
+# --------------------------------------------------------------------------------------------------------------- by row
+
+
+def value_tables(v: Validation) -> list[Block]:
+    """A table for each metric, that with most rows first."""
+    by_metric: dict[str, list[int]] = {}
+    for i, case in enumerate(v.cases):
+        by_metric.setdefault(case.metric, []).append(i)
+    ranked = sorted(by_metric.items(), key=lambda item: -len(item[1]))
+    return [*(_values(v, metric, rows) for metric, rows in ranked), Note(text=BARS, tone="quiet")]
+
+
+def _values(v: Validation, metric: str, own: Sequence[int]) -> Table:
+    common, plain, rows = common_words(v), plain_errors(v), []
+    heads = [head for head in WORDS if head not in common] or ["network"]
+    place = scale([value for i in own for value in (v.cases[i].measured, v.predicted[i], v.low[i], v.high[i])])
+    for i in own:
+        case, unit, holds = v.cases[i], unit_of(v.cases[i]), inside(v, i)
+        what = ", ".join(_said(head, WORDS[head](case)) for head in heads if UNSAID.get(head) != WORDS[head](case))
+        row = [words(what, tip=case.fields.get("source_ref", "")), number(case.measured, unit, 4),
+               number(float(v.predicted[i]), unit, 4), _dumbbell(v, i, place, unit), _off(v, i),
+               words("-" if holds is None else "yes" if holds else "no", tone="bad" if holds is False else "")]  # fmt: skip
+        rows.append([*row, *([percent(finite(plain[i]), "+.1f"), words("; ".join(v.conditions[i]))] if plain else [])])
+    inside_ = f"inside {100 * v.settings.calibration.level:.0f} %"
+    more = ("plain", "which leaves out") if plain else ()
+    return Table(title=METRICS.get(metric, quantity(v.cases[own[0]])).capitalize(), rows=rows, long=len(rows) > FEW,
+                 columns=columns("", "measured", "predicted", "", "error", inside_, *more, numbers=(1, 2, 4, 6), bars=(3,),
+                                 spare=(4, 5, 6, 7)))  # fmt: skip
+
+
+def scale(values: Sequence[float]) -> Callable[[float], float]:
+    """From a value to its place on a common logarithmic scale [1]; what is not finite or positive has none.
+
+    >>> place = scale([1.0, 100.0])
+    >>> round(place(10.0), 3)
+    0.5
+    """
+    known = [math.log(value) for value in values if math.isfinite(value) and value > 0] or [0.0]
+    low, high = min(known) - math.log(ROOM), max(known) + math.log(ROOM)
+    return lambda value: (math.log(value) - low) / (high - low)
+
+
+def ratio_scale(spreads: Iterable[Sequence[float]]) -> Callable[[float], float]:
+    """The scale of predicted over measured that holds these quantiles, as far as they are within a factor of `FURTHEST`."""
+    ends = [float(end) for quantiles in spreads for end in (quantiles[0], quantiles[-1])]
+    return scale([1.0, *(min(max(end, 1 / FURTHEST), FURTHEST) for end in ends)])
+
+
+def spread(quantiles: Sequence[float], place: Callable[[float], float]) -> Cell:
+    """The percentiles 10, 25, 50, 75 and 90 of a ratio as a bar, its middle half darker; a mark at the median, a ring at 1."""
+    at = [min(max(place(max(float(q), 1e-9)), 0.0), 1.0) for q in quantiles]
+    tip = f"{', '.join(f'{100 * (q - 1):+.0f} %' for q in quantiles)}: percentiles 10, 25, 50, 75, 90"
+    one = place(1.0)
+    return Cell(value=float(quantiles[2]), bar=[
+        Piece(start=at[0], end=at[4], tip=tip), Piece(start=at[1], end=at[3], tone="0", tip=tip),
+        Piece(start=at[2], end=at[2], sign="|", tip=tip), Piece(start=one, end=one, sign="o", tip="equal"),
+    ])  # fmt: skip
+
+
+def _dumbbell(v: Validation, i: int, place: Callable[[float], float], unit: str) -> Cell:
+    """The interval as a bar, the prediction as a mark, the measurement as a ring."""
+    measured, predicted = v.cases[i].measured, float(v.predicted[i])
+    pieces = []
+    if math.isfinite(v.low[i]) and v.low[i] > 0:
+        ends = f"{show(float(v.low[i]), unit, 3)} to {show(float(v.high[i]), unit, 3)}"
+        pieces.append(Piece(start=place(v.low[i]), end=place(v.high[i]), tip=f"interval {ends}"))
+    for value, sign, what in ((predicted, "|", "predicted"), (measured, "o", "measured")):
+        if value > 0:
+            pieces.append(Piece(start=place(value), end=place(value), sign=sign,  # type: ignore[arg-type]
+                                tip=f"{what} {show(value, unit)}"))  # fmt: skip
+    return Cell(bar=pieces, value=predicted)
+
+
+def plain_errors(v: Validation) -> Sequence[float]:
+    """The error of each row's plain prediction, NaN where there is none; nothing unless they were asked for."""
+    if PLAIN not in v.baselines:
+        return ()
+    return [error_of(case.metric, case.measured, float(plain)) for case, plain in zip(v.cases, v.baselines[PLAIN], strict=True)]
+
+
+# ----------------------------------------------------------------------------------------------------------- the charts
 
 
 def scatter(v: Validation, kind: str) -> Chart:
@@ -312,59 +345,30 @@ def scatter(v: Validation, kind: str) -> Chart:
         if quantity(case) == kind:
             own.setdefault(case.source, []).append(i)
     ordered = sorted(own.items(), key=lambda item: (-len(item[1]), item[0]))
-    named = ordered if len(ordered) <= NAMED + 1 else ordered[:NAMED]
-    rest = [i for _, rows in ordered[len(named):] for i in rows]
-    groups = [*([(f"{len(ordered) - NAMED} other sources", rest)] if rest else []), *named]
-    whole = sum(len(rows) for _, rows in groups)
-    quota = fair_share([len(rows) for _, rows in groups], DRAWN)
-    series, ends = list[Series](), [math.inf, 0.0]
-    for name, rows in groups:
-        shown = thin(rows, quota)
+    others = [i for _, rows in ordered[NAMED:] for i in rows]
+    series = []
+    for name, rows in [*ordered[:NAMED], *([("other sources", others)] if others else [])]:
+        shown = rows[:: 1 + (len(rows) - 1) // DRAWN]
         points = [_point(v, i) for i in shown]
-        ends = [pick(ends[j], *(value for point in points for value in point)) for j, pick in enumerate((min, max))]
-        series.append(Series(name=f"{name} ({len(rows):,})", x=[x for x, _ in points], y=[y for _, y in points], joined=False,
-                             tone="quiet" if rows is rest else "", tips=[_tip(v, i) for i in shown]))  # fmt: skip
-    span = 0.8 * ends[0], 1.25 * ends[1]
-    lines = [Series(name="" if factor != 1 else "as measured", x=span, y=(factor * span[0], factor * span[1]), tone="quiet",
-                    mark="", dashed=factor != 1, labels=("", said))
-             for factor, said in ((1.0, "as measured"), (1 + BAND, ""), (1 - BAND, ""))]  # fmt: skip
-    note = f"Dashed: {100 * BAND:.0f} % more and less." + (" A rate is drawn as the time of one batch." if kind == "time" else "")
-    thinned = f" At most {DRAWN:,} of {whole:,} rows are drawn: the largest sources are thinned evenly." if whole > DRAWN else ""
-    return Chart(title=f"Predicted against measured {kind}", series=[*lines, *series], zooms=whole > ZOOMED,
-                 height=520, notes=[note + thinned],
-                 x=Axis(title=f"measured {kind}", unit=QUANTITIES[kind], log=True, ends=span),
-                 y=Axis(title=f"predicted {kind}", unit=QUANTITIES[kind], log=True, ends=span))  # fmt: skip
+        series.append(Series(
+            name=f"{name} ({len(rows):,})", x=[x for x, _ in points], y=[y for _, y in points], joined=False,
+            tone="quiet" if rows is others else "", tips=[f"{case_words(v.cases[i])}: {_off(v, i).text}" for i in shown],
+        ))  # fmt: skip
+    values = [value for one in series for value in (*one.x, *one.y)]
+    span = 0.8 * min(values), 1.25 * max(values)
+    lines = [Series(name="", x=span, y=(factor * span[0], factor * span[1]), tone="quiet", mark="", dashed=factor != 1,
+                    labels=("", "as measured" if factor == 1 else ""))
+             for factor in (1.0, 1 + BAND, 1 - BAND)]  # fmt: skip
+    x, y = (Axis(title=f"{of} {kind}", unit=QUANTITIES[kind], log=True, ends=span) for of in ("measured", "predicted"))
+    note = (f"Dashed: {100 * BAND:.0f} % more and less. A rate is drawn as the time of one batch, a source of more than {DRAWN} "
+            "rows by every second, third, ... of them.")  # fmt: skip
+    return Chart(title=f"Predicted against measured {kind}", series=[*lines, *series], height=520, notes=[note], x=x, y=y,
+                 zooms=len(v.cases) > ZOOMED)  # fmt: skip
 
 
 def _point(v: Validation, i: int) -> tuple[float, float]:
-    """Measured and predicted value, a rate as the time of one batch."""
-    case, predicted = v.cases[i], float(v.predicted[i])
+    """Measured and predicted value with four digits, as much as a chart shows; a rate as the time of one batch."""
+    case = v.cases[i]
     rate = case.metric == "throughput_per_s"
-    return _short(case.batch / case.measured if rate else case.measured), _short(case.batch / predicted if rate else predicted)
-
-
-def _short(value: float) -> float:
-    """A value with four digits, which is as much as a chart shows."""
-    return float(f"{value:.4g}")
-
-
-def _tip(v: Validation, i: int) -> str:
-    return f"{case_words(v.cases[i])}: {off_words(v.error[i], quantity(v.cases[i]))}"
-
-
-def thin(rows: Sequence[int], most: int) -> list[int]:
-    """At most so many of the rows, evenly picked.
-
-    >>> thin(range(10), 4)
-    [0, 3, 6, 9]
-    """
-    return list(rows) if len(rows) <= most else [rows[int(i)] for i in np.linspace(0, len(rows) - 1, most)]
-
-
-def fair_share(sizes: Sequence[int], most: int) -> int:
-    """The largest number of rows that every source may show so that all together show at most `most`.
-
-    >>> fair_share([10, 50, 100], 70)
-    30
-    """
-    return max(n for n in range(max([*sizes, 0]) + 1) if sum(min(size, n) for size in sizes) <= most)
+    measured, predicted = (case.batch / value if rate else value for value in (case.measured, float(v.predicted[i])))
+    return float(f"{measured:.4g}"), float(f"{predicted:.4g}")

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from archsim.base.writer import PAGE, OutputFile, json_with
+from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, refuse_others, some_options
-from archsim.cli.output import output_file, write_page
+from archsim.cli.output import files_in, write_json, write_page
 from archsim.cli.terminal import show_text
 from archsim.cli.types import Known
 from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
@@ -34,10 +34,10 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
               help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
 @some_options("traffic", "inputs", "cold")
-@answer_forms("Print one CSV row per level.")
+@answer_forms("Print one CSV row per level.", all="Also print misses by cache size.")
 @html_option("Also write a self-contained page with the curve.")
 @click.option("--check", default=None, metavar="FOLDER",
-              help="Instead, compare the traffic model with simulated layers; writes traffic.json and traffic.html.")  # fmt: skip
+              help="Instead, compare the traffic model with simulated layers, and write traffic.json.")  # fmt: skip
 def command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool,
     timed: bool, curve: bool, plain: bool, form: AnswerForm, html: OutputFile | None, check: str | None, **given: Any,
@@ -92,24 +92,14 @@ def command(
 
 
 def _check(folder: str, fast: bool | None) -> None:
-    """The closed forms of the traffic model beside the simulation, as files."""
-    import json
-    from pathlib import Path
-
-    from archsim.answers.traffic import record, sections
+    """The closed forms of the traffic model beside the simulation, as a file."""
+    from archsim.answers.closed_forms import TRAFFIC, traffic_record, traffic_sections
     from archsim.cli.progress import Progress
     from archsim.validation.traffic import compare
     from archsim.validation.traffic_kinds import by_role, kernel_distances
 
-    if not folder:
-        raise click.BadParameter("names no folder", param_hint="--check")
-    data = output_file(str(Path(folder) / "traffic.json"), json_with("archsim-traffic/"))
-    page = output_file(str(Path(folder) / "traffic.html"), PAGE)
-    for file in (data, page):
-        file.check()
+    (file,) = files_in(folder, {"traffic": TRAFFIC})
     with Progress() as tell:
-        rows = compare(fast, tell)
-        blocks = sections(rows, kinds := by_role(kernel_distances(tell=tell)))
-    data.write(json.dumps(record(rows, kinds), indent=1, allow_nan=False) + "\n")
-    write_page(page, blocks)
-    show_text(blocks)
+        found = traffic_record(compare(fast, tell), by_role(kernel_distances(tell=tell)))
+    write_json(file, found)
+    show_text(traffic_sections(found))

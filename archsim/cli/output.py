@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind
+from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind, json_with
 from archsim.cli.terminal import note
 from archsim.cli.types import Decorator
 
@@ -45,6 +46,17 @@ def output_file(path: str, kind: OutputKind, ctx: click.Context | None = None) -
     """A file that the running command writes."""
     context = ctx or click.get_current_context()
     return OutputFile(path=path, kind=kind, command=str(context.info_name), force=context.meta.get(FORCED, False))
+
+
+def files_in(folder: str, schemas: Mapping[str, str]) -> list[OutputFile]:
+    """JSON files of a folder by their names and schemas, in any version, refused before any work where they cannot be written."""
+    if not folder:
+        raise click.UsageError("an empty text names no folder")
+    found = [output_file(str(Path(folder) / f"{name}.json"), json_with(schema.partition("/")[0] + "/"))
+             for name, schema in schemas.items()]  # fmt: skip
+    for file in found:
+        file.check()
+    return found
 
 
 def output(name: str, kind: OutputKind, text: str, *, prints: bool = False) -> Decorator:
@@ -87,6 +99,13 @@ def write(file: OutputFile, text: str) -> None:
     """Write a file and say so."""
     file.write(text)
     note(f"wrote {file.path}")
+
+
+def write_json(file: OutputFile, record: Any) -> None:
+    """Write plain values, one a line, so that a change shows as such."""
+    import json
+
+    write(file, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
 def write_page(file: OutputFile, blocks: Sequence[Block]) -> None:

@@ -23,7 +23,7 @@ from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
 @click.option("--ran-at", type=Quantity("Hz"), default=None, metavar="CLOCK",
               help="Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.")  # fmt: skip
 @answer_forms("Print one CSV row per op, per name that was not matched, and per cause of the gap.",
-              layers="Also list every op.", all="Also list kernels, measured beside predicted, and what was not matched.")
+              all="Also list every op, its kernels, what was not matched, and what is assumed.")
 @html_option("Also write a self-contained page with both timelines.")
 def command(
     file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, form: AnswerForm,

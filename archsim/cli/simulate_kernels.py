@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import click
 
-from archsim.base.writer import PAGE, TOML, OutputFile, json_with
+from archsim.base.writer import TOML, OutputFile
 from archsim.cli.options import refuse_others
-from archsim.cli.output import FORCE, output, output_file, write, write_page
+from archsim.cli.output import FORCE, files_in, output, write, write_json
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import say, show_text
 
-KERNELS = 2000
+MANY = 2000
 
 
 @click.command("kernels")
-@click.option("--kernels", type=click.IntRange(25, 100_000), default=KERNELS, show_default=True,
+@click.option("--kernels", type=click.IntRange(25, 100_000), default=MANY, show_default=True,
               help="How many, 25 on each machine.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=11, show_default=True,
               help="Of the choice of kernels and machines.")  # fmt: skip
 @click.option("--check", "folder", default=None, metavar="FOLDER",
-              help="Also write surrogate.json and surrogate.html into this folder.")  # fmt: skip
+              help="Also write surrogate.json into this folder, with published times beside both.")  # fmt: skip
 @output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
 @FORCE
 def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | None) -> None:
@@ -39,32 +39,17 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
         refuse_others("--derive", frozenset({"derive", "force"}))
         _derive(derive)
         return
-    import json
-    from pathlib import Path
+    from archsim.answers.closed_forms import KERNELS, kernels_record, kernels_sections
+    from archsim.validation.surrogate import compare, judged
 
-    from archsim.answers.surrogate import SCHEMA, record, sections
-    from archsim.validation.surrogate import Judged, compare, judged
-
-    if folder == "":
-        raise click.BadParameter("names no folder", param_hint="--check")
-    files = [] if folder is None else [
-        output_file(str(Path(folder) / name), form)
-        for name, form in (("surrogate.json", json_with(SCHEMA.partition("/")[0] + "/")), ("surrogate.html", PAGE))
-    ]  # fmt: skip
-    for file in files:
-        file.check()
-    verdicts: list[Judged] = []
+    files = [] if folder is None else files_in(folder, {"surrogate": KERNELS})
     with Progress() as tell:
         rows = compare(kernels, seed, tell)
-        if files:
-            tell("published times")
-            verdicts = judged()
-    blocks = sections(rows, verdicts, seed)
-    if files:
-        data, page = files
-        data.write(json.dumps(record(rows, verdicts, seed), indent=1, allow_nan=False) + "\n")
-        write_page(page, blocks)
-    show_text(blocks)
+        tell("published times")
+        found = kernels_record(rows, judged() if files else (), seed)
+    for file in files:
+        write_json(file, found)
+    show_text(kernels_sections(found))
 
 
 def _derive(file: OutputFile) -> None:

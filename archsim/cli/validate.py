@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from archsim.base.values import parts
-from archsim.base.writer import OutputFile
-from archsim.cli.options import FIDELITY
-from archsim.cli.output import write_page
+from archsim.base.writer import OutputFile, OutputKind
+from archsim.cli.options import FIDELITY, refuse_others
+from archsim.cli.output import files_in, output, write, write_page
 from archsim.cli.progress import Progress
-from archsim.cli.terminal import missed, say
+from archsim.cli.terminal import missed, note, say
 from archsim.cli.types import Known, ListOption
-from archsim.cli.validate_freeze import write_frozen
-from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
 from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
-    from archsim.validation.evaluation import ValidationSettings
+    from archsim.validation.evaluation import Validation, ValidationSettings
+    from archsim.validation.scoreboard import Scoreboard
+
+PUBLISHED = "published"  # a word for --predictor: those that others have published, alone
+CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswith('{"id": "'))
+
 
 @click.command("validate")
 @MEASUREMENTS
@@ -48,20 +52,20 @@ if TYPE_CHECKING:
               help="Use these constants instead of the shipped ones.")  # fmt: skip
 @click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
               help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
-@PREDICTOR
-@CASES_OPTION
+@click.option("--predictor", "predictors", multiple=True, metavar="FILE|COMMAND",
+              help="Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or `published`.")
+@output("--cases", CASES, "Only write the rows as JSON lines with their ids, without measured values.")
 @answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
               all="Also print every statistic, each skipped line, and what was compared.")
 @html_option()
-@click.option("--freeze", default=None, metavar="FOLDER", help="Only write the summary of the shipped corpus, into this folder.")
-@click.option("--served", default=None, metavar="FOLDER",
-              help="Only write how far served language models are, beside that summary.")  # fmt: skip
+@click.option("--freeze", default=None, metavar="FOLDER",
+              help="Only write summaries of the shipped corpus and of served models, into this folder.")  # fmt: skip
 @click.option("--folds", cls=ListOption, default=None, metavar="FOLDS",
               help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
 def command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str | None, calibration: str | None, fold: str | None, form: AnswerForm,
-    html: OutputFile | None, freeze: str | None, served: str | None, folds: str | None, predictors: tuple[str, ...],
+    html: OutputFile | None, freeze: str | None, folds: str | None, predictors: tuple[str, ...],
     cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
@@ -82,7 +86,6 @@ def command(
       archsim validate --measurements mine.csv --hw host.toml --by network
       archsim validate --fidelity cycle --measurements loops.json
       archsim validate --freeze reports/validation --folds hardware,network,stack,source
-      archsim validate --served reports/validation
       archsim validate --add mine.csv
       archsim validate --predictor published --html scoreboard.html
       archsim validate --source jcjohnson --cases cases.jsonl
@@ -93,8 +96,8 @@ def command(
 
         click.echo(TEMPLATE, nl=False)
         return
-    if freeze is not None or served is not None:
-        write_frozen(freeze, served, folds, calibration)
+    if freeze is not None:
+        _freeze(freeze, folds, calibration)
         return
     if folds is not None:
         raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
@@ -103,10 +106,12 @@ def command(
 
         say(check_file(add))
         return
-    refuse_beside(predictors, cases, fold, without or "")
+    if predictors and (fold or without or cases):
+        raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
+                               "and --cases only writes the rows")  # fmt: skip
     from dataclasses import replace
 
-    from archsim.answers.validation import sections
+    from archsim.answers import sections_of
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash
     from archsim.evidence.shipped import shipped_files
@@ -125,20 +130,22 @@ def command(
         settings = settings_of(every, by=parts(by), fidelity=fidelity, baseline=parts(baseline), without=parts(without or ""),
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
-            write_cases(rows, cases)
+            from archsim.evidence.identity import case_line
+
+            write(cases, "".join(f"{case_line(case)}\n" for case in rows))
             return
+        result: Validation | Scoreboard
         if predictors:
             data = data_hash(measurements or shipped_files(with_peers=True))
-            print_scoreboard(predictors, every, rows, skips, settings, data, form, html, tell)
-            return
-        if fold is not None:
-            settings = _held_out(settings, fold, tell)
-        result = validate(rows, skips, settings, tell)
-    result = replace(result, data=data_hash(measurements))
+            result = replace(_scoreboard(predictors, every, rows, skips, settings, tell), data=data)
+        else:
+            if fold is not None:
+                settings = _held_out(settings, fold, tell)
+            result = replace(validate(rows, skips, settings, tell), data=data_hash(measurements))
     if html is not None:
-        write_page(html, sections(result))
+        write_page(html, sections_of(result))
     form.show(result)
-    if not result.cases:
+    if not predictors and not result.cases:
         missed()
 
 
@@ -167,6 +174,27 @@ def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -
     return (with_ids(cases) if identified else cases), skips
 
 
+def _scoreboard(
+    words: Sequence[str], every: Sequence[Case], cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings,
+    tell: Callable[[str], None],
+) -> Scoreboard:  # fmt: skip
+    """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
+    from dataclasses import replace
+
+    from archsim.evidence.claims import claims
+    from archsim.evidence.identity import ID
+    from archsim.evidence.shipped import peer_files
+    from archsim.validation.predictor import from_file, read_predictors
+    from archsim.validation.scoreboard import scoreboard
+
+    known = {case.fields[ID] for case in every}
+    given = read_predictors([word for word in words if word != PUBLISHED], cases, known, tell)
+    names = {one.name for one in given}
+    published = [one for one in (from_file(place, None) for place in peer_files()) if one.name not in names]
+    board = scoreboard(cases, skips, [*given, *published], settings, tell)
+    return replace(board, claims=claims() if PUBLISHED in words else ())
+
+
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:
     """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
     from dataclasses import replace
@@ -181,3 +209,28 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
     return replace(
         settings, fold=fold, held_out=lambda cases: cross_validate(cases, training, settings.calibration, fold, progress=tell)
     )
+
+
+def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
+    """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
+    from archsim.base.version import __version__
+    from archsim.calibration.constants import default, load
+    from archsim.evidence.readers import data_hash, read_files
+    from archsim.validation.crossvalidate import FOLDS
+    from archsim.validation.frozen import as_text, freeze
+    from archsim.validation.selection import known_words
+    from archsim.validation.served import provenance, served_cases, served_summary
+
+    refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
+    wanted = known_words("fold", parts(folds or ""), list(FOLDS))
+    constants = load(calibration) if calibration else default()
+    corpus, served = files_in(folder, {"validation": "archsim-validation-summary/", "served": "archsim-served/"})
+    place = Path(corpus.path)
+    earlier = place.read_text("utf-8", "replace") if place.exists() else ""
+    with Progress() as tell:
+        tell("reading")
+        summary = freeze(*read_files(()), constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier,
+                         tell=tell)  # fmt: skip
+        corpus.write(as_text(summary))
+        served.write(as_text(served_summary(*served_cases(), constants, provenance(constants), tell)))
+    note(f"wrote {corpus.path} and {served.path}; cross-validated: {', '.join(sorted(summary['cross_validation'])) or 'none'}")

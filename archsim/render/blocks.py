@@ -203,13 +203,13 @@ def count(value: float, digits: int = 4) -> Cell:
     return Cell(text=grouped(value, digits), value=value)
 
 
-def percent(share: float, form: str = ".1f", tone: str = "") -> Cell:
-    """A share as per cent.
+def percent(share: float | None, form: str = ".1f", tone: str = "") -> Cell:
+    """A share as per cent; unknown is a dash.
 
-    >>> percent(0.0512).text, percent(0.05, "+.0f").text
-    ('5.1 %', '+5 %')
+    >>> percent(0.0512).text, percent(0.05, "+.0f").text, percent(None).text
+    ('5.1 %', '+5 %', '-')
     """
-    return Cell(text=f"{100 * share:{form}} %", value=share, tone=tone)
+    return Cell(text="-", tone="quiet") if share is None else Cell(text=f"{100 * share:{form}} %", value=share, tone=tone)
 
 
 def stacked(

@@ -36,6 +36,8 @@ def page(summary: Mapping[str, Any], served: Mapping[str, Any] | None = None) ->
     held = [_row(f"{kind.upper()}s, {what} held out", one) for what, kinds in sorted(summary["cross_validation"].items())
             for kind, one in sorted(kinds.items())]  # fmt: skip
     parts.append(f"## Held out\n\n{table(HEAD, held, range(1, len(HEAD)))}")
+    worth = [[plain(part), f"{100 * one['median']:.1f}{SPACE}%"] for part, one in sorted(summary["ablation"].items())]
+    parts.append(f"## What parts are worth to times of networks\n\n{table(('without', SCORES[1]), worth, (1,))}")
     return "\n".join([*parts, *(_served(served) if served else ())])
 
 

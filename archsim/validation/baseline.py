@@ -28,17 +28,7 @@ PER_OP_S = np.concatenate([[0.0], np.geomspace(1e-6, 1e-3, 13)])
 FINER = 5  # values of each constant in the second, finer pass
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constants:
-    """The three constants and how they were found."""
-
-    compute: float
-    bandwidth: float
-    per_op_s: float
-    rows: int
-
-
-def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> tuple[Array, Constants | None]:
+def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> Array:
     """Predictions of the roofline with three constants fitted to the calibrate rows among `cases`; `groups`: these, prepared.
 
     NaN for power and energy; without a calibrate row nothing is fitted and all are NaN.
@@ -46,16 +36,16 @@ def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> tuple[Array,
     timed = np.array([case.metric in TIMES and case.anchor is None for case in cases])
     usable = np.flatnonzero(timed & np.array([case.split == "calibrate" for case in cases]))
     if not usable.size:
-        return np.full(len(cases), np.nan), None
+        return np.full(len(cases), np.nan)
     parts = Parts.of(groups, len(cases))
     seconds = np.array([c.measured if c.metric == "latency_s" else c.batch / c.measured for c in cases])
     chosen = usable[np.linspace(0, usable.size - 1, min(MOST_FITTED, usable.size)).astype(np.intp)]
-    found = _fitted(parts.only(chosen), seconds[chosen], int(usable.size))
-    time = parts.time(found.compute, found.bandwidth)[0] + found.per_op_s * parts.count
+    compute, bandwidth, per_op = _fitted(parts.only(chosen), seconds[chosen])
+    time = parts.time(compute, bandwidth)[0] + per_op * parts.count
     rate = np.array([case.metric == "throughput_per_s" for case in cases])
     batch = np.array([case.batch for case in cases])
     with np.errstate(divide="ignore"):
-        return np.where(timed, np.where(rate, batch / time, time), np.nan), found
+        return np.where(timed, np.where(rate, batch / time, time), np.nan)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,15 +92,14 @@ class Parts:
         return np.add.reduceat(np.maximum(self.compute / compute, self.dram / bandwidth), self.start)[None, :]
 
 
-def _fitted(parts: Parts, seconds: Array, rows: int) -> Constants:
+def _fitted(parts: Parts, seconds: Array) -> tuple[float, float, float]:
     """The least mean |log(predicted / measured)| on a coarse grid, then on a finer one around its best point."""
     best = _search(parts, seconds, SHARES, SHARES, PER_OP_S)
     step = float(SHARES[1] / SHARES[0])
     near = np.geomspace(1 / step, step, FINER)
     near_a, near_b = (np.minimum(1.0, value * near) for value in best[:2])
     near_c = np.append(0.0, best[2] * np.geomspace(0.5, 2.0, FINER))
-    compute, bandwidth, per_op = _search(parts, seconds, near_a, near_b, near_c)
-    return Constants(compute=compute, bandwidth=bandwidth, per_op_s=per_op, rows=rows)
+    return _search(parts, seconds, near_a, near_b, near_c)
 
 
 def _search(parts: Parts, seconds: Array, compute: Array, bandwidth: Array, per_op: Array) -> tuple[float, float, float]:

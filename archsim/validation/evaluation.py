@@ -24,7 +24,7 @@ from archsim.evidence.misses import published_stack, reason_of
 from archsim.evidence.pattern import ServingPattern
 from archsim.generation.measured import POWER, RATE, TIME, served_spread
 from archsim.validation.ablation import left_out
-from archsim.validation.baseline import PLAIN, Constants, constants_of
+from archsim.validation.baseline import PLAIN, constants_of
 from archsim.validation.interval import class_of, platform_of
 from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
 from archsim.validation.score import Order, Pairs, Score, device_order, errors, pairs_in_order, score
@@ -115,7 +115,6 @@ class Validation(Answer):
     low: Array
     high: Array
     baselines: Mapping[str, Array]
-    constants: Constants | None
     groups: tuple[GroupScore, ...]
     overall: tuple[GroupScore, ...]
     reasons: tuple[str, ...] = ()
@@ -153,7 +152,7 @@ def validate(
 
     return Validation(
         settings=settings, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
-        baselines=baselines, constants=found.constants, groups=scored(settings.by), overall=scored(("quantity",)),
+        baselines=baselines, groups=scored(settings.by), overall=scored(("quantity",)),
         reasons=tuple(reason_of(case, float(miss)) for case, miss in zip(left, error, strict=True)), conditions=tuple(conditions),
     )  # fmt: skip
 
@@ -164,7 +163,6 @@ class _Predictions:
 
     predicted: Array
     baselines: Mapping[str, Array]
-    constants: Constants | None
     reasons: Mapping[int, str]
 
     @classmethod
@@ -201,11 +199,10 @@ class _Predictions:
         if settings.held_out is not None:
             predicted[sound] = settings.held_out([full[i] for i in sound])
         baselines = {"roofline": roofline} if "roofline" in settings.baselines else {}
-        constants = None
         if "constants" in settings.baselines and prepared:
             tell("fitting the baseline")
-            baselines["constants"], constants = constants_of(full, prepared)
-        return cls(predicted=predicted, baselines=baselines, constants=constants, reasons=reasons)
+            baselines["constants"] = constants_of(full, prepared)
+        return cls(predicted=predicted, baselines=baselines, reasons=reasons)
 
 
 def _roofline(groups: Sequence[Group], calibration: Calibration) -> Array:

@@ -14,8 +14,7 @@ def test_the_command_prints_each_form(cli: Any, tmp_path: Path) -> None:
     words = ("profile", str(CNN), "--hw", "i7_6700k", "--stack", "pytorch-cpu")
     found = cli(*words, "--html", str(page))
     assert found.code == 0
-    for text in ("PyTorch profiler · 3 runs", "times as long as predicted, +", "What the gap is made of", "host gaps", "conv2d_0",
-                 "sum"):  # fmt: skip
+    for text in ("PyTorch profiler · 3 runs", "times as long as predicted, +", "host gaps", "conv2d_0"):
         assert text in found.out, text
     shown = page.read_text("utf-8")
     assert "Measured above predicted" in shown

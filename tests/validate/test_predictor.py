@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,17 +11,15 @@ from typing import Any
 
 import pytest
 
-from archsim.answers.scoreboard import coverage, csv, record, sections
+from archsim.answers.scoreboard import coverage, record, sections
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder
-from archsim.base.schema import rows_of
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
-from archsim.evidence.claims import NOTE, Claim, claims
+from archsim.evidence.claims import claims
 from archsim.evidence.identity import ID, case_line, with_ids
 from archsim.evidence.readers import read
 from archsim.evidence.shipped import PEER_ROWS, PEERS, peer_files, shipped_files
-from archsim.render.html import page
 from archsim.render.text import text_of
 from archsim.validation.evaluation import ValidationSettings
 from archsim.validation.predictor import Predictions, from_command, from_file
@@ -97,14 +94,6 @@ def test_a_bad_file_is_refused_by_the_line(content: str, said: str, cases: list[
     assert said.format(known[0]) in str(caught.value)
 
 
-def test_every_problem_is_told_at_once(cases: list[Case], tmp_path: Path) -> None:
-    place = tmp_path / "mine.csv"
-    place.write_text(f"id,value\nabc,1\n{ids(cases)[0]},nan\n")
-    with pytest.raises(InputError) as caught:
-        from_file(str(place), ids(cases))
-    assert len(caught.value.problems) == 2
-
-
 def board(cases: list[Case], tmp_path: Path, text: str) -> Scoreboard:
     place = tmp_path / "mine.csv"
     place.write_text(text)
@@ -146,15 +135,6 @@ def test_predictors_of_different_rows_are_scored_on_their_own_and_compared_on_th
     assert text.index("  archsim ") < text.index("  late ")  # which answers fewer rows
 
 
-def test_forms_agree(cases: list[Case], tmp_path: Path) -> None:
-    found = board(cases, tmp_path, "id,value\n" + "".join(f"{own},0.02\n" for own in ids(cases)))
-    told = record(found)
-    assert [one["answered"] for one in told["predictors"]] == [4, 4, 4]
-    assert len(told["predictions"]) == csv(found).count("\n") - 1 == 12
-    assert "mine" in page(sections(found))
-    assert len(page(sections(found))) < 60_000
-
-
 def test_a_command_reads_cases_and_prints_values(cases: list[Case], tmp_path: Path) -> None:
     script = tmp_path / "rule.py"
     script.write_text(RULE)
@@ -165,15 +145,13 @@ def test_a_command_reads_cases_and_prints_values(cases: list[Case], tmp_path: Pa
     assert 0 < found.seconds < 10
 
 
-def test_a_command_that_fails_or_is_none_is_refused(cases: list[Case]) -> None:
-    with pytest.raises(MissingFile, match="no such command"):
-        from_command("no-such-predictor-here", cases, ids(cases))
-    with pytest.raises(InputError, match="ended with status 3"):
-        from_command(f'{sys.executable} -c "import sys; sys.exit(3)"', cases, ids(cases))
-    with pytest.raises(InputError, match="printed nothing for 4 cases"):
-        from_command(f'{sys.executable} -c "pass"', cases, ids(cases))
-    with pytest.raises(InputError, match="is no command line"):
-        from_command('python "predict', cases, ids(cases))
+@pytest.mark.parametrize(("command", "said"), [
+    ("no-such-predictor-here", "no such command"), (f'{sys.executable} -c "import sys; sys.exit(3)"', "ended with status 3"),
+    (f'{sys.executable} -c "pass"', "printed nothing for 4 cases"), ('python "predict', "is no command line"),
+])  # fmt: skip
+def test_a_command_that_fails_or_is_none_is_refused(cases: list[Case], command: str, said: str) -> None:
+    with pytest.raises((InputError, MissingFile), match=said):
+        from_command(command, cases, ids(cases))
 
 
 @pytest.fixture(scope="module")
@@ -220,29 +198,14 @@ def test_served_runs_of_peers_are_predicted_and_scored_by_phase(peers: Any) -> N
 
 
 def test_claims_stand_apart_from_scores_and_each_says_where_it_was_read() -> None:
-    named = {"LLMCompass", "NeuSight", "PipeWeave", "Timeloop", "ZigZag", "SCALE-Sim", "Accel-Sim", "gem5", "Calculon",
-             "AIConfigurator", "AISimulate", "EnergAIzer", "mlsysim", "Li et al."}  # fmt: skip
-    found = {one.tool: one for one in claims()}
-    assert named <= set(found)
-    assert len(found) == len(claims())
+    assert len({one.tool for one in claims()}) == len(claims()) >= 14
     assert all(one.url.startswith("https://") and one.says and one.here for one in claims())
     silent = scoreboard((), (), (), SETTINGS)
-    board = replace(silent, claims=claims())
-    for text in (text_of(sections(board), 2), page(sections(board))):
-        assert "What other tools say of themselves" in text
-        assert NOTE[:40] in text
-        assert found["Calculon"].says in text
-    assert "say of themselves" not in text_of(sections(silent), 2) + page(sections(silent))
-    assert record(board)["claims"][0]["tool"] == "LLMCompass"
-
-
-@pytest.mark.parametrize(("content", "said"), [
-    ('[[claim]]\ntool = "X"\n', "claim 1: says"), ("[[claims]]\n", "claims: unknown key; known: claim"),
-    ("claim = 3\n", "must be tables"),
-])  # fmt: skip
-def test_a_broken_claim_is_named(content: str, said: str) -> None:
-    with pytest.raises(InputError, match=re.escape(said)):
-        rows_of(Claim, "claim", content, "claims.toml")
+    text = text_of(sections(replace(silent, claims=claims())), 2)
+    assert "What other tools say of themselves" in text
+    assert claims()[0].says in text
+    assert "say of themselves" not in text_of(sections(silent), 2)
+    assert record(replace(silent, claims=claims()))["claims"][0]["tool"] == "LLMCompass"
 
 
 def test_nothing_is_fitted_to_rows_of_peers() -> None:
@@ -255,11 +218,7 @@ def test_the_command_line_scores_and_writes(run: Callable[..., tuple[int, str, s
     names = [json.loads(line)["id"] for line in told.read_text().splitlines()]
     mine = tmp_path / "mine.csv"
     mine.write_text(f"id,value\n{names[0]},0.02\n")
-    place = tmp_path / "page.html"
-    code, out, _ = run("validate", "--measurements", rows, "--predictor", str(mine), "--html", str(place))
-    assert code == 0
-    assert "1 of 2 rows: 50 %" in out
-    assert "Predictors on the same measurements" in place.read_text()
-    code, out, err = run("validate", "--measurements", rows, "--predictor", str(mine), "--without", "waves")
+    assert "1 of 2 rows: 50 %" in run("validate", "--measurements", rows, "--predictor", str(mine))[1]
+    code, _, err = run("validate", "--measurements", rows, "--predictor", str(mine), "--without", "waves")
     assert code == 2
     assert "about the model of archsim" in err

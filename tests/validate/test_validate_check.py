@@ -1,4 +1,4 @@
-"""`archsim validate --add` accepts what belongs into the corpus and names every problem of what does not."""
+"""What a measurement file must be: `--add` accepts what belongs into the corpus, and each problem is one line with its number."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from archsim.evidence.family import malformed
-from archsim.evidence.readers import family_of
+from archsim.evidence.readers import family_of, read
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import sources
 from archsim.evidence.table import read_table
@@ -30,10 +30,63 @@ def test_a_sound_file_says_where_to_put_it(write: Write, run: Run) -> None:
     assert "2 rows of networks, 2 values that can be predicted, no problems" in out
     assert "reports/published/card.csv" in out
     assert "sources.toml: me" in out
-
-
-def test_a_taken_name_is_said(write: Write, run: Run) -> None:
     assert "there already" in run("validate", "--add", write(ROW, name="networks.csv"))[1]
+
+
+BROKEN = {
+    "semicolons": (f"{HEAD}\n{ROW}\n".replace(",", ";"), "line 1: columns are separated by semicolons"),
+    "tabs": (f"{HEAD}\n{ROW}\n".replace(",", "\t"), "line 1: columns are separated by tabs"),
+    "decimal comma": (f"{HEAD}\n" + changed(value='"0,01"') + "\n", "line 2: value '0,01' has a decimal comma"),
+    "missing column": (f"{HEAD.replace(',value', '')}\n", "line 1: "),
+    "text": (f"{HEAD}\n{ROW}\n" + changed(value="fast") + "\n", "line 3: value 'fast' is not a number"),
+    "overflow": (f"{HEAD}\n" + changed(value="1e400") + "\n", "line 2: value '1e400' is not finite"),
+    "nan": (f"{HEAD}\n" + changed(value="nan") + "\n", "line 2: value 'nan' is not a number"),
+    "negative": (f"{HEAD}\n" + changed(value="-1") + "\n", "line 2: value '-1' is negative"),
+    "zero": (f"{HEAD}\n" + changed(value="0") + "\n", "line 2: value '0' is not above zero"),
+    "underscore": (f"{HEAD}\n" + changed(value="1_0") + "\n", "line 2: value '1_0' is not a number"),
+    "half a batch": (f"{HEAD}\n" + changed(batch="1.5") + "\n", "line 2: batch '1.5' is not a whole number from 1"),
+    "huge batch": (f"{HEAD}\n" + changed(batch="1e30") + "\n", "line 2: batch '1e30' is not a whole number"),
+    "formula": (f"{HEAD}\n" + changed(source="=cmd()") + "\n", "line 2: source begins with '='"),
+    "long_source": (f"{HEAD}\n" + changed(source="nvidia_" * 400) + "\n", "line 2: source is longer than 2000 characters"),
+    "formula number": (f"{HEAD}\n" + changed(value="=1+1") + "\n", "line 2: value '=1+1' is not a number"),
+    "ragged": (f"{HEAD}\n{ROW}\n{ROW},more\n", "line 3: 14 cells, but the header has 13 columns"),
+    "short": (f"{HEAD}\n{ROW.rsplit(',', 1)[0]}\n", "line 2: 12 cells, but the header has 13 columns"),
+    "line break": (f"{HEAD}\n" + changed(source='"a\nb"') + f"\n{ROW}\n", "line 2: a cell with a line break"),
+    "open quote": (f'{HEAD}\n{ROW}\n"{ROW}\n', "line 3: "),
+    "no value": (f"{HEAD}\n" + changed(value="") + "\n", "line 2: no value in value"),
+    "no network": (f"{HEAD}\n" + changed(network=" ") + "\n", "line 2: network is empty"),
+    "twice": (f"{HEAD},value\n{ROW},1\n", "line 1: column 'value' stands twice"),
+    "NUL": (f"{HEAD}\n{ROW}\n\0{ROW}\n", "line 3: a NUL byte"),
+    "NULs": (f"{HEAD}\n\0\0\n{ROW}\n\0", "line 4: a NUL byte"),
+    "not UTF-8": (HEAD.encode() + b"\n" + ROW.encode() + b"\n\xff\xfe\n", "line 3: is not UTF-8"),
+    "no rows": (f"{HEAD}\n", "line 1: a header and no rows"),
+    "empty": ("", "is empty"),
+    "blank": (" \n\n", "is empty"),
+    "other": ("name,colour\na,b\n", "line 1: no measurement file"),
+}
+ROWS = ("decimal comma", "text", "overflow", "nan", "negative", "zero", "underscore", "half a batch", "huge batch", "formula",
+        "long_source", "formula number", "no value", "no network")  # of which each row stands alone; others break the file
+
+
+@each("case", BROKEN)
+def test_broken_file_is_refused_with_its_line(case: str, write: Write, run: Run) -> None:
+    content, said = BROKEN[case]
+    path = write(content, raw=True)
+    code, out, err = run("validate", "--add", path)
+    assert (code, out) == (65, "")
+    assert said in err
+    assert len(err.splitlines()) <= 3
+    code, out, err = run("validate", "--measurements", path, "--baseline", "none")
+    line, _, reason = said.partition(": ")
+    of_a_row = case in ROWS
+    assert code == (65 if not of_a_row else 0 if ROW in content else 1)
+    assert (f"{reason}" in out and f"({line})" in out) if of_a_row else said in err
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_accepted(write: Write) -> None:
+    cases, skips = read(write(b"\xef\xbb\xbf", f"{HEAD}\r\n{ROW}\r\n\r\n", raw=True))
+    assert (len(cases), len(skips)) == (1, 0)
+    assert cases[0].measured == 0.01
 
 
 PROBLEMS = {
