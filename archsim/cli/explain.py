@@ -15,8 +15,8 @@ from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
 @click.command("explain")
 @NET
 @HW
-@click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
-@click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
+@click.option("--layer", metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
+@click.option("--phase", help="forward, backward_data, backward_filter, backward or update.")
 @click.option("--equations", is_flag=True, help="Also print the equations of the longest kernel with their numbers.")
 @setting_options
 @answer_forms("Print one CSV row per op of the list; without --layer only.",

@@ -27,34 +27,34 @@ def _columns() -> Sequence[str]:
 
 
 @click.command("measure")
-@click.option("--net", cls=ListOption, type=Known("network", many=True), default=None,
+@click.option("--net", cls=ListOption, type=Known("network", many=True),
               help="Networks, or paths of their files, separated by commas.")  # fmt: skip
-@click.option("--cases", type=click.Path(), default=None, metavar="FILE",
+@click.option("--cases", type=click.Path(), metavar="FILE",
               help="Instead of --net: measure the networks or kernels that the rows of this file name.")  # fmt: skip
-@click.option("--batch", cls=ListOption, default="1", show_default=True, help="Samples per run, separated by commas.")
-@click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20), default=None,
+@click.option("--batch", cls=ListOption, default="1", help="Samples per run, separated by commas.")
+@click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20),
               help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
 @option(ARGUMENTS["bind"])
-@click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
-@click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
-@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--stack", type=Known("stack"), default=None,
+@click.option("--threads", help="CPU threads, separated by commas; one per core if not given.")
+@click.option("--backend", default="onnxruntime", help="onnxruntime, or torch where it is installed.")
+@click.option("--device", default="cpu", type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
+@click.option("--stack", type=Known("stack"),
               help="How torch runs: op by op, channels last, as a CUDA graph, or compiled. Default: op by op.")  # fmt: skip
-@click.option("--precision", default="fp32", show_default=True, type=click.Choice(["fp32", "tf32", "fp16", "bf16"]),
+@click.option("--precision", default="fp32", type=click.Choice(["fp32", "tf32", "fp16", "bf16"]),
               help="With --backend torch.")  # fmt: skip
-@click.option("--task", default="inference", show_default=True, type=click.Choice(["inference", "forward_backward"]),
+@click.option("--task", default="inference", type=click.Choice(["inference", "forward_backward"]),
               help="With --backend torch.")  # fmt: skip
-@click.option("--hw", type=Known("device"), default=None, metavar="DEVICE",
+@click.option("--hw", type=Known("device"), metavar="DEVICE",
               help="The device that the rows name; this computer if not given.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
+@click.option("--rounds", type=click.IntRange(min=1), default=30,
               help="Undisturbed rounds of each measurement.")  # fmt: skip
-@click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", show_default=True, metavar="TIME",
+@click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", metavar="TIME",
               help="Time limit for them.")  # fmt: skip
 @click.option("--per-op", is_flag=True, help="Also time every op, with the runtime's profiler.")
 @click.option("--processor-time", "by_processor", is_flag=True,
               help="Measure processor time instead of wall time, for one thread on a shared computer.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write no measurement during which other work used the cores.")
-@click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
+@click.option("--split", default="calibrate", type=click.Choice(["calibrate", "test"]),
               help="What the rows may be used for.")  # fmt: skip
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE

@@ -14,7 +14,7 @@ from archsim.base.errors import nearest
 from archsim.base.values import parts
 from archsim.cli.types import Decorator, ListOption, option, options
 
-BATCHES = click.option("--batch", "batch_text", cls=ListOption, default=None, show_default="1", metavar="N|RANGE",
+BATCHES = click.option("--batch", "batch_text", cls=ListOption, show_default="1", metavar="N|RANGE",
                        help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
 FIDELITY = option(ARGUMENTS["fidelity"])
 setting_options = options(rows_of("run"))  # all that say what runs and how

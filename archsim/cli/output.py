@@ -49,7 +49,7 @@ def output_file(path: str, kind: OutputKind, ctx: click.Context | None = None) -
 
 def output(name: str, kind: OutputKind, text: str, *, prints: bool = False) -> Decorator:
     """An option that names a file to write; it arrives as an OutputFile, or None."""
-    return click.option(name, default=None, metavar="FILE", type=click.Path(), callback=_checked(kind, prints), help=text)
+    return click.option(name, metavar="FILE", type=click.Path(), callback=_checked(kind, prints), help=text)
 
 
 def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:

@@ -13,7 +13,7 @@ from archsim.cli.options import choices, some_options
 from archsim.cli.output import write_page
 from archsim.cli.terminal import missed
 from archsim.cli.types import ListOption
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 
@@ -25,27 +25,26 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @vary_option("What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
 @click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
               help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
-@click.option("--minimise", "--minimize", "minimise", cls=ListOption, default=None, metavar="OUTPUT,...",
+@click.option("--minimise", "--minimize", "minimise", cls=ListOption, metavar="OUTPUT,...",
               help="latency, energy, sample_energy, energy_delay, power, area, cost, memory or traffic; the first one ranks, all "
                    "make the front.")
-@click.option("--maximise", "--maximize", "maximise", cls=ListOption, default=None, metavar="OUTPUT,...",
+@click.option("--maximise", "--maximize", "maximise", cls=ListOption, metavar="OUTPUT,...",
               help="throughput or efficiency.")  # fmt: skip
-@click.option("--where", default=None, metavar="CONDITION",
+@click.option("--where", metavar="CONDITION",
               help='Keep points that meet this, e.g. "latency < 50ms and power < 150W".')  # fmt: skip
-@click.option("--front", cls=ListOption, default=None, metavar="OUTPUT,...",
+@click.option("--front", cls=ListOption, metavar="OUTPUT,...",
               help="Objectives of the Pareto front, if other ones.")  # fmt: skip
-@click.option("--target", default=None, metavar="OUTPUT=VALUE",
+@click.option("--target", metavar="OUTPUT=VALUE",
               help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
-@click.option("--sample", type=click.IntRange(min=1), default=None, help="Evaluate this many points of a Latin hypercube.")
-@click.option("--trials", type=click.IntRange(1, 100_000), default=None,
+@click.option("--sample", type=click.IntRange(min=1), help="Evaluate this many points of a Latin hypercube.")
+@click.option("--trials", type=click.IntRange(1, 100_000),
               help="Let optuna choose this many points (extra dse).")
-@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of --sample or --trials.")
+@click.option("--seed", type=int, default=1, help="Random seed of --sample or --trials.")
 @click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
 @click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
-@click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
+@click.option("--top", type=click.IntRange(1, 1000), default=5, help="Number of best points to list.")
 @click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
-@answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.")
-@html_option("Also write a self-contained page with the front.")
+@answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.", page=True)
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,

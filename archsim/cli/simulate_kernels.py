@@ -14,11 +14,11 @@ KERNELS = 2000
 
 
 @click.command("kernels")
-@click.option("--kernels", type=click.IntRange(25, 100_000), default=KERNELS, show_default=True,
+@click.option("--kernels", type=click.IntRange(25, 100_000), default=KERNELS,
               help="How many, 25 on each machine.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=11, show_default=True,
+@click.option("--seed", type=click.IntRange(0), default=11,
               help="Of the choice of kernels and machines.")  # fmt: skip
-@click.option("--check", "folder", default=None, metavar="FOLDER",
+@click.option("--check", "folder", metavar="FOLDER",
               help="Also write surrogate.json and surrogate.html into this folder.")  # fmt: skip
 @output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
 @FORCE

@@ -9,11 +9,9 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.values import quantity
-from archsim.base.writer import OutputFile
 from archsim.cli.options import choices, pairs
-from archsim.cli.output import write_page
 from archsim.cli.types import Known, Quantity, options, read
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
 
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 
@@ -22,24 +20,23 @@ OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")
 @click.option("--llm", is_flag=True, required=True, help="A language model with continuous batching; without it any network.")
 @click.option("--net", type=Known("model"), required=True, help="A shipped model, or the path of a config.json.")
 @HW
-@click.option("--rate", type=Quantity("/s"), default=None, metavar="RATE",
+@click.option("--rate", type=Quantity("/s"), metavar="RATE",
               help="Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.")  # fmt: skip
-@click.option("--trace", type=click.Path(), default=None, metavar="FILE",
+@click.option("--trace", type=click.Path(), metavar="FILE",
               help="Recorded requests: a CSV file with the columns arrival_s, input, output.")  # fmt: skip
-@click.option("--input", "prompt", default="512", show_default=True, metavar="TOKENS|DISTRIBUTION",
+@click.option("--input", "prompt", default="512", metavar="TOKENS|DISTRIBUTION",
               help="Tokens of prompts: a number, uniform:LOW:HIGH, normal:MEAN:SPREAD, lognormal:MEDIAN:SIGMA, exponential:MEAN.")
-@click.option("--output", "answer", default="128", show_default=True, metavar="TOKENS|DISTRIBUTION", help="Tokens of answers.")
-@click.option("--requests", type=int, default=200, show_default=True, help="Number of requests.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of arrivals and lengths.")
-@click.option("--goodput", default=None, metavar="ttft=TIME,tpot=TIME,...",
+@click.option("--output", "answer", default="128", metavar="TOKENS|DISTRIBUTION", help="Tokens of answers.")
+@click.option("--requests", type=int, default=200, help="Number of requests.")
+@click.option("--seed", type=int, default=1, help="Random seed of arrivals and lengths.")
+@click.option("--goodput", metavar="ttft=TIME,tpot=TIME,...",
               help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @options(row for row in SERVED.values() if row.name not in OF_BATCHES)
-@answer_forms(all="Print all that is known of the run.")
-@html_option()
+@answer_forms(all="Print all that is known of the run.", page=True)
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, form: AnswerForm, html: OutputFile | None, **given: Any,
+    goodput: str | None, split: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -72,9 +69,4 @@ def command(
     else:
         lengths = (lengths_of(prompt, "--input"), lengths_of(answer, "--output"))
         asked = drawn(math.inf if rate is None else rate, requests, *lengths, context, seed)
-    found = serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split)
-    if html is not None:
-        from archsim.answers.serving_llm import sections
-
-        write_page(html, sections(found))
-    form.show(found)
+    form.show(serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split))

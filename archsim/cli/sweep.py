@@ -35,9 +35,9 @@ MANY = 5_000_000  # points from which on --yes is required
 @vary_option("A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")
 @click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
               help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.")  # fmt: skip
-@click.option("--sample", type=click.IntRange(min=1), default=None, metavar="N",
+@click.option("--sample", type=click.IntRange(min=1), metavar="N",
               help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
+@click.option("--seed", type=int, default=0, help="Random seed of --sample.")
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file.", prints=True)
 @answer_forms("Print one CSV row for each point, as a pipe gets them.", json="Print one JSON object with a row for each point.",
@@ -45,8 +45,8 @@ MANY = 5_000_000  # points from which on --yes is required
 @output("--html", PAGE, "Also write a page: time and energy over what varies, and the front.")
 @FORCE
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
-@click.option("--scheduler", default=None, metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, help="Worker processes.")
+@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
 @click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
     net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,

@@ -27,7 +27,7 @@ def color_option(command: click.Command) -> click.Command:
     """The command with the option `--color`."""
     if not any(parameter.name == "color" for parameter in command.params):
         command.params.append(click.Option(
-            ["--color"], type=click.Choice(MODES), default=None, expose_value=False, callback=_choose,
+            ["--color"], type=click.Choice(MODES), expose_value=False, callback=_choose,
             help="Colour on standard output: always, never, or auto (a terminal without NO_COLOR), which is usual."))  # fmt: skip
     return command
 

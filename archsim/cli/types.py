@@ -222,12 +222,12 @@ class ArgumentType(Known):
 def option(row: Argument, **other: Any) -> Decorator:
     """The option of an argument; `other` words of click go before those that follow from its row."""
     spelt = [row.option, *(f"--{word}" for word in row.spelt)]
-    words: dict[str, Any] = {"help": row.doc, "default": row.default, "type": ArgumentType(row), "metavar": row.metavar or None}
-    words["show_default"] = row.usual if row.usual and row.default is None else row.default is not None
+    words: dict[str, Any] = {"help": row.doc, "default": row.default, "type": ArgumentType(row), "metavar": row.metavar or None,
+                             "show_default": row.usual or None}
     if row.choices:
         words["metavar"] = f"[{'|'.join(row.choices)}]"
     if row.kind == "flag":
-        words |= {"type": None, "is_flag": True, "show_default": False}
+        words |= {"type": None, "is_flag": True}
         spelt = spelt if row.default is not None else [f"{row.option}/--no-{row.called}"]
     elif row.kind in ("list", "pairs", "table", "values", "factors", "sizes"):
         words |= {"type": Keyed() if row.word else None, "multiple": True, "default": ()}

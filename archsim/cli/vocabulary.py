@@ -14,8 +14,8 @@ from typing import Any
 import click
 
 from archsim.base.arguments import ARGUMENTS, rows_of
-from archsim.base.writer import PAGE
-from archsim.cli.output import FORCE, output
+from archsim.base.writer import PAGE, OutputFile
+from archsim.cli.output import FORCE, output, write_page
 from archsim.cli.terminal import say, show_text
 from archsim.cli.types import Decorator, Known, ListOption, option, options, together
 
@@ -26,7 +26,7 @@ HWS = click.option("--hw", cls=ListOption, type=Known("devices", many=True), req
                    help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip
 MEASUREMENTS = click.option("--measurements", type=click.Path(), multiple=True, metavar="FILE",
                             help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
-ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), default=None, metavar="DEVICE,...",
+ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), metavar="DEVICE,...",
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
@@ -35,20 +35,26 @@ boundary_options = options(rows_of("wall"))  # power at the device, or at the pl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
-    """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much."""
+    """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much; and the
+    page of it that is written.
+    """
 
     json: bool
     csv: bool
     level: int = 0
+    html: OutputFile | None = None
 
     def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
-        """Print an answer as the module of `archsim.answers` that is of its class says it, or the `module` that is given.
+        """Print an answer, and write its page, as the module of `archsim.answers` that is of its class says it, or the `module`
+        that is given.
 
         told: what else its `sections` are made of
         """
         from archsim.answers import module_of
 
         of = module_of(answer) if module is None else module
+        if self.html is not None:
+            write_page(self.html, of.sections(answer, **told))
         if self.json:
             import json
 
@@ -72,23 +78,25 @@ class AnswerForm:
             say(text(*of))
 
 
-def answer_forms(csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "") -> Decorator:
-    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`: the command gets them as `form`."""
+def answer_forms(
+    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", page: bool = False
+) -> Decorator:  # fmt: skip
+    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`, and of an answer with a `page` `--html` and
+    `--force`: the command gets them as `form`.
+    """
+    flags = {"--json as_json": json, "--csv as_csv": csv, "--layers": layers, "--all everything": all}
+    shown = [click.option(*words.split(), is_flag=True, help=text) for words, text in flags.items() if text]
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
             if as_json and as_csv:
                 raise click.UsageError("--json and --csv both print to standard output; choose one")
-            deeper = bool(layers) and given.pop("layers")
-            return command(form=AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper)), **given)
+            deeper, html = bool(layers) and given.pop("layers"), given.pop("html") if page else None
+            form = AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper), html=html)
+            return command(form=form, **given)
 
-        flags = (("--all", "everything", all), ("--layers", "layers", layers), ("--csv", "as_csv", csv),
-                 ("--json", "as_json", json))  # fmt: skip
-        wrapped: Callable[..., Any] = asked
-        for flag, name, text in flags:
-            wrapped = click.option(flag, name, is_flag=True, help=text)(wrapped) if text else wrapped
-        return wrapped
+        return together(*shown, *([html_option()] if page else []))(asked)
 
     return add
 
