@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from archsim.base.errors import UnknownName
 from archsim.base.lazy import LazyField
 from archsim.base.units import COUNT
 from archsim.study.condition import unit_of
@@ -92,7 +93,9 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
 
 
 def schema_of(name: str) -> Schema:
-    """The schema of that name, with its title. Raises KeyError."""
+    """The schema of that name, with its title. Raises UnknownName."""
+    if name not in SCHEMAS:
+        raise UnknownName("schema", name, sorted(SCHEMAS), hint=f"one of {', '.join(sorted(SCHEMAS))}")
     command, keys = SCHEMAS[name]
     if isinstance(keys, str):
         from archsim.answers.estimate import SCALARS

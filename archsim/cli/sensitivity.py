@@ -9,7 +9,7 @@ import click
 from archsim.base.values import parts
 from archsim.cli.no_effect import tell_without_effect
 from archsim.cli.options import choices, setting_options
-from archsim.cli.types import ListOption, Share
+from archsim.cli.types import ListOption, Quantity
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
@@ -22,9 +22,9 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @click.option("--of", "output", default="latency", type=click.Choice(list(OUTPUTS)),
               help="Output of the tornado, by which the rows are sorted.")  # fmt: skip
 @click.option("--keys", cls=ListOption, metavar="KEY,...", help="Only these values of the device.")
-@click.option("--step", type=Share(1e-6, 0.2), default="1%",
+@click.option("--step", type=Quantity("%", low=1e-6, high=0.2), default="1%",
               help="Relative step of the elasticities, both ways.")  # fmt: skip
-@click.option("--span", type=Share(0.001, 0.9), default="25%",
+@click.option("--span", type=Quantity("%", low=0.001, high=0.9), default="25%",
               help="Relative step of the tornado, both ways.")  # fmt: skip
 @answer_forms("Print one CSV row per value of the spec.", layers="Also list what has no effect.",
               all="Print every value that matters, and what has no effect.", page=True)  # fmt: skip

@@ -39,47 +39,23 @@ def read(option: str, reader: Callable[..., T], *given: object) -> T:
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument
-    """A number with its unit, like 690MHz, in the base unit; within `low` and `high`."""
+    """A number with its unit, like 690MHz, in the base unit; within `low` and `high`; with `%` a share, like 20% or 0.2."""
 
     def __init__(self, unit: str, *, low: float = -math.inf, high: float = math.inf) -> None:
         self.unit, self.low, self.high = unit, low, high
-        self.name = unit if unit != COUNT else "number"
+        self.name = {COUNT: "number", "%": "share"}.get(unit, unit)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """The number, in the base unit."""
         try:
-            number = self.parsed(value)
+            number = share(value) if self.unit == "%" else quantity(value, self.unit)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if not self.low <= number <= self.high:
-            low, high = self.shown(self.low), self.shown(self.high)
+            low, high = (f"{100 * end:g}%" if self.unit == "%" else show(end, self.unit) for end in (self.low, self.high))
             said = f"between {low} and {high}" if math.isfinite(self.high) else f"at least {low}"
             self.fail(f"{value} is not {said}", param, ctx)
         return number
-
-    def parsed(self, value: Any) -> float:
-        """The number that was given; ValueError where it is none."""
-        return quantity(value, self.unit)
-
-    def shown(self, value: float) -> str:
-        """A number as a user would write it."""
-        return show(value, self.unit)
-
-
-class Share(Quantity):
-    """A share, like 20% or 0.2, within `low` and `high`."""
-
-    def __init__(self, low: float = 0.0, high: float = 1.0) -> None:
-        super().__init__(COUNT, low=low, high=high)
-        self.name = "share"
-
-    def parsed(self, value: Any) -> float:
-        """The fraction."""
-        return share(value)
-
-    def shown(self, value: float) -> str:
-        """In per cent."""
-        return f"{100 * value:g}%"
 
 
 # ----------------------------------------------------------------------------------------------- completion
@@ -93,10 +69,6 @@ class Known(click.ParamType):  # type: ignore[type-arg]  # earlier versions of c
     def __init__(self, what: str, *, many: bool = False) -> None:
         self.what, self.many = what, many
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The text as it is; what it means is found out where it is used."""
-        return str(value)
-
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """The names that begin so, or the files of the shell where a path begins."""
         from archsim.study.names import are_files, names_of
@@ -109,18 +81,6 @@ class Known(click.ParamType):  # type: ignore[type-arg]  # earlier versions of c
         return items((name for name in names_of(self.what) if name not in given), last, prefix)
 
 
-class Shown(Known):
-    """The name of a thing whose kind is the argument before it: `show hw NAME`."""
-
-    def __init__(self) -> None:
-        super().__init__("")
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names of that kind."""
-        what = {"hw": "device", "node": "node", "net": "network", "stack": "stack"}.get(str(ctx.params.get("what")))
-        return [] if what is None else Known(what).shell_complete(ctx, param, incomplete)
-
-
 class Keyed(click.ParamType):  # type: ignore[type-arg]
     """A text KEY=VALUE whose keys are `more` words, and those of a device."""
 
@@ -128,10 +88,6 @@ class Keyed(click.ParamType):  # type: ignore[type-arg]
 
     def __init__(self, *more: str, device: bool = True) -> None:
         self.more, self.device = more, device
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text as it is."""
-        return str(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Keys up to the `=`, then the words that an argument of that name takes."""
