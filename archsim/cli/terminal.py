@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from archsim.base.errors import EXIT
-from archsim.render.text import Screen
 
 if TYPE_CHECKING:
     from archsim.render.blocks import Block
+    from archsim.render.text import Screen
 
 MODES = ("auto", "always", "never")
 CHOSEN = "archsim.color"  # where click keeps the value of --color
@@ -39,6 +39,8 @@ def _choose(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
 
 def screen() -> Screen:
     """Standard output as it is now."""
+    from archsim.render.text import Screen
+
     context = click.get_current_context(silent=True)
     mode = (context.meta.get(CHOSEN) if context else None) or "auto"
     terminal = sys.stdout.isatty()
