@@ -50,11 +50,8 @@ class AnswerForm:
 
         told: what else its `sections` are made of
         """
-        from archsim.answers import module_of
-
-        of = module_of(answer) if module is None else module
-        if self.html is not None:
-            write_page(self.html, of.sections(answer, **told))
+        of = module or _module_of(answer)
+        self.write(answer, of, **told)
         if self.json:
             import json
 
@@ -63,6 +60,11 @@ class AnswerForm:
             click.echo(of.csv(answer), nl=False)
         else:
             show_text(of.sections(answer, **told), self.level)
+
+    def write(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
+        """Write its page alone, if one is asked for."""
+        if self.html is not None:
+            write_page(self.html, (module or _module_of(answer)).sections(answer, **told))
 
     def say(
         self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
@@ -76,6 +78,12 @@ class AnswerForm:
             click.echo(csv(*of), nl=False)
         else:
             say(text(*of))
+
+
+def _module_of(answer: Any) -> ModuleType:
+    from archsim.answers import module_of
+
+    return module_of(answer)
 
 
 def answer_forms(
