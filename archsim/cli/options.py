@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,10 +74,10 @@ def holds(condition: str, record: dict[str, Any]) -> bool:
     return all(bool(c.holds({c.name: np.asarray(numbers[c.name])})) for c in read_conditions(condition, known))
 
 
-def refuse_others(mode: str, allowed: frozenset[str]) -> None:
+def refuse_others(mode: str, allowed: Container[str]) -> None:
     """Raise UsageError for options that were given and that a mode does not read."""
     context = click.get_current_context()
-    given = [parameter.opts[0] for parameter in context.command.params if parameter.name not in allowed
-             and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
+    given = [one.opts[0] for one in context.command.params if one.expose_value and one.name not in allowed
+             and context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
     if given:
         raise click.UsageError(f"{', '.join(given)}: no effect with {mode}; leave it out")

@@ -47,6 +47,10 @@ class Progress:
         return f", {duration((now - began) / (done - first) * max(count - done, 0))} left" if done > first and now > began else ""
 
     def __exit__(self, *failure: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make room for what is printed in between."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

@@ -9,8 +9,7 @@ import click
 from archsim.base.values import parts
 from archsim.cli.many import ask_about, vary_option
 from archsim.cli.no_effect import tell_idle, tell_without_effect
-from archsim.cli.options import choices, some_options
-from archsim.cli.output import write_page
+from archsim.cli.options import choices, refuse_others, some_options
 from archsim.cli.terminal import missed
 from archsim.cli.types import ListOption
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
@@ -48,7 +47,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
-    any_memory: bool, any_die: bool, top: int, yes: bool, form: AnswerForm, html: str | None, **given: Any,
+    any_memory: bool, any_die: bool, top: int, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best device within conditions, by time, energy, power, die area or cost.
 
@@ -62,15 +61,55 @@ def command(
       archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
+    from dataclasses import replace
+
+    from archsim.answers.search import large_words
+    from archsim.cli.progress import Progress
+    from archsim.estimation.request import find_device
+    from archsim.study.axis import axis_of
+    from archsim.study.coupling import coupling_of
+    from archsim.study.knob import meaning
+    from archsim.study.objective import conditions, in_better_direction, objectives
+    from archsim.study.search import Evaluator, SearchGoal, check_count, search, with_default_front
+    from archsim.study.space import Space
+
     arguments = choices(given)
     if target is not None:
-        if minimise or maximise or where or front or sample or trials or html or form.csv or link:
-            raise click.UsageError("--target goes with --vary KEY, --json and the options of a run only")
-        _target(net, hw, target, vary, form, arguments)
-        return
-    _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
-            sample=sample, trials=trials, seed=seed, any_memory=any_memory, any_die=any_die, top=top, yes=yes, form=form,
-            html=html)  # fmt: skip
+        refuse_others("--target", {"net", "hw", "vary", "target", "as_json", "everything", *given})
+        return _target(net, hw, target, vary, form, arguments)
+    if not vary:
+        raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
+    if sample and trials:
+        raise click.UsageError("--sample and --trials both choose the points; give one of them")
+    aims = objectives(parts(minimise or ""), parts(maximise or ""))
+    if not aims:
+        raise click.UsageError("no objective: --minimise energy, --maximise throughput, or --target throughput=1000/s")
+    kind = find_device(hw, None).kind
+    axes = tuple(axis_of(text, kind) for text in vary)
+    links = tuple(coupling_of(text, tuple(axis.knob for axis in axes)) for text in link)
+    space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=sample or 0,
+                  seed=seed)  # fmt: skip
+    # optuna samples ranges itself, so only the rest of the space is checked
+    listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if trials else space
+    request = listed.checked()[0]
+    if not trials:
+        check_count(space)
+        ask_about(space, request, yes, MANY)
+    units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if not axis.words}
+    goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(where, units)) if where else (),
+                front=tuple(in_better_direction(parts(front or ""))), any_memory=any_memory,
+                any_die=any_die)  # fmt: skip
+    goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
+    if trials:
+        tell_without_effect([request])
+    else:
+        tell_idle(space, [request])
+    with Progress() as tell:
+        found = search(request, space, goal, top=top, trials=trials or 0, seed=seed, tell=tell)
+    form.show(found)
+    if not found.best:
+        missed(f"no point is possible ({found.why})" if found.broken == found.points else
+               f"no point meets the conditions{large_words(found)}")
 
 
 def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerForm, arguments: dict[str, Any]) -> None:
@@ -84,54 +123,3 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerF
     form.show(found)
     if all(way.factor is None for way in found.ways):
         missed(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
-
-
-def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
-    from dataclasses import replace
-
-    from archsim.answers.search import large_words, sections
-    from archsim.cli.progress import Progress
-    from archsim.study.axis import axis_of
-    from archsim.study.coupling import coupling_of
-    from archsim.study.knob import meaning
-    from archsim.study.objective import conditions, in_better_direction, objectives
-    from archsim.study.search import Evaluator, SearchGoal, check_count, search, with_default_front
-    from archsim.study.space import Space
-
-    if not o["vary"]:
-        raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
-    if o["sample"] and o["trials"]:
-        raise click.UsageError("--sample and --trials both choose the points; give one of them")
-    aims = objectives(parts(o["minimise"] or ""), parts(o["maximise"] or ""))
-    if not aims:
-        raise click.UsageError("no objective: --minimise energy, --maximise throughput, or --target throughput=1000/s")
-    from archsim.estimation.request import find_device
-
-    kind = find_device(hw, None).kind
-    axes = tuple(axis_of(text, kind) for text in o["vary"])
-    links = tuple(coupling_of(text, tuple(axis.knob for axis in axes)) for text in o["link"])
-    space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=o["sample"] or 0,
-                  seed=o["seed"])  # fmt: skip
-    # optuna samples ranges itself, so only the rest of the space is checked
-    listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
-    request = listed.checked()[0]
-    if not o["trials"]:
-        check_count(space)
-        ask_about(space, request, o["yes"], MANY)
-    units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if not axis.words}
-    goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
-                front=tuple(in_better_direction(parts(o["front"] or ""))), any_memory=o["any_memory"],
-                any_die=o["any_die"])  # fmt: skip
-    goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
-    if o["trials"]:
-        tell_without_effect([request])
-    else:
-        tell_idle(space, [request])
-    with Progress() as tell:
-        found = search(request, space, goal, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
-    if o["html"] is not None:
-        write_page(o["html"], sections(found))
-    o["form"].show(found)
-    if not found.best:
-        missed(f"no point is possible ({found.why})" if found.broken == found.points else
-               f"no point meets the conditions{large_words(found)}")

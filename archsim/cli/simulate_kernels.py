@@ -36,7 +36,7 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
       archsim simulate kernels --derive derived.toml
     """
     if derive is not None:
-        refuse_others("--derive", frozenset({"derive", "force"}))
+        refuse_others("--derive", ("derive", "force"))
         _derive(derive)
         return
     import json
