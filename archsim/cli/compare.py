@@ -12,11 +12,10 @@ from archsim.base.units import COUNT
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import BATCHES, choices, some_options
 from archsim.cli.output import write
 from archsim.cli.terminal import missed, note, say
 from archsim.cli.types import Known, LateHelpOption, ListOption, Quantity, options
-from archsim.cli.vocabulary import HWS, AnswerForm, answer_forms, boundary_options, html_option
+from archsim.cli.vocabulary import BATCHES, HWS, AnswerForm, answer_forms, boundary_options, choices, html_option, some_options
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison

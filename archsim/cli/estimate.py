@@ -8,10 +8,20 @@ from typing import Any
 import click
 
 from archsim.base.writer import OutputFile
-from archsim.cli.options import BATCHES, choices, energy_budget_option, holds, some_options
 from archsim.cli.output import chakra_option, timeline_option, write_execution_trace, write_timeline
 from archsim.cli.terminal import missed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_options
+from archsim.cli.vocabulary import (
+    BATCHES,
+    HW,
+    NET,
+    AnswerForm,
+    answer_forms,
+    boundary_options,
+    choices,
+    energy_budget_option,
+    holds,
+    some_options,
+)
 
 
 @click.command("estimate")

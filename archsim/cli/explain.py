@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, setting_options
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
 
 
 @click.command("explain")

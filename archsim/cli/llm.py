@@ -7,9 +7,8 @@ from typing import Any
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.cli.options import choices
 from archsim.cli.types import Known, option, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices
 
 
 @click.command("llm")

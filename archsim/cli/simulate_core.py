@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.arguments import rows_called
-from archsim.cli.options import choices
 from archsim.cli.types import options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop

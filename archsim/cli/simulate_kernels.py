@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from archsim.base.writer import PAGE, TOML, OutputFile, json_with
-from archsim.cli.options import refuse_others
 from archsim.cli.output import FORCE, output, output_file, write, write_page
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import say, show_text
+from archsim.cli.vocabulary import refuse_others
 
 KERNELS = 2000
 

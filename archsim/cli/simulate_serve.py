@@ -9,10 +9,9 @@ import click
 from archsim.base.values import quantity, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, pairs, some_options
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import ListOption, Quantity, read
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")

@@ -8,10 +8,9 @@ import click
 
 from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import Known, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
 

@@ -9,10 +9,9 @@ import click
 from archsim.base.values import parts, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, pairs, some_options
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import Known, ListOption, Quantity, read
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
 

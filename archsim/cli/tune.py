@@ -8,10 +8,9 @@ import click
 
 from archsim.base.arguments import chosen
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, energy_budget_option, setting_options
 from archsim.cli.terminal import missed
 from archsim.cli.types import Keyed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, energy_budget_option, setting_options
 
 TUNED = chosen(lambda row: row.tuned)
 
