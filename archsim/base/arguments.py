@@ -211,7 +211,7 @@ ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
              doc="Use the model constants of this file instead of the shipped ones."),
     Argument(name="input_gradient", kind="flag", group="", default=False),
     Argument(name="energy_budget", kind="quantity", group="budget", unit="J", metavar="ENERGY",
-             doc="Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more."),
+             doc="The most energy of a sample, e.g. 0.2J; of an estimate, the core clock is the highest at which it is no more."),
     Argument(name="boundary", kind="name", group="wall", choices=("device", "wall"), usual="device",
              doc="Where power is measured: at the board, module or package, or at the wall."),
     Argument(name="system", kind="name", group="wall", metavar="NAME[:DEVICES]",

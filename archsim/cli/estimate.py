@@ -7,9 +7,11 @@ from typing import Any
 
 import click
 
-from archsim.base.writer import OutputFile
-from archsim.cli.output import chakra_option, timeline_option, write_execution_trace, write_timeline
-from archsim.cli.terminal import missed
+from archsim.base.arguments import ARGUMENTS
+from archsim.base.writer import EXECUTION_TRACE, OutputFile
+from archsim.cli.output import output, timeline_option, write_timeline
+from archsim.cli.terminal import missed, note
+from archsim.cli.types import option
 from archsim.cli.vocabulary import (
     BATCHES,
     HW,
@@ -18,7 +20,6 @@ from archsim.cli.vocabulary import (
     answer_forms,
     boundary_options,
     choices,
-    energy_budget_option,
     holds,
     some_options,
 )
@@ -29,11 +30,12 @@ from archsim.cli.vocabulary import (
 @HW
 @BATCHES
 @some_options("batch")
-@energy_budget_option("Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more.")
+@option(ARGUMENTS["energy_budget"])
 @boundary_options
 @answer_forms("Print one CSV row per op.", layers="Also list every layer.", all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
-@chakra_option("Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
+@output("--chakra", EXECUTION_TRACE,
+        "Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
 @click.option("--fail-if", metavar="CONDITION",
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
@@ -91,7 +93,17 @@ def _batches(text: str | None) -> Sequence[int | None]:
 
 
 def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:
+    """In the form that the ending of the name says. Raises MissingExtra or InputError."""
     from archsim.estimation.execution_trace import execution_trace
     from archsim.estimation.request import make_request
 
-    write_execution_trace(file, execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command))
+    trace = execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command)
+    if file.path.lower().endswith(".json"):
+        from archsim.trace.chakra.text import json_text
+
+        file.write_bytes(json_text(trace).encode("utf-8", "backslashreplace"))
+    else:
+        from archsim.trace.chakra.binary import binary
+
+        file.write_bytes(binary(trace))
+    note(f"wrote {file.path}")

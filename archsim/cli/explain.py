@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_without_effect
+from archsim.cli.no_effect import told_request
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
 
 
@@ -35,15 +35,13 @@ def command(net: str, hw: str, layer: str | None, phase: str | None, equations: 
       archsim explain --net alexnet --hw gtx_1080 --layer conv2 --fidelity cycle
     """
     from archsim.estimation.fidelity import SIMULATED
-    from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
 
     if form.csv and layer is not None:
         raise click.UsageError("an explanation has no CSV form; --json has all of it, and --csv the list of ops without --layer")
     if layer is None and (phase is not None or equations):
         raise click.UsageError(f"{'--equations' if phase is None else '--phase'} belongs to a layer; name it with --layer")
-    request = make_request(net, hw, **choices(given))
-    tell_without_effect([request])
+    request = told_request(net, hw, **choices(given))
     if equations and request.fidelity.name == SIMULATED:
         raise click.UsageError("--equations are those of the closed form; leave out --fidelity cycle")
     form = replace(form, level=max(form.level, int(equations)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -27,37 +27,6 @@ class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameter
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """The name of what is listed."""
         return str(super().convert(self.ALIASES.get(value, value), param, ctx))
-
-
-@click.command("list")
-@click.argument("what", type=Listed(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "releases",
-                                            "fidelities", "ops", "keys"]))  # fmt: skip
-@answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
-              "units, as shown.")
-@click.option("--like", metavar="TEXT", help="Of hw: the devices that a text describes by name, architecture, memory and year.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"With --like: at most N devices.  [default: {NEAREST}]")
-def command(what: str, form: AnswerForm, like: str | None, limit: int | None) -> None:
-    """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
-    (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
-    of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
-    them moves.
-
-    \b
-    Examples:
-      archsim list hw
-      archsim list hw --like "ada 24GB"
-      archsim list nets
-    """
-    if like is None and limit is not None:
-        raise click.UsageError("--limit is of --like; `archsim list` prints all")
-    if like is not None and what != "hw":
-        raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
-    lists: dict[str, Callable[[], Any]] = {
-        "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
-        "parts": _parts, "releases": _releases,
-        "fidelities": _fidelities, "ops": _ops, "keys": _keys,
-    }  # fmt: skip
-    form.show(lists[what]() if like is None else _devices_like(like, limit or NEAREST))
 
 
 def _listing(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, shown: Sequence[Block] = ()) -> Listing:
@@ -89,12 +58,12 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
     return found
 
 
-def _devices_like(text: str, limit: int) -> Listing:
+def _devices_like(text: str) -> Listing:
     """The shipped devices that fit a text best, with the share of it that they fit and the size of their memory."""
     from archsim.detect.catalog import find, names
     from archsim.device.similar import most_alike
 
-    found = most_alike(text, map(find, names()))[:limit]
+    found = most_alike(text, map(find, names()))[:NEAREST]
     if not found:
         raise click.UsageError(f"--like {text!r}: no shipped device has all of these words; say names, architectures "
                                "(ada), makers, kinds (gpu, cpu, tpu), sizes of the memory (24GB), years (2022); "
@@ -233,3 +202,32 @@ def _keys() -> Listing:
 
     rows = [(key, kind, read_by(unit) or "nothing", unit.doc) for kind in ("gpu", "cpu", "tpu") for key, unit, _ in keys(kind)]
     return _listing(("key", "device", "moves", "meaning"), rows, 4)
+
+
+LISTS: dict[str, Callable[[], Listing]] = {
+    "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
+    "parts": _parts, "releases": _releases, "fidelities": _fidelities, "ops": _ops, "keys": _keys,
+}  # fmt: skip
+
+
+@click.command("list")
+@click.argument("what", type=Listed([*LISTS]))
+@answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
+              "units, as shown.")
+@click.option("--like", metavar="TEXT",
+              help=f"Of hw: the {NEAREST} devices that a text describes best by name, architecture, memory, year.")  # fmt: skip
+def command(what: str, form: AnswerForm, like: str | None) -> None:
+    """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
+    (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
+    of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
+    them moves.
+
+    \b
+    Examples:
+      archsim list hw
+      archsim list hw --like "ada 24GB"
+      archsim list nets
+    """
+    if like is not None and what != "hw":
+        raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
+    form.show(LISTS[what]() if like is None else _devices_like(like))

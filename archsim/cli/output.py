@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind
+from archsim.base.writer import TIMELINE, OutputFile, OutputKind
 from archsim.cli.terminal import note
 from archsim.cli.types import Decorator
 
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
     from archsim.render.blocks import Block
     from archsim.schedule.observer import Recording
-    from archsim.trace.chakra.node import ExecutionTrace
 
 FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
 
@@ -63,24 +62,6 @@ FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False,
 def timeline_option(text: str) -> Decorator:
     """`--timeline FILE`: when what ran."""
     return output("--timeline", TIMELINE, text)
-
-
-def chakra_option(text: str) -> Decorator:
-    """`--chakra FILE`: the run as an execution trace of MLCommons Chakra."""
-    return output("--chakra", EXECUTION_TRACE, text)
-
-
-def write_execution_trace(file: OutputFile, trace: ExecutionTrace) -> None:
-    """Write an execution trace in the form that the ending of the name says. Raises MissingExtra or InputError."""
-    if file.path.lower().endswith(".json"):
-        from archsim.trace.chakra.text import json_text
-
-        file.write_bytes(json_text(trace).encode("utf-8", "backslashreplace"))
-    else:
-        from archsim.trace.chakra.binary import binary
-
-        file.write_bytes(binary(trace))
-    note(f"wrote {file.path}")
 
 
 def write(file: OutputFile, text: str) -> None:

@@ -8,7 +8,7 @@ import click
 
 from archsim.base.values import parts
 from archsim.cli.many import ask_about, vary_option
-from archsim.cli.no_effect import tell_idle, tell_without_effect
+from archsim.cli.no_effect import tell_idle, tell_without_effect, told_request
 from archsim.cli.terminal import missed
 from archsim.cli.types import ListOption
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, refuse_others, some_options
@@ -112,12 +112,10 @@ def command(
 
 
 def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerForm, arguments: dict[str, Any]) -> None:
-    from archsim.estimation.request import make_request
     from archsim.study.objective import target_of
     from archsim.study.target import LARGEST_FACTOR, changes_for_target
 
-    request, goal = make_request(net, hw, **arguments), target_of(target)
-    tell_without_effect([request])
+    goal, request = target_of(target), told_request(net, hw, **arguments)
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
     form.show(found)
     if all(way.factor is None for way in found.ways):

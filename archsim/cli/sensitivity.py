@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from archsim.base.values import parts
-from archsim.cli.no_effect import tell_without_effect
+from archsim.cli.no_effect import told_request
 from archsim.cli.types import ListOption, Quantity
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
 
@@ -41,14 +41,12 @@ def command(
       archsim sensitivity --net resnet_50 --hw gtx_1080 --keys sm.count,memory.bandwidth,l2.size --span 50%
     """
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import make_request
     from archsim.study.sensitivity import Sensitivity, sensitivity
 
     wanted = [] if keys is None else parts(keys)
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")
-    request = make_request(net, hw, **choices(given))
-    tell_without_effect([request])
+    request = told_request(net, hw, **choices(given))
     with Progress() as tell:
         values = tuple(sensitivity(request, wanted, step, span, tell))
     form.show(Sensitivity(request=request, values=values, step=step, span=span, output=OUTPUTS[output]))

@@ -8,7 +8,7 @@ import click
 
 from archsim.base.values import quantity, whole
 from archsim.base.writer import OutputFile
-from archsim.cli.no_effect import tell_without_effect
+from archsim.cli.no_effect import told_request
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import ListOption, Quantity, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
@@ -69,7 +69,6 @@ def command(
       archsim simulate serve --net resnet_50 --hw tesla_t4 --scenario Offline --batching max=64 --requests 5000
     """
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import make_request
     from archsim.schedule.observer import Recording
     from archsim.simulate.arrivals import recorded_arrivals
     from archsim.simulate.serve import Load, load_curve, simulate_serving
@@ -82,8 +81,7 @@ def command(
     )  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        request = make_request(net, hw, **choices(given))
-        tell_without_effect([request], beyond="link.")  # inputs cross the link, which an estimate does not show
+        request = told_request(net, hw, beyond="link.", **choices(given))  # inputs cross it, which an estimate does not show
         watchers = [seen] if timeline or form.html else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
         curve = load_curve(request, load, answer, batching_of(batching), tell) if form.html else ()

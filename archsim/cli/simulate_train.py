@@ -8,7 +8,7 @@ import click
 
 from archsim.base.values import parts, whole
 from archsim.base.writer import OutputFile
-from archsim.cli.no_effect import tell_without_effect
+from archsim.cli.no_effect import told_request
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import Known, ListOption, Quantity, read
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
@@ -53,7 +53,6 @@ def command(
       archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --optimiser sgd --sync server
     """
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import make_request
     from archsim.node.spec import joining
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
@@ -69,10 +68,10 @@ def command(
                  decode=read("--input", whole, stages["decode"]) if "decode" in stages else None)  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        request = make_request(net, hw, batch=batch, task="training_step", **choices(words))
+        # inputs and gradients cross the link, which an estimate does not show
+        request = told_request(net, hw, beyond="link.", batch=batch, task="training_step", **choices(words))
         place = joining(request.spec.identity.id, max(counts or [1], default=1), "devices", node)
         counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
-        tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show
         answer = simulate_training(
             request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=bucket, observers=[seen] if timeline or form.html else [],

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from archsim.base.arguments import chosen
-from archsim.cli.no_effect import tell_without_effect
+from archsim.base.arguments import ARGUMENTS, chosen
+from archsim.cli.no_effect import told_request
 from archsim.cli.terminal import missed
-from archsim.cli.types import Keyed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, energy_budget_option, setting_options
+from archsim.cli.types import Keyed, option
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
 
 TUNED = chosen(lambda row: row.tuned)
 
@@ -24,7 +24,7 @@ TUNED = chosen(lambda row: row.tuned)
                    "efficiency the most.")  # fmt: skip
 @click.option("--where", metavar="CONDITION",
               help='Keep settings that meet this, e.g. "latency < 20ms and power < 200W"; energy is that of a sample.')
-@energy_budget_option("Keep settings at which a sample takes no more than this, e.g. 0.2J.")
+@option(ARGUMENTS["energy_budget"])
 @click.option("--vary", type=Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES",
               help=f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.")  # fmt: skip
 @answer_forms("Print one CSV row for the default, the best and each setting of the front.",
@@ -49,11 +49,10 @@ def command(
     """
     from archsim.answers.tune import nearest_words
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import make_request
     from archsim.study.tune import tune
 
     arguments = choices(given)
-    tell_without_effect([make_request(net, hw, **arguments)])
+    told_request(net, hw, **arguments)
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
     form.show(found)

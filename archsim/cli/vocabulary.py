@@ -6,7 +6,7 @@ A command takes them as decorators, so that a word has one name, one meaning and
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import wraps
 from types import ModuleType
 from typing import Any
@@ -43,11 +43,6 @@ boundary_options = options(rows_of("wall"))  # power at the device, or at the pl
 def some_options(*without: str) -> Decorator:
     """Those except the named ones, whose arguments keep their defaults."""
     return options(rows_of("run", without=without))
-
-
-def energy_budget_option(text: str) -> Decorator:
-    """`--energy-budget ENERGY`: the most that a sample may take."""
-    return option(replace(ARGUMENTS["energy_budget"], doc=text))
 
 
 def choices(given: Mapping[str, Any], table: Mapping[str, Argument] = ARGUMENTS) -> dict[str, Any]:
