@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.api.arguments import Names, key_texts, read, texts
+from archsim.api.arguments import Names, key_texts, texts
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
-from archsim.base.values import whole
+from archsim.base.values import read, whole
 from archsim.detect.selection import selected
 from archsim.estimation.request import Request
 from archsim.study.space import Space, space_of

@@ -14,7 +14,7 @@ from typing import Any
 from archsim.base.errors import ArgumentError, nearest
 from archsim.base.files import is_path
 from archsim.base.units import COUNT, show
-from archsim.base.values import amount, factor, name, names, pairs, quantity, table, whole, written, yes_or_no
+from archsim.base.values import amount, factor, name, names, pairs, quantity, read, table, whole, written, yes_or_no
 
 LARGEST_BATCH = 1 << 20
 MOST_THREADS = 1 << 16  # of a stack on one computer
@@ -133,13 +133,7 @@ KINDS: dict[str, tuple[Callable[[Argument, object], Any], str]] = {
 
 def _each(reader: Callable[[object], Any], value: object, row: Argument) -> dict[str, Any]:
     """The values of a table, each read; what is wrong with one names its key."""
-    found = {}
-    for key, each in table(value, row.example).items():
-        try:
-            found[key] = reader(each)
-        except ValueError as error:
-            raise ValueError(f"{key}: {error}") from None
-    return found
+    return {key: read(key, reader, each) for key, each in table(value, row.example).items()}
 
 
 ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
@@ -314,10 +308,7 @@ def changes_of(given: object) -> dict[str, Any]:
         if "." in word:
             raise ValueError(f"{word!r} is a value of the device: --set and --scale change it, in a study `change`")
         row = called(word, [row for row in ARGUMENTS.values() if row.changed])
-        try:
-            found[row.name] = row.read(value)
-        except ValueError as error:
-            raise ValueError(f"{word}: {error}") from None
+        found[row.name] = read(word, row.read, value)
     return found
 
 

@@ -20,7 +20,7 @@ from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, s
 @setting_options
 @answer_forms("Print one CSV row per op of the list; without --layer only.",
               all="Print those of every kernel; JSON always has them.")  # fmt: skip
-def command(net: str, hw: str, layer: str | None, phase: str | None, equations: bool, form: AnswerForm, **given: Any) -> None:
+def command(layer: str | None, phase: str | None, equations: bool, form: AnswerForm, **given: Any) -> None:
     """Explain the time and energy of one layer: what decides, its kernels, the algorithms of the stack; with --equations every
     equation with its numbers.
 
@@ -41,7 +41,7 @@ def command(net: str, hw: str, layer: str | None, phase: str | None, equations: 
         raise click.UsageError("an explanation has no CSV form; --json has all of it, and --csv the list of ops without --layer")
     if layer is None and (phase is not None or equations):
         raise click.UsageError(f"{'--equations' if phase is None else '--phase'} belongs to a layer; name it with --layer")
-    request = told_request(net, hw, **choices(given))
+    request = told_request(**choices(given))
     if equations and request.fidelity.name == SIMULATED:
         raise click.UsageError("--equations are those of the closed form; leave out --fidelity cycle")
     form = replace(form, level=max(form.level, int(equations)))

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from archsim.render.blocks import Block
 
 DEVICE = ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed")
+NETWORK = ("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1")
 NEAREST = 10  # devices that --like prints
 KINDS = {"gpu": "GPUs", "cpu": "CPUs", "tpu": "TPUs"}
 
@@ -119,23 +120,18 @@ def _networks() -> Listing:
         shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
         counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
         rows.append((name, shapes, str(len(trace.ops)), *counts))
-    return _listing(("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, 2, _by_input(rows))
+    return _listing(NETWORK, rows, 2, _by_input(rows))
 
 
 def _by_input(rows: Sequence[Sequence[str]]) -> list[Block]:
     """Networks by what they read; those that a framework builds in its own way at the end."""
     from archsim.answers.listing import table_of
-    from archsim.base.units import grouped
 
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for name, inputs, ops, _, parameters, work in rows:
-        million = grouped(float(parameters.replace(",", "")) / 1e6, 3)
-        what = "As a framework builds them" if "@" in name else "Images" if "Nx3x" in inputs else "Tokens and others"
-        first, *others = inputs.split(", ")
-        read = f"{first} + {len(others)}" if others else first
-        groups.setdefault(what, []).append((name, read, ops, million, work))
-    return [table_of((what, "inputs", "ops", "M parameters", "work at N = 1"), groups[what], (2, 3, 4))
-            for what in ("Images", "Tokens and others", "As a framework builds them")]  # fmt: skip
+    groups: dict[str, list[Sequence[str]]] = {"Images": [], "Tokens and others": [], "As a framework builds them": []}
+    for row in rows:
+        other = "Images" if "Nx3x" in row[1] else "Tokens and others"
+        groups["As a framework builds them" if "@" in row[0] else other].append(row)
+    return [table_of((what, *NETWORK[1:]), own, range(2, 6)) for what, own in groups.items()]
 
 
 def _models() -> Listing:

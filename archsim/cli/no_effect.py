@@ -34,11 +34,11 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
             note(f"{network}: {said}, {STRICT}")
 
 
-def told_request(net: str, hw: str, beyond: str = "", **arguments: Any) -> Request:
+def told_request(beyond: str = "", **arguments: Any) -> Request:
     """The request of a command, after the same is said of it."""
     from archsim.estimation.request import make_request
 
-    request = make_request(net, hw, **arguments)
+    request = make_request(**arguments)
     tell_without_effect([request], beyond)
     return request
 

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from archsim.base.arguments import OF_POWER, rows_called
-from archsim.base.values import clocks, parts, table
-from archsim.cli.types import Keyed, ListOption, options, read
+from archsim.base.values import clocks, parts, read, table
+from archsim.cli.types import Keyed, ListOption, options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, boundary_options, choices
 
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's

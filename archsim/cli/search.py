@@ -115,7 +115,7 @@ def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerF
     from archsim.study.objective import target_of
     from archsim.study.target import LARGEST_FACTOR, changes_for_target
 
-    goal, request = target_of(target), told_request(net, hw, **arguments)
+    goal, request = target_of(target), told_request(net=net, hw=hw, **arguments)
     found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
     form.show(found)
     if all(way.factor is None for way in found.ways):

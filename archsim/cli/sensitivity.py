@@ -28,7 +28,7 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @answer_forms("Print one CSV row per value of the spec.", layers="Also list what has no effect.",
               all="Print every value that matters, and what has no effect.", page=True)  # fmt: skip
 def command(
-    net: str, hw: str, output: str, keys: str | None, step: float, span: float, form: AnswerForm, **given: Any,
+    output: str, keys: str | None, step: float, span: float, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """How much each value of a device matters: elasticities of latency, energy and power, and a tornado.
 
@@ -46,7 +46,7 @@ def command(
     wanted = [] if keys is None else parts(keys)
     if keys is not None and not wanted:
         raise click.UsageError("--keys names no value of the spec")
-    request = told_request(net, hw, **choices(given))
+    request = told_request(**choices(given))
     with Progress() as tell:
         values = tuple(sensitivity(request, wanted, step, span, tell))
     form.show(Sensitivity(request=request, values=values, step=step, span=span, output=OUTPUTS[output]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from archsim.base.values import parts, quantity, whole
-from archsim.cli.types import Known, ListOption, read
+from archsim.base.values import parts, quantity, read, whole
+from archsim.cli.types import Known, ListOption
 from archsim.cli.vocabulary import AnswerForm, answer_forms
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from archsim.base.values import quantity, whole
+from archsim.base.values import quantity, read, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import told_request
 from archsim.cli.output import timeline_option, write_timeline
-from archsim.cli.types import ListOption, Quantity, read
+from archsim.cli.types import ListOption, Quantity
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
 from archsim.schedule.serving import Batching
 
@@ -53,7 +53,7 @@ class ServeCommand(click.Command):
 @answer_forms(all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
 def command(
-    llm: bool, net: str, hw: str, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str,
+    llm: bool, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str,
     devices: int, requests: int, seed: int, form: AnswerForm, timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
@@ -81,7 +81,7 @@ def command(
     )  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        request = told_request(net, hw, beyond="link.", **choices(given))  # inputs cross it, which an estimate does not show
+        request = told_request(beyond="link.", **choices(given))  # inputs cross it, which an estimate does not show
         watchers = [seen] if timeline or form.html else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
         curve = load_curve(request, load, answer, batching_of(batching), tell) if form.html else ()

@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.base.values import quantity
-from archsim.cli.types import Known, Quantity, options, read
+from archsim.base.values import quantity, read
+from archsim.cli.types import Known, Quantity, options
 from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices, pairs
 
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have

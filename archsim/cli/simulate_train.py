@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from archsim.base.values import parts, whole
+from archsim.base.values import parts, read, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import told_request
 from archsim.cli.output import timeline_option, write_timeline
-from archsim.cli.types import Known, ListOption, Quantity, read
+from archsim.cli.types import Known, ListOption, Quantity
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
@@ -38,7 +38,7 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
 @answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
-    net: str, hw: str, node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
+    node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
     steps: int, form: AnswerForm, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
@@ -69,7 +69,7 @@ def command(
     seen = Recording()
     with Progress() as tell:
         # inputs and gradients cross the link, which an estimate does not show
-        request = told_request(net, hw, beyond="link.", batch=batch, task="training_step", **choices(words))
+        request = told_request(beyond="link.", batch=batch, task="training_step", **choices(words))
         place = joining(request.spec.identity.id, max(counts or [1], default=1), "devices", node)
         counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
         answer = simulate_training(

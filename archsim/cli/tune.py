@@ -52,7 +52,7 @@ def command(
     from archsim.study.tune import tune
 
     arguments = choices(given)
-    told_request(net, hw, **arguments)
+    told_request(net=net, hw=hw, **arguments)
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
     form.show(found)

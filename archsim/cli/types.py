@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from archsim.base.arguments import ARGUMENTS, Argument
 from archsim.base.units import COUNT, show
-from archsim.base.values import quantity, share
+from archsim.base.values import quantity, read, share
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # what adds options to a command
-T = TypeVar("T")
 
 
 def together(*options: Decorator) -> Decorator:
@@ -28,14 +27,6 @@ def together(*options: Decorator) -> Decorator:
         return command
 
     return add
-
-
-def read(option: str, reader: Callable[..., T], *given: object) -> T:
-    """What a reader makes of the words of an option; its error names the option."""
-    try:
-        return reader(*given)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint=option) from None
 
 
 class Quantity(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument

@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from archsim.base.arguments import changes_of, chosen
-from archsim.cli.types import Keyed, read
+from archsim.base.values import read
+from archsim.cli.types import Keyed
 from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
 
 CHANGED = chosen(lambda row: row.changed)

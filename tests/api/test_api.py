@@ -80,7 +80,6 @@ WRONG = {
     "a share of nan": (lambda: archsim.power("titan_xp", {"fp32": math.nan}), "share of fp32: nan"),
     "shares are a number": (lambda: archsim.power("titan_xp", 0.5), "shares: 0.5"),
     "no shares at all": (lambda: archsim.power("titan_xp", None), "shares: None"),
-    "sm twice": (lambda: archsim.power("titan_xp", {"sm": 1}, sm=1), "sm: given among the shares too"),
     "memory clock in watts": (lambda: archsim.power("titan_xp", {}, memory_clock="5W"), "memory_clock: '5W' is not in Hz"),
     "three clocks": (lambda: archsim.power("titan_xp", {}, counted_at=(1, 2, 3)), r"counted_at: \(1, 2, 3\)"),
     "counted at a word": (lambda: archsim.power("titan_xp", {}, counted_at="x"), "counted_at: 'x'"),
@@ -168,7 +167,7 @@ def test_answers_have_pages():
 
 
 def test_powers_by_unit_have_the_words_of_the_command():
-    found = archsim.power("Titan Xp", "fp32=0.8", sm="90%", clock="1.4GHz", memory_clock=4e9, counted_at="1.4 GHz,5705 MHz",
+    found = archsim.power("Titan Xp", ["fp32=0.8", "sm=90%"], clock="1.4GHz", memory_clock=4e9, counted_at="1.4 GHz,5705 MHz",
                           power_limit=200, scale={"power.idle": 0.5})  # fmt: skip
     assert (found.shares["sm"], found.counted_memory_clock_hz, found.power_limit_w) == (0.9, pytest.approx(5.705e9), 200)
     assert archsim.power("titan_xp", {}).power_w == pytest.approx(73.0)  # idle
