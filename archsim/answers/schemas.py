@@ -135,8 +135,7 @@ def of_type(kind: Any) -> Schema:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {"type": "object", "additionalProperties": of_type(inside[1])}
     if origin is tuple and inside[-1] is not Ellipsis:
-        items = [of_type(one) for one in inside]
-        return {"type": "array", "prefixItems": items, "minItems": len(items), "maxItems": len(items)}
+        return {"type": "array", "minItems": len(inside), "maxItems": len(inside)}
     if isinstance(origin, type) and issubclass(origin, Sequence | frozenset):
         return {"type": "array", "items": of_type(inside[0])}
     raise TypeError(f"{kind} has no JSON form")
@@ -155,17 +154,12 @@ def _is_array(kind: Any) -> bool:
 
 
 def table(keys: Mapping[str, Any]) -> Schema:
-    """An object with these keys, by their types. A number says its unit."""
-    return {"type": "object", "properties": {name: with_unit(name, of_type(kind)) for name, kind in keys.items()},
-            "required": [*keys]}  # fmt: skip
-
-
-def with_unit(name: str, schema: Schema) -> Schema:
-    """The schema with the unit that the name of a number ends with."""
-    unit = unit_of(name)
-    holds = schema.get("type"), schema.get("additionalProperties", {}).get("type"), schema.get("items", {}).get("type")
-    numbers = any("number" in (kind if isinstance(kind, list) else [kind]) for kind in holds)
-    return {"description": unit, **schema} if numbers and unit != COUNT else schema
+    """An object with these keys, by their types. A number says the unit that its name ends with."""
+    properties = {name: of_type(kind) for name, kind in keys.items()}
+    for name, schema in properties.items():
+        if unit_of(name) != COUNT and "number" in str(schema):
+            schema.setdefault("description", unit_of(name))
+    return {"type": "object", "properties": properties, "required": [*keys]}
 
 
 def either(*schemas: Schema) -> Schema:

@@ -7,13 +7,12 @@ from typing import Any
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.cli.types import Known, option, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices
+from archsim.cli.types import option, options
+from archsim.cli.vocabulary import HW, MODEL, AnswerForm, answer_forms, choices
 
 
 @click.command("llm")
-@click.option("--net", type=Known("model"), required=True,
-              help="A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.")  # fmt: skip
+@MODEL
 @HW
 @option(SERVED["input"], required=True, show_default=False)
 @option(SERVED["output"], required=True, show_default=False)

@@ -8,7 +8,7 @@ import click
 
 from archsim.base.arguments import chosen
 from archsim.cli.progress import duration
-from archsim.cli.types import Decorator, Keyed
+from archsim.cli.types import Keyed, together
 
 if TYPE_CHECKING:
     from archsim.estimation.request import Request
@@ -18,10 +18,16 @@ KNOBS = chosen(lambda row: row.varies and row.group != "place")  # beside the ke
 ROW_BYTES = 150  # of a point in the file of a sweep
 
 
-def vary_option(text: str) -> Decorator:
-    """`--vary KEY=VALUES`: what varies, and over which values."""
-    said = f"{text} Knobs are the keys that `archsim show hw` prints, and {', '.join(KNOBS)}."
-    return click.option("--vary", type=Keyed(*KNOBS), multiple=True, metavar="KEY=VALUES", help=said)
+space_options = together(
+    click.option("--vary", type=Keyed(*KNOBS), multiple=True, metavar="KEY=VALUES",
+                 help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list. Knobs are the "
+                      f"keys that `archsim show hw` prints, and {', '.join(KNOBS)}."),
+    click.option("--link", multiple=True, metavar="KEY=KNOB[^E]",
+                 help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power."),
+    click.option("--sample", type=click.IntRange(min=1), metavar="N",
+                 help="N points of a Latin hypercube instead of the whole grid."),
+    click.option("--yes", is_flag=True, help="Go on even with a very large number of points."),
+)  # fmt: skip
 
 
 def ask_about(space: Space, request: Request, yes: bool, many: int, stored: bool = False) -> None:

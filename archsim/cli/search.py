@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from archsim.base.values import parts
-from archsim.cli.many import ask_about, vary_option
+from archsim.cli.many import ask_about, space_options
 from archsim.cli.no_effect import tell_idle, tell_without_effect, told_request
 from archsim.cli.terminal import missed
 from archsim.cli.types import ListOption
@@ -20,9 +20,7 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @NET
 @HW
 @some_options("traffic")
-@vary_option("What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
-@click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
-              help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
+@space_options
 @click.option("--minimise", "--minimize", "minimise", cls=ListOption, metavar="OUTPUT,...",
               help="latency, energy, sample_energy, energy_delay, power, area, cost, memory or traffic; the first one ranks, all "
                    "make the front.")
@@ -34,14 +32,12 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
               help="Objectives of the Pareto front, if other ones.")  # fmt: skip
 @click.option("--target", metavar="OUTPUT=VALUE",
               help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
-@click.option("--sample", type=click.IntRange(min=1), help="Evaluate this many points of a Latin hypercube.")
 @click.option("--trials", type=click.IntRange(1, 100_000),
               help="Let optuna choose this many points (extra dse).")
 @click.option("--seed", type=int, default=1, help="Random seed of --sample or --trials.")
 @click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
 @click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
 @click.option("--top", type=click.IntRange(1, 1000), default=5, help="Number of best points to list.")
-@click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
 @answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.", page=True)
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,

@@ -8,7 +8,7 @@ import click
 
 from archsim.base.arguments import rows_called
 from archsim.cli.types import options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices
+from archsim.cli.vocabulary import HW, PLAIN, AnswerForm, answer_forms, choices
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop
@@ -23,7 +23,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
 @click.option("--name", metavar="LOOP", help="One loop of the file.")
 @click.option("--trips", type=click.IntRange(2, 1 << 20), show_default="until it is steady",
               help="Iterations to simulate.")  # fmt: skip
-@click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
+@PLAIN
 @options(rows_called("clock", "settings", "scales"))
 @answer_forms("Print one CSV row per loop.", all="Also print ports, waits, and a picture of the pipeline.", page=True)
 def command(

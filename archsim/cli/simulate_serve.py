@@ -11,7 +11,7 @@ from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import told_request
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import ListOption, Quantity
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
+from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, refuse, some_options
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")
@@ -73,7 +73,10 @@ def command(
     from archsim.simulate.arrivals import recorded_arrivals
     from archsim.simulate.serve import Load, load_curve, simulate_serving
 
-    _refuse_idle(scenario, trace is not None)
+    if trace is not None:
+        refuse(("requests", "seed"), "--trace, whose file holds the arrivals")
+    elif scenario != "Server":  # the others draw no arrivals, and streams send one query at a time
+        refuse(("seed",) if scenario == "Offline" else ("batching", "seed"), f"--scenario {scenario}")
     load = Load(
         scenario=scenario, rate=rate, requests=requests, seed=seed,
         recorded_s=None if trace is None else recorded_arrivals(trace),
@@ -88,18 +91,6 @@ def command(
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
     form.show(answer, recording=seen, curve=curve)
-
-
-def _refuse_idle(scenario: str, recorded: bool) -> None:
-    """Refuse options that were given and have no effect."""
-    idle = {"SingleStream": ("batching", "seed"), "MultiStream": ("batching", "seed"), "Offline": ("seed",)}.get(scenario, ())
-    why = f"{scenario} draws no arrivals" + (" and sends one query at a time" if "batching" in idle else "")
-    if recorded:
-        idle, why = ("requests", "seed"), "the file of --trace holds the arrivals"
-    context = click.get_current_context()
-    for name in idle:
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} changes nothing: {why}", context)
 
 
 def batching_of(text: str) -> Batching:

@@ -9,15 +9,15 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.values import quantity, read
-from archsim.cli.types import Known, Quantity, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices, pairs
+from archsim.cli.types import Quantity, options
+from archsim.cli.vocabulary import HW, MODEL, AnswerForm, answer_forms, choices, pairs
 
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 
 
 @click.command("serve")
 @click.option("--llm", is_flag=True, required=True, help="A language model with continuous batching; without it any network.")
-@click.option("--net", type=Known("model"), required=True, help="A shipped model, or the path of a config.json.")
+@MODEL
 @HW
 @click.option("--rate", type=Quantity("/s"), metavar="RATE",
               help="Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.")  # fmt: skip

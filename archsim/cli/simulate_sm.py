@@ -10,7 +10,7 @@ from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
 from archsim.cli.output import timeline_option, write_timeline
 from archsim.cli.types import Known, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, choices
+from archsim.cli.vocabulary import HW, PLAIN, AnswerForm, answer_forms, choices
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
 
@@ -25,7 +25,7 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
 @click.option("--scheduler", type=click.Choice(("gto", "lrr")), default="gto",
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
 @click.option("--precision", type=Known("precision"), default="fp32", help="Of a product.")
-@click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
+@PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
 @answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True)
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")

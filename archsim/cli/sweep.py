@@ -11,7 +11,7 @@ import click
 from archsim.base.errors import InputError
 from archsim.base.values import parts
 from archsim.base.writer import SWEEP, OutputFile
-from archsim.cli.many import ask_about, vary_option
+from archsim.cli.many import ask_about, space_options
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.output import output
 from archsim.cli.terminal import note, screen
@@ -32,11 +32,7 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.command("sweep")
 @NETS
 @HWS
-@vary_option("A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")
-@click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
-              help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.")  # fmt: skip
-@click.option("--sample", type=click.IntRange(min=1), metavar="N",
-              help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
+@space_options
 @click.option("--seed", type=int, default=0, help="Random seed of --sample.")
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file.", prints=True)
@@ -45,9 +41,8 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, help="Worker processes.")
 @click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
-@click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
 def command(
-    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
+    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
     resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
@@ -75,7 +70,7 @@ def command(
     nets, hws = list(dict.fromkeys(parts(net))), selected(parts(hw))
     if not nets or not hws:
         raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    space = space_of(nets, hws, vary, links, sample=sample or 0, seed=seed, arguments=choices(given))
+    space = space_of(nets, hws, vary, link, sample=sample or 0, seed=seed, arguments=choices(given))
     requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)

@@ -23,6 +23,9 @@ from archsim.cli.terminal import say, show_text
 from archsim.cli.types import Decorator, Known, ListOption, option, options, together
 
 NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
+MODEL = click.option("--net", type=Known("model"), required=True,
+                     help="A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.")
+PLAIN = click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 NETS = click.option("--net", cls=ListOption, type=Known("network", many=True), required=True,
                     help="Networks, or paths of their files, separated by commas.")  # fmt: skip
 HWS = click.option("--hw", cls=ListOption, type=Known("devices", many=True), required=True,
@@ -89,13 +92,18 @@ def holds(condition: str, record: dict[str, Any]) -> bool:
     return all(bool(c.holds({c.name: np.asarray(numbers[c.name])})) for c in read_conditions(condition, known))
 
 
-def refuse_others(mode: str, allowed: Container[str]) -> None:
-    """Raise UsageError for options that were given and that a mode does not read."""
+def refuse(names: Container[str | None], why: str) -> None:
+    """Raise UsageError for those of these options that were given: they have no effect with what `why` names."""
     context = click.get_current_context()
-    given = [one.opts[0] for one in context.command.params if one.expose_value and one.name not in allowed
+    given = [one.opts[0] for one in context.command.params if one.expose_value and one.name in names
              and context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
     if given:
-        raise click.UsageError(f"{', '.join(given)}: no effect with {mode}; leave it out")
+        raise click.UsageError(f"{', '.join(given)}: no effect with {why}; leave it out")
+
+
+def refuse_others(mode: str, allowed: Container[str | None]) -> None:
+    """The same for all options but those that a mode reads."""
+    refuse({one.name for one in click.get_current_context().command.params if one.name not in allowed}, mode)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
