@@ -12,10 +12,20 @@ from archsim.base.units import COUNT
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.output import write
+from archsim.cli.output import AnswerForm, answer_forms, html_option, write
 from archsim.cli.terminal import missed, note, say
-from archsim.cli.types import Known, LateHelpOption, ListOption, Quantity, options
-from archsim.cli.vocabulary import BATCHES, HWS, AnswerForm, answer_forms, boundary_options, choices, html_option, some_options
+from archsim.cli.vocabulary import (
+    BATCHES,
+    HWS,
+    Known,
+    LateHelpOption,
+    ListOption,
+    Quantity,
+    boundary_options,
+    choices,
+    options,
+    some_options,
+)
 
 if TYPE_CHECKING:
     from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison

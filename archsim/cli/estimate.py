@@ -9,20 +9,9 @@ import click
 
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.writer import EXECUTION_TRACE, OutputFile
-from archsim.cli.output import output, timeline_option, write_timeline
+from archsim.cli.output import AnswerForm, answer_forms, output, timeline_option, write_timeline
 from archsim.cli.terminal import missed, note
-from archsim.cli.types import option
-from archsim.cli.vocabulary import (
-    BATCHES,
-    HW,
-    NET,
-    AnswerForm,
-    answer_forms,
-    boundary_options,
-    choices,
-    holds,
-    some_options,
-)
+from archsim.cli.vocabulary import BATCHES, HW, NET, boundary_options, choices, holds, option, some_options
 
 
 @click.command("estimate")
@@ -59,7 +48,12 @@ def command(
     from archsim.estimation.fidelity import find
     from archsim.schedule.observer import Recording
 
-    batches, arguments = _batches(batch_text), choices(given)
+    arguments = choices(given)
+    batches: Sequence[int | None] = [None]
+    if batch_text is not None:
+        from archsim.study.batches import batches_of  # which takes long
+
+        batches = batches_of(batch_text)
     if len(batches) > 1 and (form.html or timeline or chakra):
         raise click.UsageError("--html, --timeline and --chakra are of one batch; `archsim compare --batch` draws several")
     seen = Recording()
@@ -81,15 +75,6 @@ def command(
         form.show(result, recording=seen if events and watched else None)
     if is_true:
         missed(f"{fail_if} is true")
-
-
-def _batches(text: str | None) -> Sequence[int | None]:
-    """The batches of the option; the module of ranges is imported only for several."""
-    if text is None:
-        return [None]
-    from archsim.study.batches import batches_of
-
-    return batches_of(text)
 
 
 def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from archsim.cli.no_effect import told_request
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, choices, setting_options
 
 
 @click.command("explain")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from archsim.cli.vocabulary import AnswerForm, answer_forms
+from archsim.cli.output import AnswerForm, answer_forms
 
 if TYPE_CHECKING:
     from archsim.answers.listing import Listing
@@ -30,11 +30,11 @@ class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameter
         return str(super().convert(self.ALIASES.get(value, value), param, ctx))
 
 
-def _listing(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, shown: Sequence[Block] = ()) -> Listing:
+def _listing(head: Sequence[str], rows: Iterable[Sequence[object]], left: int, shown: Sequence[Block] = ()) -> Listing:
     """Rows of which the first `left` columns are words, the others numbers."""
     from archsim.answers.listing import Listing
 
-    return Listing(head=head, rows=rows, right=range(left, len(head)), shown=shown)
+    return Listing(head=head, rows=[[*map(str, row)] for row in rows], right=range(left, len(head)), shown=shown)
 
 
 def _devices() -> Listing:
@@ -92,7 +92,7 @@ def _nodes() -> Listing:
         node = spec.node
         kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in node.links))
         host = f"{node.host_cpu.sockets:g} x {node.host_cpu.id}"
-        rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
+        rows.append((node.id, node.name, node.devices, host, f"{node.cores:g}", kinds, len(spec.assumed)))
     return _listing(("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, 2)
 
 
@@ -104,8 +104,8 @@ def _systems() -> Listing:
     for system in map(find, names()):
         memory = "" if system.host.memory is None else show(system.host.memory, "B", 3)
         host = f"{system.host.sockets:g} x {system.host.cpu or 'that of the device'}"
-        rows.append((system.id, system.name, str(system.devices), host, memory, show(system.supply.rating, "W", 3),
-                     str(len(system.assumed))))  # fmt: skip
+        rows.append((system.id, system.name, system.devices, host, memory, show(system.supply.rating, "W", 3),
+                     len(system.assumed)))  # fmt: skip
     return _listing(("system", "name", "devices", "host CPU", "memory", "supply", "assumed"), rows, 2)
 
 
@@ -143,8 +143,8 @@ def _models() -> Listing:
     for name in names():
         model = find(name)
         counts = (show(number, "1", 4) for number in parameters_of(model))
-        rows.append((name, model.model_type, *counts, str(model.layers), str(model.width),
-                     f"{model.heads}/{model.kv_heads}", str(model.context), ", ".join(aliases()[name])))  # fmt: skip
+        rows.append((name, model.model_type, *counts, model.layers, model.width,
+                     f"{model.heads}/{model.kv_heads}", model.context, ", ".join(aliases()[name])))  # fmt: skip
     return _listing(("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2)
 
 

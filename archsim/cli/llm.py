@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.cli.types import option, options
-from archsim.cli.vocabulary import HW, MODEL, AnswerForm, answer_forms, choices
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, MODEL, choices, option, options
 
 
 @click.command("llm")

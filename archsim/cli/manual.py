@@ -10,7 +10,7 @@ import click
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
 from archsim.cli.terminal import screen, show_text
-from archsim.cli.types import items
+from archsim.cli.vocabulary import items
 
 LIMIT = 100_000  # B of a page
 PAGES = {

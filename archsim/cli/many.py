@@ -8,7 +8,7 @@ import click
 
 from archsim.base.arguments import chosen
 from archsim.cli.progress import duration
-from archsim.cli.types import Keyed, together
+from archsim.cli.vocabulary import Keyed, together
 
 if TYPE_CHECKING:
     from archsim.estimation.request import Request

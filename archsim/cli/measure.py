@@ -14,7 +14,7 @@ from archsim.base.arguments import ARGUMENTS
 from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.terminal import missed, note
-from archsim.cli.types import Known, ListOption, Quantity, option
+from archsim.cli.vocabulary import Known, ListOption, Quantity, option
 
 
 def _columns() -> Sequence[str]:

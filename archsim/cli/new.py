@@ -11,7 +11,7 @@ from archsim.base.arguments import ARGUMENTS
 from archsim.base.writer import TOML, OutputFile
 from archsim.cli.output import FORCE, output, write
 from archsim.cli.terminal import note
-from archsim.cli.types import Known, option
+from archsim.cli.vocabulary import Known, option
 
 
 @click.command("new")

@@ -8,8 +8,8 @@ import click
 
 from archsim.base.arguments import OF_POWER, rows_called
 from archsim.base.values import clocks, parts, read, table
-from archsim.cli.types import Keyed, ListOption, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, boundary_options, choices
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, Keyed, ListOption, boundary_options, choices, options
 
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 OF_CPU = ("core", "simd", "llc", "dram")

@@ -8,8 +8,8 @@ import click
 
 from archsim.base.values import parts
 from archsim.cli.no_effect import told_request
-from archsim.cli.types import ListOption, Quantity
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, ListOption, Quantity, choices, setting_options
 
 OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 

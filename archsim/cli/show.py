@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from archsim.base.arguments import ARGUMENTS
+from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import show_text
-from archsim.cli.types import Known, option
-from archsim.cli.vocabulary import AnswerForm, answer_forms
+from archsim.cli.vocabulary import Known, option
 
 CATALOGS = {"hw": "device", "node": "node", "net": "network", "stack": "stack"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from archsim.base.values import parts, quantity, read, whole
-from archsim.cli.types import Known, ListOption
-from archsim.cli.vocabulary import AnswerForm, answer_forms
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import Known, ListOption
 
 
 @click.command("allreduce")

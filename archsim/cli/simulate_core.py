@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.arguments import rows_called
-from archsim.cli.types import options
-from archsim.cli.vocabulary import HW, PLAIN, AnswerForm, answer_forms, choices
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, PLAIN, choices, options
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop

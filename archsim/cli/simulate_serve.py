@@ -9,9 +9,8 @@ import click
 from archsim.base.values import quantity, read, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import told_request
-from archsim.cli.output import timeline_option, write_timeline
-from archsim.cli.types import ListOption, Quantity
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, refuse, some_options
+from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
+from archsim.cli.vocabulary import HW, NET, ListOption, Quantity, choices, pairs, refuse, some_options
 from archsim.schedule.serving import Batching
 
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")

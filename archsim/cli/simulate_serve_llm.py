@@ -9,8 +9,8 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.values import quantity, read
-from archsim.cli.types import Quantity, options
-from archsim.cli.vocabulary import HW, MODEL, AnswerForm, answer_forms, choices, pairs
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, MODEL, Quantity, choices, options, pairs
 
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 

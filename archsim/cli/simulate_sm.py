@@ -8,9 +8,8 @@ import click
 
 from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
-from archsim.cli.output import timeline_option, write_timeline
-from archsim.cli.types import Known, options
-from archsim.cli.vocabulary import HW, PLAIN, AnswerForm, answer_forms, choices
+from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
+from archsim.cli.vocabulary import HW, PLAIN, Known, choices, options
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
 

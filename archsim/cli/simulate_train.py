@@ -9,9 +9,8 @@ import click
 from archsim.base.values import parts, read, whole
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import told_request
-from archsim.cli.output import timeline_option, write_timeline
-from archsim.cli.types import Known, ListOption, Quantity
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, pairs, some_options
+from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
+from archsim.cli.vocabulary import HW, NET, Known, ListOption, Quantity, choices, pairs, some_options
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
 

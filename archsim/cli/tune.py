@@ -8,9 +8,9 @@ import click
 
 from archsim.base.arguments import ARGUMENTS, chosen
 from archsim.cli.no_effect import told_request
+from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import missed
-from archsim.cli.types import Keyed, option
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
+from archsim.cli.vocabulary import HW, NET, Keyed, choices, option, setting_options
 
 TUNED = chosen(lambda row: row.tuned)
 

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from archsim.base.errors import MissingExtra
-from archsim.cli.types import Known
+from archsim.cli.vocabulary import Known
 
 NEEDED = ("starlette", "uvicorn", "python_multipart")
 

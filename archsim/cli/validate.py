@@ -10,13 +10,12 @@ from click.core import ParameterSource
 
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile
-from archsim.cli.output import write_page
+from archsim.cli.output import AnswerForm, answer_forms, html_option, write_page
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import missed, say
-from archsim.cli.types import Known, ListOption
 from archsim.cli.validate_freeze import write_frozen
 from archsim.cli.validate_predictor import CASES_OPTION, PREDICTOR, print_scoreboard, refuse_beside, write_cases
-from archsim.cli.vocabulary import FIDELITY, MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import FIDELITY, MEASUREMENTS, ROWS_OF, Known, ListOption
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip

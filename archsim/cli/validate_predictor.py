@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from archsim.base.writer import OutputFile, OutputKind
-from archsim.cli.output import output, write, write_page
-from archsim.cli.vocabulary import AnswerForm
+from archsim.cli.output import AnswerForm, output, write, write_page
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip

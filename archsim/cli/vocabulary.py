@@ -1,26 +1,209 @@
-"""The words that every command shares: what runs, on what, with which measurements, and in which form the answer comes.
+"""The words that every command shares: types of values and what a shell completes of them, and the options of `ARGUMENTS`.
 
 A command takes them as decorators, so that a word has one name, one meaning and one help text everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass
-from functools import wraps
-from types import ModuleType
-from typing import Any
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from archsim.base.arguments import ARGUMENTS, Argument, given_of, rows_of
 from archsim.base.errors import nearest
-from archsim.base.values import parts
-from archsim.base.writer import PAGE, OutputFile
-from archsim.cli.output import FORCE, output, write_page
-from archsim.cli.terminal import say, show_text
-from archsim.cli.types import Decorator, Known, ListOption, option, options, together
+from archsim.base.units import COUNT, show
+from archsim.base.values import parts, quantity, read, share
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # what adds options to a command
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, the first of them the first in the help."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument
+    """A number with its unit, like 690MHz, in the base unit; within `low` and `high`; with `%` a share, like 20% or 0.2."""
+
+    def __init__(self, unit: str, *, low: float = -math.inf, high: float = math.inf) -> None:
+        self.unit, self.low, self.high = unit, low, high
+        self.name = {COUNT: "number", "%": "share"}.get(unit, unit)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, in the base unit."""
+        try:
+            number = share(value) if self.unit == "%" else quantity(value, self.unit)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not self.low <= number <= self.high:
+            low, high = (f"{100 * end:g}%" if self.unit == "%" else show(end, self.unit) for end in (self.low, self.high))
+            said = f"between {low} and {high}" if math.isfinite(self.high) else f"at least {low}"
+            self.fail(f"{value} is not {said}", param, ctx)
+        return number
+
+
+# ----------------------------------------------------------------------------------------------- completion
+
+
+class Known(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument
+    """A text whose usual values a shell completes: those of a catalog; `many` of them with commas between."""
+
+    name = "text"
+
+    def __init__(self, what: str, *, many: bool = False) -> None:
+        self.what, self.many = what, many
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, or the files of the shell where a path begins."""
+        from archsim.study.names import are_files, names_of
+
+        done, _, last = incomplete.rpartition(",") if self.many else ("", "", incomplete)
+        if are_files(self.what) and ("/" in last or last.startswith(".")) and not done:
+            return [_item(last, "file")]
+        prefix = f"{done}," if done else ""
+        given = set(done.split(",")) if done else set()
+        return items((name for name in names_of(self.what) if name not in given), last, prefix)
+
+
+class Keyed(click.ParamType):  # type: ignore[type-arg]
+    """A text KEY=VALUE whose keys are `more` words, and those of a device."""
+
+    name = "text"
+
+    def __init__(self, *more: str, device: bool = True) -> None:
+        self.more, self.device = more, device
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Keys up to the `=`, then the words that an argument of that name takes."""
+        key, separator, value = incomplete.partition("=")
+        if separator:
+            from archsim.study.names import names_of
+
+            row = ARGUMENTS.get(key) if key in self.more else None
+            return items(row.choices or names_of(row.names), value, f"{key}=") if row and (row.names or row.choices) else []
+        own: dict[str, None] = {}
+        if self.device:
+            from archsim.device.spec import keys
+
+            own = {name: None for kind in ("gpu", "cpu", "tpu") for name, _, _ in keys(kind)}
+        return items((f"{name}=" for name in (*self.more, *own)), incomplete)
+
+
+def items(names: Iterable[str], begun: str, prefix: str = "") -> list[CompletionItem]:
+    """The names that begin so, with what stands before them; case and separators of what is begun do not matter."""
+    listed = [*names]
+    exact = [name for name in listed if name.startswith(begun)]
+    alike = begun.lower().replace("-", "_").replace(" ", "_")
+    return [_item(f"{prefix}{name}") for name in exact or [name for name in listed if name.startswith(alike)]]
+
+
+def _item(text: str, kind: str = "plain") -> CompletionItem:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(text, type=kind)
+
+
+# -------------------------------------------------------------------------------------------------- options
+
+
+class ListOption(click.Option):
+    """An option whose words are separated by commas, or named again: `--hw a,b` or `--hw a --hw b`."""
+
+    def __init__(self, *names: Any, **words: Any) -> None:
+        usual = words.get("default")
+        super().__init__(*names, **{**words, "multiple": True, "default": (usual,) if isinstance(usual, str) else usual})
+
+    def process_value(self, ctx: click.Context, value: Any) -> str | None:
+        """All words, with commas between; None without any."""
+        found = super().process_value(ctx, value)
+        return ",".join(found) if found else None
+
+
+class LateHelpOption(click.Option):
+    """An option whose help names rows of a model: a function that is called only when help is printed, so that no command
+    imports them earlier.
+    """
+
+    def __init__(self, *names: Any, late_help: Callable[[], str], **words: Any) -> None:
+        super().__init__(*names, **words)
+        self.late_help = late_help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        self.help = self.late_help()
+        return super().get_help_record(ctx)
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+class ArgumentType(Known):
+    """The value of an argument: read as everywhere, completed from its choices, its catalog, or files."""
+
+    def __init__(self, row: Argument) -> None:
+        super().__init__(row.names)
+        self.row = row
+        self.name = {"whole": "integer", "quantity": row.unit}.get(row.kind, "text")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What a model takes."""
+        try:
+            return self.row.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The words that begin so."""
+        if self.row.kind in ("file", "constants"):
+            return [_item(incomplete, "file")]
+        return super().shell_complete(ctx, param, incomplete) if self.what else items(self.row.choices, incomplete)
+
+
+def option(row: Argument, **other: Any) -> Decorator:
+    """The option of an argument; `other` words of click go before those that follow from its row."""
+    spelt = [row.option, *(f"--{word}" for word in row.spelt)]
+    words: dict[str, Any] = {"help": row.doc, "default": row.default, "type": ArgumentType(row), "metavar": row.metavar or None,
+                             "show_default": row.usual or None}
+    if row.choices:
+        words["metavar"] = f"[{'|'.join(row.choices)}]"
+    if row.kind == "flag":
+        words |= {"type": None, "is_flag": True}
+        spelt = spelt if row.default is not None else [f"{row.option}/--no-{row.called}"]
+    elif row.kind in ("list", "pairs", "table", "values", "factors", "sizes"):
+        words |= {"type": Keyed() if row.word else None, "multiple": True, "default": ()}
+        words["callback"] = lambda ctx, param, value: read(row.option, row.read, value) if value else row.default
+    elif "{names}" in row.doc:
+        words |= {"cls": LateHelpOption, "late_help": lambda: _named(row)}
+    words |= other
+    if words.get("required"):
+        del words["default"]  # None, too, is a value for click
+    return click.option(*spelt, row.name, **words)
+
+
+def _named(row: Argument) -> str:
+    from archsim.study.names import in_words
+
+    return row.doc.format(names=in_words(row.names))
+
+
+def options(rows: Iterable[Argument]) -> Decorator:
+    """The options of several arguments."""
+    return together(*map(option, rows))
+
+
+# ------------------------------------------------------------------------------------------------------------- what runs, and how
 
 NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
 MODEL = click.option("--net", type=Known("model"), required=True,
@@ -104,87 +287,6 @@ def refuse(names: Container[str | None], why: str) -> None:
 def refuse_others(mode: str, allowed: Container[str | None]) -> None:
     """The same for all options but those that a mode reads."""
     refuse({one.name for one in click.get_current_context().command.params if one.name not in allowed}, mode)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerForm:
-    """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much; and the
-    page of it that is written.
-    """
-
-    json: bool
-    csv: bool
-    level: int = 0
-    html: OutputFile | None = None
-
-    def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
-        """Print an answer, and write its page, as the module of `archsim.answers` that is of its class says it, or the `module`
-        that is given.
-
-        told: what else its `sections` are made of
-        """
-        of = module or _module_of(answer)
-        self.write(answer, of, **told)
-        if self.json:
-            import json
-
-            click.echo(json.dumps(of.record(answer), indent=2, allow_nan=False))
-        elif self.csv:
-            click.echo(of.csv(answer), nl=False)
-        else:
-            show_text(of.sections(answer, **told), self.level)
-
-    def write(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
-        """Write its page alone, if one is asked for."""
-        if self.html is not None:
-            write_page(self.html, (module or _module_of(answer)).sections(answer, **told))
-
-    def say(
-        self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
-    ) -> None:  # fmt: skip
-        """Print an answer, which each of the functions makes of the same arguments; `record` returns plain values."""
-        if self.json:
-            import json
-
-            click.echo(json.dumps(record(*of), indent=2, allow_nan=False))
-        elif self.csv and csv is not None:
-            click.echo(csv(*of), nl=False)
-        else:
-            say(text(*of))
-
-
-def _module_of(answer: Any) -> ModuleType:
-    from archsim.answers import module_of
-
-    return module_of(answer)
-
-
-def answer_forms(
-    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", page: bool = False
-) -> Decorator:  # fmt: skip
-    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`, and of an answer with a `page` `--html` and
-    `--force`: the command gets them as `form`.
-    """
-    flags = {"--json as_json": json, "--csv as_csv": csv, "--layers": layers, "--all everything": all}
-    shown = [click.option(*words.split(), is_flag=True, help=text) for words, text in flags.items() if text]
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
-            if as_json and as_csv:
-                raise click.UsageError("--json and --csv both print to standard output; choose one")
-            deeper, html = bool(layers) and given.pop("layers"), given.pop("html") if page else None
-            form = AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper), html=html)
-            return command(form=form, **given)
-
-        return together(*shown, *([html_option()] if page else []))(asked)
-
-    return add
-
-
-def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
-    """`--html FILE`: a page beside what is printed; and `--force`."""
-    return together(output("--html", PAGE, what), FORCE)
 
 
 # option that other tools or earlier versions have -> the one here

@@ -8,8 +8,8 @@ import click
 
 from archsim.base.arguments import changes_of, chosen
 from archsim.base.values import read
-from archsim.cli.types import Keyed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, choices, setting_options
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, Keyed, choices, setting_options
 
 CHANGED = chosen(lambda row: row.changed)
 
