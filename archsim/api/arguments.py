@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast
 
 from archsim.base.arguments import Argument, called
 from archsim.base.errors import ArgumentError
-from archsim.base.values import name, names, read, table
+from archsim.base.values import name, names, read, table, whole
 
 Name = str | os.PathLike[str]
 Names = Name | Iterable[Name]
@@ -62,6 +62,14 @@ def value_of(row: Argument, value: object) -> Any:
     if row.kind == "constants":
         return constants_of(value)
     return read(row.called, row.read, held(value) if row.name == "net" else value)
+
+
+def positive(word: str, value: object) -> int:
+    """A whole number from 1. Raises ArgumentError that names it."""
+    number = read(word, whole, value)
+    if number < 1:
+        raise ArgumentError(f"{word}: {value!r} is less than 1")
+    return number
 
 
 def held(value: object) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archsim.api.arguments import Name, Names, key_texts, takes, texts
+from archsim.api.arguments import Name, Names, key_texts, positive, takes, texts
 from archsim.base.arguments import IN_PROFILES, OF_POWER, SERVED, SEVERAL, changes_of, rows_called, rows_of
 from archsim.base.errors import ArgumentError
 from archsim.base.values import clocks, name, quantity, read, share, table, whole, yes_or_no
@@ -227,9 +227,7 @@ def validate(
         return texts(word, value) if value else []
 
     files, devices = listed("measurements", measurements), listed("hw", hw)
-    most = None if limit is None else read("limit", whole, limit)
-    if most is not None and most < 1:
-        raise ArgumentError(f"limit: {limit!r} is less than 1")
+    most = None if limit is None else positive("limit", limit)
     filters = Filters(hw=devices, net=listed("net", net), stack=listed("stack", stack), source=listed("source", source),
                       split=listed("split", split), metric=listed("metric", metric), disturbed=disturbed)  # fmt: skip
     cases, skips = read_files(files, device_files(devices, files))

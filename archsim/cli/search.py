@@ -7,11 +7,10 @@ from typing import Any
 import click
 
 from archsim.base.values import parts
-from archsim.cli.many import ask_about, space_options
 from archsim.cli.no_effect import tell_idle, tell_without_effect, told_request
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import missed
-from archsim.cli.vocabulary import HW, NET, ListOption, choices, refuse_others, some_options
+from archsim.cli.vocabulary import HW, NET, ListOption, ask_about, choices, refuse_others, some_options, space_options
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 

@@ -12,6 +12,7 @@ from archsim.base.values import quantity, read
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.vocabulary import HW, MODEL, Quantity, choices, options, pairs
 
+SLOWEST = 1e-9  # requests per second
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 
 
@@ -19,7 +20,7 @@ OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")
 @click.option("--llm", is_flag=True, required=True, help="A language model with continuous batching; without it any network.")
 @MODEL
 @HW
-@click.option("--rate", type=Quantity("/s"), metavar="RATE",
+@click.option("--rate", type=Quantity("/s", low=SLOWEST, high=1 / SLOWEST), metavar="RATE",
               help="Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.")  # fmt: skip
 @click.option("--trace", type=click.Path(), metavar="FILE",
               help="Recorded requests: a CSV file with the columns arrival_s, input, output.")  # fmt: skip
@@ -55,8 +56,6 @@ def command(
 
     if not 1 <= requests <= MOST_REQUESTS:
         raise click.BadParameter(f"{requests} is not between 1 and {MOST_REQUESTS}", param_hint="--requests")
-    if rate is not None and not (math.isfinite(rate) and rate > 0):
-        raise click.BadParameter(f"{rate} is not above 0", param_hint="--rate")
     if trace is not None and rate is not None:
         raise click.UsageError("--rate changes nothing: the file of --trace holds the arrivals")
     told = pairs(goodput or "", list(LIMITS), "--goodput")

@@ -11,11 +11,10 @@ import click
 from archsim.base.errors import InputError
 from archsim.base.values import parts
 from archsim.base.writer import SWEEP, OutputFile
-from archsim.cli.many import ask_about, space_options
 from archsim.cli.no_effect import tell_idle
 from archsim.cli.output import AnswerForm, answer_forms, output
 from archsim.cli.terminal import note, screen
-from archsim.cli.vocabulary import HWS, NETS, choices, setting_options
+from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, setting_options, space_options
 
 if TYPE_CHECKING:
     from pathlib import Path

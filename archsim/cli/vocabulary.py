@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from archsim.base.arguments import ARGUMENTS, Argument, given_of, rows_of
+from archsim.base.arguments import ARGUMENTS, Argument, chosen, given_of, rows_of
 from archsim.base.errors import nearest
 from archsim.base.units import COUNT, show
 from archsim.base.values import parts, quantity, read, share
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
+    from archsim.estimation.request import Request
+    from archsim.study.space import Space
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # what adds options to a command
 
@@ -226,9 +229,38 @@ setting_options = options(rows_of("run"))  # all that say what runs and how
 boundary_options = options(rows_of("wall"))  # power at the device, or at the plug of its computer
 
 
+KNOBS = chosen(lambda row: row.varies and row.group != "place")  # beside the keys of a device
+ROW_BYTES = 150  # of a point in the file of a sweep
+
+
+space_options = together(
+    click.option("--vary", type=Keyed(*KNOBS), multiple=True, metavar="KEY=VALUES",
+                 help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list. Knobs are the "
+                      f"keys that `archsim show hw` prints, and {', '.join(KNOBS)}."),
+    click.option("--link", multiple=True, metavar="KEY=KNOB[^E]",
+                 help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power."),
+    click.option("--sample", type=click.IntRange(min=1), metavar="N",
+                 help="N points of a Latin hypercube instead of the whole grid."),
+    click.option("--yes", is_flag=True, help="Go on even with a very large number of points."),
+)  # fmt: skip
+
+
 def some_options(*without: str) -> Decorator:
     """Those except the named ones, whose arguments keep their defaults."""
     return options(rows_of("run", without=without))
+
+
+def ask_about(space: Space, request: Request, yes: bool, many: int, stored: bool = False) -> None:
+    """Refuse `many` points and more without --yes, with the time that they would take, and the size of their file if `stored`."""
+    if space.count < many or yes:
+        return
+    from archsim.cli.progress import duration
+    from archsim.study.sweep import points_per_second
+
+    rate = points_per_second(space, request)
+    size = f" and {space.count * ROW_BYTES / 1e9:,.1f} GB" if stored else ""
+    raise click.UsageError(f"{space.count:,} points would take about {duration(space.count / rate)} on one core{size}; "
+                           "--sample N takes some of them, --yes goes on")  # fmt: skip
 
 
 def choices(given: Mapping[str, Any], table: Mapping[str, Argument] = ARGUMENTS) -> dict[str, Any]:
