@@ -1,23 +1,26 @@
-"""`archsim`: the group of commands, and the one place that turns errors into exit codes."""
+"""`archsim`: the group of commands, and the one place that turns errors and signals into exit codes."""
 
 from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
 from archsim.base.errors import EXIT, ArchsimError
 from archsim.base.version import __version__
-from archsim.cli.streams import Terminated, ended_by_signals, output_is_open
 from archsim.cli.terminal import color_option
 
 LONGEST_WORD, SHOWN = 1000, 100  # characters of a word in a message, and those shown of a longer one
+ENDING = ("SIGTERM", "SIGHUP")
 SIGNALLED = 128  # an exit code above it names the signal, as in a shell
 # command, which is a module here -> one line for the overview
 COMMANDS = {
@@ -124,6 +127,55 @@ def group(ctx: click.Context) -> None:
         from archsim.cli.here import hello
 
         click.echo(hello())
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that ends the process, raised like an interrupt so that nothing half-written is left."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def output_is_open() -> bool:
+    """Whether standard output can be written, after giving closed streams a place, so that no file takes their numbers.
+
+    What the encoding of a terminal does not have is written as its number: a name of a file may have any bytes.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is not None:
+        return True
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    return False
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise Terminated for the signals that would end the process without clearing up; those ignored stay ignored."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ENDING:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, _raise)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _: object) -> None:
+    raise Terminated(number)
 
 
 def main() -> None:
