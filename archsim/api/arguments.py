@@ -10,12 +10,11 @@ from typing import Any, TypeVar, cast
 
 from archsim.base.arguments import Argument, called
 from archsim.base.errors import ArgumentError
-from archsim.base.values import names, table
+from archsim.base.values import name, names, read, table, whole
 
 Name = str | os.PathLike[str]
 Names = Name | Iterable[Name]
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
 
 
 def takes(*rows: Argument) -> Callable[[F], F]:
@@ -65,12 +64,12 @@ def value_of(row: Argument, value: object) -> Any:
     return read(row.called, row.read, held(value) if row.name == "net" else value)
 
 
-def read(name: str, reader: Callable[..., T], *given: object) -> T:
-    """What a reader makes of a value; its error names the argument."""
-    try:
-        return reader(*given)
-    except ValueError as error:
-        raise ArgumentError(f"{name}: {error}") from None
+def positive(word: str, value: object) -> int:
+    """A whole number from 1. Raises ArgumentError that names it."""
+    number = read(word, whole, value)
+    if number < 1:
+        raise ArgumentError(f"{word}: {value!r} is less than 1")
+    return number
 
 
 def held(value: object) -> object:
@@ -86,23 +85,22 @@ def held(value: object) -> object:
 
 def constants_of(value: object) -> Any:
     """Constants, or those that a file holds."""
-    from archsim.base.values import name
     from archsim.calibration.constants import Calibration, load
 
     return value if isinstance(value, Calibration) else load(read("calibration", name, value))
 
 
-def texts(name: str, value: object) -> list[str]:
+def texts(word: str, value: object) -> list[str]:
     """Several names: a list of them, or one text with commas; networks may be traces."""
-    if name == "net":
+    if word == "net":
         several = isinstance(value, Iterable) and not isinstance(value, str | os.PathLike | Mapping)
         value = [held(one) for one in value] if several else held(value)  # type: ignore[attr-defined]
-    return read(name, names, value)
+    return read(word, names, value)
 
 
-def key_texts(name: str, given: object, example: str) -> list[str]:
+def key_texts(word: str, given: object, example: str) -> list[str]:
     """What belongs to keys, as KEY=VALUES: a table with values or lists of them, or such texts."""
-    listed = read(name, table, given, example) if given else {}
+    listed = read(word, table, given, example) if given else {}
     return [f"{key}={','.join(map(str, value)) if _many(value) else value}" for key, value in listed.items()]
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from archsim.api.arguments import Name, Names, key_texts, read, takes, texts
+from archsim.api.arguments import Name, Names, key_texts, positive, takes, texts
 from archsim.base.arguments import IN_PROFILES, OF_POWER, SERVED, SEVERAL, changes_of, rows_called, rows_of
 from archsim.base.errors import ArgumentError
-from archsim.base.values import clocks, name, quantity, share, table, whole, yes_or_no
+from archsim.base.values import clocks, name, quantity, read, share, table, whole, yes_or_no
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
@@ -62,14 +62,14 @@ def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[in
 
 @takes(*rows_called("hw", *OF_POWER), *rows_of("wall"))
 def power(
-    hw: Name, shares: Mapping[str, float | str] | Names, *, sm: float | str | None = None,
+    hw: Name, shares: Mapping[str, float | str] | Names, *,
     counted_at: float | str | Sequence[float | str | None] | None = None, **words: Any,
 ) -> PowerEstimate:  # fmt: skip
     """Power of a GPU or CPU whose units are busy for these shares of the time, as `archsim power`.
 
-    shares: {"fp32": 0.8, "dram": "30%"}, or texts UNIT=SHARE; names of DCGM and Nsight Compute do as well. Of a CPU {"core": 0.5,
+    shares: {"fp32": 0.8, "dram": "30%"}, or texts UNIT=SHARE; names of DCGM and Nsight Compute do as well. `sm` is the share
+        of the SMs at work, 1 if not given and any unit works. Of a CPU {"core": 0.5,
         "simd": 0.4, "llc": 0.1, "dram": "30%"}
-    sm: share of the SMs at work, or of the time in which they are; 1 if not given and any unit works
     clock, memory_clock: where it runs; the memory clock as drivers show it, half the data rate of a pin
     counted_at: core clock, or core and memory clock, at which the shares were counted, where these are others
     power_limit: in place of the TDP
@@ -80,10 +80,6 @@ def power(
     from archsim.estimation.power import power_by_unit
 
     given = {} if isinstance(shares, Mapping) and not shares else read("shares", table, shares, "fp32=0.8")
-    if sm is not None:
-        if "sm" in given:
-            raise ArgumentError("sm: given among the shares too; name it once")
-        given["sm"] = sm
     at = None if counted_at is None else read("counted_at", clocks, counted_at)
     return power_by_unit(str(hw), given, counted_at=at, **words)
 
@@ -231,9 +227,7 @@ def validate(
         return texts(word, value) if value else []
 
     files, devices = listed("measurements", measurements), listed("hw", hw)
-    most = None if limit is None else read("limit", whole, limit)
-    if most is not None and most < 1:
-        raise ArgumentError(f"limit: {limit!r} is less than 1")
+    most = None if limit is None else positive("limit", limit)
     filters = Filters(hw=devices, net=listed("net", net), stack=listed("stack", stack), source=listed("source", source),
                       split=listed("split", split), metric=listed("metric", metric), disturbed=disturbed)  # fmt: skip
     cases, skips = read_files(files, device_files(devices, files))
@@ -243,7 +237,3 @@ def validate(
     )  # fmt: skip
     cases, skips = selected_rows(cases, skips, filters)
     return replace(scored(cases[:most], skips, settings), data=data_hash(files))
-
-
-def _quiet(text: str) -> None:
-    """Progress that nobody sees."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.api.arguments import Names, key_texts, read, texts
+from archsim.api.arguments import Names, key_texts, positive, texts
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
-from archsim.base.values import whole
+from archsim.base.values import read, whole
 from archsim.detect.selection import selected
 from archsim.estimation.request import Request
 from archsim.study.space import Space, space_of
@@ -61,7 +61,7 @@ def swept(
     space = space_of(
         texts("net", net), selected(texts("hw", hw)), key_texts("vary", vary, "sm.count=8:64:8"),
         key_texts("link", link, "l2.bandwidth=sm.count"),
-        sample=0 if sample is None else _positive("sample", sample), seed=read("seed", whole, seed), arguments=arguments,
+        sample=0 if sample is None else positive("sample", sample), seed=read("seed", whole, seed), arguments=arguments,
     )  # fmt: skip
     requests = space.checked()
     if space.count > MANY:
@@ -70,10 +70,3 @@ def swept(
     listed = [row for chunk in in_this_process(space, range(space.parts)) for row in rows(chunk, space)]
     columns = dict(zip(units, zip(*listed, strict=True), strict=True))
     return Sweep(columns=columns, units=units, space=space, requests=tuple(requests))
-
-
-def _positive(name: str, value: object) -> int:
-    number = read(name, whole, value)
-    if number < 1:
-        raise ArgumentError(f"{name}: {value!r} is less than 1")
-    return number

@@ -14,7 +14,7 @@ from typing import Any
 from archsim.base.errors import ArgumentError, nearest
 from archsim.base.files import is_path
 from archsim.base.units import COUNT, show
-from archsim.base.values import amount, factor, name, names, pairs, quantity, table, whole, written, yes_or_no
+from archsim.base.values import amount, factor, name, names, pairs, quantity, read, table, whole, written, yes_or_no
 
 LARGEST_BATCH = 1 << 20
 MOST_THREADS = 1 << 16  # of a stack on one computer
@@ -133,13 +133,7 @@ KINDS: dict[str, tuple[Callable[[Argument, object], Any], str]] = {
 
 def _each(reader: Callable[[object], Any], value: object, row: Argument) -> dict[str, Any]:
     """The values of a table, each read; what is wrong with one names its key."""
-    found = {}
-    for key, each in table(value, row.example).items():
-        try:
-            found[key] = reader(each)
-        except ValueError as error:
-            raise ValueError(f"{key}: {error}") from None
-    return found
+    return {key: read(key, reader, each) for key, each in table(value, row.example).items()}
 
 
 ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
@@ -211,7 +205,7 @@ ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
              doc="Use the model constants of this file instead of the shipped ones."),
     Argument(name="input_gradient", kind="flag", group="", default=False),
     Argument(name="energy_budget", kind="quantity", group="budget", unit="J", metavar="ENERGY",
-             doc="Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more."),
+             doc="The most energy of a sample, e.g. 0.2J; of an estimate, the core clock is the highest at which it is no more."),
     Argument(name="boundary", kind="name", group="wall", choices=("device", "wall"), usual="device",
              doc="Where power is measured: at the board, module or package, or at the wall."),
     Argument(name="system", kind="name", group="wall", metavar="NAME[:DEVICES]",
@@ -314,10 +308,7 @@ def changes_of(given: object) -> dict[str, Any]:
         if "." in word:
             raise ValueError(f"{word!r} is a value of the device: change it by --set or --scale, in a study under `change`")
         row = called(word, [row for row in ARGUMENTS.values() if row.changed])
-        try:
-            found[row.name] = row.read(value)
-        except ValueError as error:
-            raise ValueError(f"{word}: {error}") from None
+        found[row.name] = read(word, row.read, value)
     return found
 
 

@@ -1,18 +1,28 @@
 """One reader for each kind of value that a user gives: on a command line, in Python, in a study, on the page.
 
-A reader returns what a model takes, or raises ValueError that says what is wrong. Who has asked puts the argument before it, in
-words of its own: `--clock: ...`, `clock: ...`.
+A reader returns what a model takes, or raises ValueError that says what is wrong. `read` puts the argument before it, as
+who has asked calls it: `--clock: ...`, `clock: ...`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+from archsim.base.errors import ArgumentError
 from archsim.base.units import COUNT, parse, parse_share
 
+T = TypeVar("T")
 YES, NO = ("yes", "true", "on"), ("no", "false", "off")
+
+
+def read(name: str, reader: Callable[..., T], *given: object) -> T:
+    """What a reader makes of a value; its error names the argument. Raises ArgumentError, which is a ValueError."""
+    try:
+        return reader(*given)
+    except ValueError as error:
+        raise ArgumentError(f"{name}: {error}") from None
 
 
 def quantity(value: object, unit: str) -> float:

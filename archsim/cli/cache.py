@@ -7,11 +7,9 @@ from typing import Any
 import click
 
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, refuse_others, some_options
-from archsim.cli.output import files_in, write_json, write_page
+from archsim.cli.output import AnswerForm, answer_forms, files_in, html_option, write_json, write_page
 from archsim.cli.terminal import show_text
-from archsim.cli.types import Known
-from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import Known, choices, refuse_others, some_options
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",

@@ -12,11 +12,20 @@ from archsim.base.units import COUNT
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile
 from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import BATCHES, choices, some_options
-from archsim.cli.output import write_page
+from archsim.cli.output import AnswerForm, answer_forms, html_option, write_page
 from archsim.cli.terminal import missed, note
-from archsim.cli.types import Known, LateHelpOption, ListOption, Quantity, options
-from archsim.cli.vocabulary import HWS, AnswerForm, answer_forms, boundary_options, html_option
+from archsim.cli.vocabulary import (
+    BATCHES,
+    HWS,
+    Known,
+    LateHelpOption,
+    ListOption,
+    Quantity,
+    boundary_options,
+    choices,
+    options,
+    some_options,
+)
 
 
 def _criteria() -> str:

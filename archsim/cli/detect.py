@@ -14,8 +14,8 @@ from archsim.cli.terminal import note, show_text
 @FORCE
 @click.option("--toml", "as_toml", is_flag=True, help="Print the spec in place of the summary.")
 @click.option("--probe", is_flag=True, help="Measure clocks, multiply-adds, latencies and bandwidths; takes some seconds.")
-@click.option("--id", "name", default="host", show_default=True, help="The id of the spec: lower case, digits, _.")
-@click.option("--gpu", type=click.IntRange(min=0), default=None, metavar="N", help="Describe this NVIDIA GPU instead.")
+@click.option("--id", "name", default="host", help="The id of the spec: lower case, digits, _.")
+@click.option("--gpu", type=click.IntRange(min=0), metavar="N", help="Describe this NVIDIA GPU instead.")
 def command(out: OutputFile | None, as_toml: bool, probe: bool, name: str, gpu: int | None) -> None:
     """Describe this computer as a device: what the system reports, what --probe measures, and what had to be assumed.
 

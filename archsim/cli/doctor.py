@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Iterator
 
 import click
 
 from archsim.cli.terminal import missed, show_text
 
-PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich", "jinja2")
-EXTRAS = {  # extra -> (package, what it is for)
-    "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
-    "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),
-    "dse": ("optuna", "`archsim search --trials`"), "ui": ("starlette", "`archsim ui`"),
-    "onnx": ("onnx", "ONNX models"), "chakra": ("protobuf", "Chakra's .et files"),
-    "data": ("pyarrow", "Parquet files of `archsim sweep`"), "cluster": ("distributed", "`archsim sweep --scheduler`"),
+PACKAGES = {  # package -> (extra that has it, where not all need it; what it is for)
+    **dict.fromkeys(("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich", "jinja2"), ("", "everything")),
+    "scipy": ("calibrate", "`archsim calibrate`"), "onnxruntime": ("measure", "`archsim measure`"),
+    "numba": ("fast", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),
+    "optuna": ("dse", "`archsim search --trials`"), "starlette": ("ui", "`archsim ui`"), "onnx": ("onnx", "ONNX models"),
+    "protobuf": ("chakra", "Chakra's .et files"), "pyarrow": ("data", "Parquet files of `archsim sweep`"),
+    "distributed": ("cluster", "`archsim sweep --scheduler`"),
 }  # fmt: skip
-
-
 OK, ABSENT, PROBLEM, REMOVED = "ok", "absent", "PROBLEM", "removed"
 Check = tuple[str, str, str]  # how it is, what was looked at, what was found
 
@@ -34,7 +33,7 @@ def command() -> None:
     from archsim.base.version import __version__
     from archsim.render.blocks import Table, Verdict, columns, words
 
-    found = [_packages(), *_extras(), *_data(), _prediction(), *_memo()]
+    found = [*_packages(), *_data(), _prediction(), *_memo()]
     bad, absent = (sum(state == which for state, _, _ in found) for which in (PROBLEM, ABSENT))
     rows = [[words(what), words(state, tone="bad" if state == PROBLEM else "good" if state == OK else ""), words(said)]
             for state, what, said in found]  # fmt: skip
@@ -47,31 +46,17 @@ def command() -> None:
         missed()
 
 
-def _packages() -> Check:
-    """The packages without which nothing runs."""
-    versions = {name: _version(name) for name in PACKAGES}
-    missing = [name for name, version in versions.items() if version is None]
-    if missing:
-        return PROBLEM, "packages", f"{', '.join(missing)} not installed: pip install {' '.join(missing)}"
-    return OK, "packages", ", ".join(f"{name} {version}" for name, version in versions.items())
-
-
-def _extras() -> list[Check]:
-    found = []
-    for extra, (package, use) in EXTRAS.items():
-        version = _version(package)
-        found.append((ABSENT, f"extra {extra}", f'{package}, for {use}: pip install "archsim[{extra}]"') if version is None else
-                     (OK, f"extra {extra}", f"{package} {version}"))  # fmt: skip
-    return found
-
-
-def _version(package: str) -> str | None:
+def _packages() -> Iterator[Check]:
+    """What archsim is built on."""
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    for package, (extra, use) in PACKAGES.items():
+        what = f"extra {extra}" if extra else "package"
+        try:
+            yield OK, what, f"{package} {version(package)}"
+        except PackageNotFoundError:
+            wanted = f'"archsim[{extra}]"' if extra else package
+            yield ABSENT if extra else PROBLEM, what, f"{package}, for {use}: pip install {wanted}"
 
 
 def _data() -> list[Check]:

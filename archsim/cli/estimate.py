@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from archsim.base.writer import OutputFile
-from archsim.cli.options import BATCHES, choices, energy_budget_option, holds, some_options
-from archsim.cli.output import chakra_option, timeline_option, write_execution_trace, write_page, write_timeline
-from archsim.cli.terminal import missed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_options, html_option
+from archsim.base.arguments import ARGUMENTS
+from archsim.base.writer import EXECUTION_TRACE, OutputFile
+from archsim.cli.output import AnswerForm, answer_forms, output, timeline_option, write_timeline
+from archsim.cli.terminal import missed, note
+from archsim.cli.vocabulary import BATCHES, HW, NET, boundary_options, choices, holds, option, some_options
 
 
 @click.command("estimate")
@@ -19,16 +19,16 @@ from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, boundary_o
 @HW
 @BATCHES
 @some_options("batch")
-@energy_budget_option("Energy of a sample, e.g. 0.2J: the core clock is the highest at which it is no more.")
+@option(ARGUMENTS["energy_budget"])
 @boundary_options
-@answer_forms("Print one CSV row per op.", layers="Also list every layer.", all="Print all that is known of the run.")
-@html_option()
+@answer_forms("Print one CSV row per op.", layers="Also list every layer.", all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
-@chakra_option("Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
-@click.option("--fail-if", default=None, metavar="CONDITION",
+@output("--chakra", EXECUTION_TRACE,
+        "Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
+@click.option("--fail-if", metavar="CONDITION",
               help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
 def command(
-    net: str, hw: str, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None, chakra: OutputFile | None,
+    net: str, hw: str, form: AnswerForm, timeline: OutputFile | None, chakra: OutputFile | None,
     fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
@@ -43,23 +43,26 @@ def command(
       archsim estimate --net resnet_50 --hw tesla_v100_sxm2 --batch 16 --energy-budget 0.22J
       archsim estimate --net vgg_16 --hw titan_x_maxwell --set memory.bandwidth=480GB/s --fail-if "latency > 50ms"
     """
-    from archsim.answers.estimate import record, sections
+    from archsim.answers.estimate import record
     from archsim.estimation.estimate import estimate
     from archsim.estimation.fidelity import find
     from archsim.schedule.observer import Recording
 
-    batches, arguments = _batches(batch_text), choices(given)
-    if len(batches) > 1 and (html or timeline or chakra):
+    arguments = choices(given)
+    batches: Sequence[int | None] = [None]
+    if batch_text is not None:
+        from archsim.study.batches import batches_of  # which takes long
+
+        batches = batches_of(batch_text)
+    if len(batches) > 1 and (form.html or timeline or chakra):
         raise click.UsageError("--html, --timeline and --chakra are of one batch; `archsim compare --batch` draws several")
     seen = Recording()
     events = find(given["fidelity"]).events
-    watched = timeline is not None or chakra is not None or (html is not None and events)
+    watched = timeline or chakra or (form.html and events)
     found = [estimate(net, hw, batch=batch, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
              for batch in batches]  # fmt: skip
     result, arguments = found[0], {**arguments, "batch": batches[0]}
     is_true = fail_if is not None and any(holds(fail_if, record(one)) for one in found)
-    if html is not None:
-        write_page(html, sections(result, seen if events else None))
     if timeline is not None:
         write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
     if chakra is not None:
@@ -69,22 +72,23 @@ def command(
 
         form.show(found, several)
     else:
-        form.show(result)
+        form.show(result, recording=seen if events and watched else None)
     if is_true:
         missed(f"{fail_if} is true")
 
 
-def _batches(text: str | None) -> Sequence[int | None]:
-    """The batches of the option; the module of ranges is imported only for several."""
-    if text is None:
-        return [None]
-    from archsim.study.batches import batches_of
-
-    return batches_of(text)
-
-
 def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arguments: dict[str, Any], seen: Any) -> None:
+    """In the form that the ending of the name says. Raises MissingExtra or InputError."""
     from archsim.estimation.execution_trace import execution_trace
     from archsim.estimation.request import make_request
 
-    write_execution_trace(file, execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command))
+    trace = execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command)
+    if file.path.lower().endswith(".json"):
+        from archsim.trace.chakra.text import json_text
+
+        file.write_bytes(json_text(trace).encode("utf-8", "backslashreplace"))
+    else:
+        from archsim.trace.chakra.binary import binary
+
+        file.write_bytes(binary(trace))
+    note(f"wrote {file.path}")

@@ -7,21 +7,21 @@ from typing import Any
 
 import click
 
-from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, setting_options
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms
+from archsim.cli.no_effect import told_request
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, choices, setting_options
 
 
 @click.command("explain")
 @NET
 @HW
-@click.option("--layer", default=None, metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
-@click.option("--phase", default=None, help="forward, backward_data, backward_filter, backward or update.")
+@click.option("--layer", metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
+@click.option("--phase", help="forward, backward_data, backward_filter, backward or update.")
 @click.option("--equations", is_flag=True, help="Also print the equations of the longest kernel with their numbers.")
 @setting_options
 @answer_forms("Print one CSV row per op of the list; without --layer only.",
               all="Print those of every kernel; JSON always has them.")  # fmt: skip
-def command(net: str, hw: str, layer: str | None, phase: str | None, equations: bool, form: AnswerForm, **given: Any) -> None:
+def command(layer: str | None, phase: str | None, equations: bool, form: AnswerForm, **given: Any) -> None:
     """Explain the time and energy of one layer: what decides, its kernels, the algorithms of the stack; with --equations every
     equation with its numbers.
 
@@ -36,15 +36,13 @@ def command(net: str, hw: str, layer: str | None, phase: str | None, equations: 
       archsim explain --net alexnet --hw gtx_1080 --layer conv2 --fidelity cycle
     """
     from archsim.estimation.fidelity import SIMULATED
-    from archsim.estimation.request import make_request
     from archsim.explain.layer import explain, slowest
 
     if form.csv and layer is not None:
         raise click.UsageError("an explanation has no CSV form; --json has all of it, and --csv the list of ops without --layer")
     if layer is None and (phase is not None or equations):
         raise click.UsageError(f"{'--equations' if phase is None else '--phase'} belongs to a layer; name it with --layer")
-    request = make_request(net, hw, **choices(given))
-    tell_without_effect([request])
+    request = told_request(**choices(given))
     if equations and request.fidelity.name == SIMULATED:
         raise click.UsageError("--equations are those of the closed form; leave out --fidelity cycle")
     form = replace(form, level=max(form.level, int(equations)))

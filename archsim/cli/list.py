@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
-from archsim.cli.vocabulary import AnswerForm, answer_forms
+from archsim.cli.output import AnswerForm, answer_forms
 
 if TYPE_CHECKING:
     from archsim.answers.listing import Listing
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from archsim.render.blocks import Block
 
 DEVICE = ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed")
+NETWORK = ("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1")
 NEAREST = 10  # devices that --like prints
 KINDS = {"gpu": "GPUs", "cpu": "CPUs", "tpu": "TPUs"}
 
@@ -29,42 +30,11 @@ class Listed(click.Choice):  # type: ignore[type-arg]  # no class with parameter
         return str(super().convert(self.ALIASES.get(value, value), param, ctx))
 
 
-@click.command("list")
-@click.argument("what", type=Listed(["hw", "nodes", "systems", "nets", "models", "stacks", "parts", "releases",
-                                            "fidelities", "ops", "keys"]))  # fmt: skip
-@answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
-              "units, as shown.")
-@click.option("--like", metavar="TEXT", help="Of hw: the devices that a text describes by name, architecture, memory and year.")
-@click.option("--limit", type=click.IntRange(min=1), metavar="N", help=f"With --like: at most N devices.  [default: {NEAREST}]")
-def command(what: str, form: AnswerForm, like: str | None, limit: int | None) -> None:
-    """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
-    (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
-    of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
-    them moves.
-
-    \b
-    Examples:
-      archsim list hw
-      archsim list hw --like "ada 24GB"
-      archsim list nets
-    """
-    if like is None and limit is not None:
-        raise click.UsageError("--limit is of --like; `archsim list` prints all")
-    if like is not None and what != "hw":
-        raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
-    lists: dict[str, Callable[[], Any]] = {
-        "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
-        "parts": _parts, "releases": _releases,
-        "fidelities": _fidelities, "ops": _ops, "keys": _keys,
-    }  # fmt: skip
-    form.show(lists[what]() if like is None else _devices_like(like, limit or NEAREST))
-
-
-def _listing(head: Sequence[str], rows: Sequence[Sequence[str]], left: int, shown: Sequence[Block] = ()) -> Listing:
+def _listing(head: Sequence[str], rows: Iterable[Sequence[object]], left: int, shown: Sequence[Block] = ()) -> Listing:
     """Rows of which the first `left` columns are words, the others numbers."""
     from archsim.answers.listing import Listing
 
-    return Listing(head=head, rows=rows, right=range(left, len(head)), shown=shown)
+    return Listing(head=head, rows=[[*map(str, row)] for row in rows], right=range(left, len(head)), shown=shown)
 
 
 def _devices() -> Listing:
@@ -89,12 +59,12 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
     return found
 
 
-def _devices_like(text: str, limit: int) -> Listing:
+def _devices_like(text: str) -> Listing:
     """The shipped devices that fit a text best, with the share of it that they fit and the size of their memory."""
     from archsim.detect.catalog import find, names
     from archsim.device.similar import most_alike
 
-    found = most_alike(text, map(find, names()))[:limit]
+    found = most_alike(text, map(find, names()))[:NEAREST]
     if not found:
         raise click.UsageError(f"--like {text!r}: no shipped device has all of these words; say names, architectures "
                                "(ada), makers, kinds (gpu, cpu, tpu), sizes of the memory (24GB), years (2022); "
@@ -122,7 +92,7 @@ def _nodes() -> Listing:
         node = spec.node
         kinds = ", ".join(dict.fromkeys(kind.type for _, _, kind, _ in node.links))
         host = f"{node.host_cpu.sockets:g} x {node.host_cpu.id}"
-        rows.append((node.id, node.name, str(node.devices), host, f"{node.cores:g}", kinds, str(len(spec.assumed))))
+        rows.append((node.id, node.name, node.devices, host, f"{node.cores:g}", kinds, len(spec.assumed)))
     return _listing(("node", "name", "devices", "host CPU", "cores", "links", "assumed"), rows, 2)
 
 
@@ -134,8 +104,8 @@ def _systems() -> Listing:
     for system in map(find, names()):
         memory = "" if system.host.memory is None else show(system.host.memory, "B", 3)
         host = f"{system.host.sockets:g} x {system.host.cpu or 'that of the device'}"
-        rows.append((system.id, system.name, str(system.devices), host, memory, show(system.supply.rating, "W", 3),
-                     str(len(system.assumed))))  # fmt: skip
+        rows.append((system.id, system.name, system.devices, host, memory, show(system.supply.rating, "W", 3),
+                     len(system.assumed)))  # fmt: skip
     return _listing(("system", "name", "devices", "host CPU", "memory", "supply", "assumed"), rows, 2)
 
 
@@ -150,23 +120,18 @@ def _networks() -> Listing:
         shapes = ", ".join("x".join(map(str, shape)) for shape in trace.inputs.values())
         counts = (show(bound.macs, "1"), show(bound.parameters, "1"), show(bound.flop, "FLOP", 3))
         rows.append((name, shapes, str(len(trace.ops)), *counts))
-    return _listing(("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1"), rows, 2, _by_input(rows))
+    return _listing(NETWORK, rows, 2, _by_input(rows))
 
 
 def _by_input(rows: Sequence[Sequence[str]]) -> list[Block]:
     """Networks by what they read; those that a framework builds in its own way at the end."""
     from archsim.answers.listing import table_of
-    from archsim.base.units import grouped
 
-    groups: dict[str, list[tuple[str, ...]]] = {}
-    for name, inputs, ops, _, parameters, work in rows:
-        million = grouped(float(parameters.replace(",", "")) / 1e6, 3)
-        what = "As a framework builds them" if "@" in name else "Images" if "Nx3x" in inputs else "Tokens and others"
-        first, *others = inputs.split(", ")
-        read = f"{first} + {len(others)}" if others else first
-        groups.setdefault(what, []).append((name, read, ops, million, work))
-    return [table_of((what, "inputs", "ops", "M parameters", "work at N = 1"), groups[what], (2, 3, 4))
-            for what in ("Images", "Tokens and others", "As a framework builds them")]  # fmt: skip
+    groups: dict[str, list[Sequence[str]]] = {"Images": [], "Tokens and others": [], "As a framework builds them": []}
+    for row in rows:
+        other = "Images" if "Nx3x" in row[1] else "Tokens and others"
+        groups["As a framework builds them" if "@" in row[0] else other].append(row)
+    return [table_of((what, *NETWORK[1:]), own, range(2, 6)) for what, own in groups.items()]
 
 
 def _models() -> Listing:
@@ -178,8 +143,8 @@ def _models() -> Listing:
     for name in names():
         model = find(name)
         counts = (show(number, "1", 4) for number in parameters_of(model))
-        rows.append((name, model.model_type, *counts, str(model.layers), str(model.width),
-                     f"{model.heads}/{model.kv_heads}", str(model.context), ", ".join(aliases()[name])))  # fmt: skip
+        rows.append((name, model.model_type, *counts, model.layers, model.width,
+                     f"{model.heads}/{model.kv_heads}", model.context, ", ".join(aliases()[name])))  # fmt: skip
     return _listing(("model", "family", "parameters", "active", "layers", "width", "heads/kv", "context", "also"), rows, 2)
 
 
@@ -233,3 +198,32 @@ def _keys() -> Listing:
 
     rows = [(key, kind, read_by(unit) or "nothing", unit.doc) for kind in ("gpu", "cpu", "tpu") for key, unit, _ in keys(kind)]
     return _listing(("key", "device", "moves", "meaning"), rows, 4)
+
+
+LISTS: dict[str, Callable[[], Listing]] = {
+    "hw": _devices, "nodes": _nodes, "systems": _systems, "nets": _networks, "models": _models, "stacks": _stacks,
+    "parts": _parts, "releases": _releases, "fidelities": _fidelities, "ops": _ops, "keys": _keys,
+}  # fmt: skip
+
+
+@click.command("list")
+@click.argument("what", type=Listed([*LISTS]))
+@answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
+              "units, as shown.")
+@click.option("--like", metavar="TEXT",
+              help=f"Of hw: the {NEAREST} devices that a text describes best by name, architecture, memory, year.")  # fmt: skip
+def command(what: str, form: AnswerForm, like: str | None) -> None:
+    """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
+    (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
+    of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
+    them moves.
+
+    \b
+    Examples:
+      archsim list hw
+      archsim list hw --like "ada 24GB"
+      archsim list nets
+    """
+    if like is not None and what != "hw":
+        raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
+    form.show(LISTS[what]() if like is None else _devices_like(like))

@@ -7,25 +7,18 @@ from typing import Any
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.base.writer import OutputFile
-from archsim.cli.options import choices
-from archsim.cli.output import write_page
-from archsim.cli.types import Known, option, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, MODEL, choices, option, options
 
 
 @click.command("llm")
-@click.option("--net", type=Known("model"), required=True,
-              help="A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.")  # fmt: skip
+@MODEL
 @HW
 @option(SERVED["input"], required=True, show_default=False)
 @option(SERVED["output"], required=True, show_default=False)
 @options(row for row in SERVED.values() if row.name not in ("input", "output"))
-@answer_forms(all="Print all that is known of the run.")
-@html_option()
-def command(
-    net: str, hw: str, form: AnswerForm, html: OutputFile | None, **given: Any,
-) -> None:  # fmt: skip
+@answer_forms(all="Print all that is known of the run.", page=True)
+def command(net: str, hw: str, form: AnswerForm, **given: Any) -> None:
     """Predict a language model that an engine serves: prefill and decode of a batch of requests that arrive at once.
 
     Time to first token, time per output token, tokens per second, joules per token, memory by part, the largest batch and context
@@ -40,9 +33,4 @@ def command(
     """
     from archsim.generation.estimate import llm
 
-    found = llm(net, hw, **choices(given, SERVED))
-    if html is not None:
-        from archsim.answers.llm import sections
-
-        write_page(html, sections(found))
-    form.show(found)
+    form.show(llm(net, hw, **choices(given, SERVED)))

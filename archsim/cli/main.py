@@ -1,63 +1,66 @@
-"""`archsim`: the group of commands, and the one place that turns errors into exit codes."""
+"""`archsim`: the group of commands, and the one place that turns errors and signals into exit codes."""
 
 from __future__ import annotations
 
 import gc
 import importlib
+import io
 import os
+import signal
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import click
 
 from archsim.base.errors import EXIT, ArchsimError
 from archsim.base.version import __version__
-from archsim.cli.streams import Terminated, ended_by_signals, output_is_open
 from archsim.cli.terminal import color_option
 
 LONGEST_WORD, SHOWN = 1000, 100  # characters of a word in a message, and those shown of a longer one
+ENDING = ("SIGTERM", "SIGHUP")
 SIGNALLED = 128  # an exit code above it names the signal, as in a shell
-# command -> (module, one line for the overview); a command's module is imported only when it runs
+# command, which is a module here -> one line for the overview
 COMMANDS = {
-    "estimate": ("archsim.cli.estimate", "Time, power, energy and memory of one network on one device."),
-    "explain": ("archsim.cli.explain", "The equations behind one layer's time and energy, with their numbers."),
-    "compare": ("archsim.cli.compare", "Rank several devices and stacks by speed, per watt, per dollar and by cost."),
-    "llm": ("archsim.cli.llm", "A language model that an engine serves: time to first token, per token, joules, memory."),
-    "power": ("archsim.cli.power", "Power of a GPU from how busy its units are, as a profiler counts them."),
-    "whatif": ("archsim.cli.whatif", "Change a device and see each layer before and after."),
-    "ui": ("archsim.cli.ui", "What if as a page in a browser: sliders, before and after, variants."),
-    "sensitivity": ("archsim.cli.sensitivity", "How much each value of a device matters: elasticities and a tornado."),
-    "sweep": ("archsim.cli.sweep", "Estimate every combination of many device values, or a sample of them."),
-    "search": ("archsim.cli.search", "Find the best device within conditions, or what a target takes."),
-    "tune": ("archsim.cli.tune", "Find the best clocks, power limit and batch of a device, by energy or time."),
-    "simulate": ("archsim.cli.simulate", "Serving, training on several devices, all-reduce: queues and shared links."),
-    "profile": ("archsim.cli.profile", "What a profiler recorded beside the prediction, and what the gap is made of."),
-    "cache": ("archsim.cli.cache", "Simulate a cache hierarchy on the addresses of a program or a layer."),
-    "validate": ("archsim.cli.validate", "Compare predictions with published measurements, or with yours."),
-    "calibrate": ("archsim.cli.calibrate", "Fit the model's constants to measurements."),
-    "detect": ("archsim.cli.detect", "Describe this computer as a device; --hw host uses it."),
-    "new": ("archsim.cli.new", "Write the spec file of a device of your own, like a known one."),
-    "measure": ("archsim.cli.measure", "Run networks on this computer and write their times."),
-    "study": ("archsim.cli.study", "Answer a question in a file with a reproducible report."),
-    "list": ("archsim.cli.list", "List devices, nodes, networks, stacks, fidelities or op kinds."),
-    "show": ("archsim.cli.show", "Print one device, node, network or stack with the source of every number."),
-    "manual": ("archsim.cli.manual", "Print a page of the manual, or the list of pages."),
-    "completion": ("archsim.cli.completion", "Print what makes bash, zsh or fish complete commands, options and names."),
-    "doctor": ("archsim.cli.doctor", "Check this installation."),
+    "estimate": "Time, power, energy and memory of one network on one device.",
+    "explain": "The equations behind one layer's time and energy, with their numbers.",
+    "compare": "Rank several devices and stacks by speed, per watt, per dollar and by cost.",
+    "llm": "A language model that an engine serves: time to first token, per token, joules, memory.",
+    "power": "Power of a GPU from how busy its units are, as a profiler counts them.",
+    "whatif": "Change a device and see each layer before and after.",
+    "ui": "What if as a page in a browser: sliders, before and after, variants.",
+    "sensitivity": "How much each value of a device matters: elasticities and a tornado.",
+    "sweep": "Estimate every combination of many device values, or a sample of them.",
+    "search": "Find the best device within conditions, or what a target takes.",
+    "tune": "Find the best clocks, power limit and batch of a device, by energy or time.",
+    "simulate": "Serving, training on several devices, all-reduce: queues and shared links.",
+    "profile": "What a profiler recorded beside the prediction, and what the gap is made of.",
+    "cache": "Simulate a cache hierarchy on the addresses of a program or a layer.",
+    "validate": "Compare predictions with published measurements, or with yours.",
+    "calibrate": "Fit the model's constants to measurements.",
+    "detect": "Describe this computer as a device; --hw host uses it.",
+    "new": "Write the spec file of a device of your own, like a known one.",
+    "measure": "Run networks on this computer and write their times.",
+    "study": "Answer a question in a file with a reproducible report.",
+    "list": "List devices, nodes, networks, stacks, fidelities or op kinds.",
+    "show": "Print one device, node, network or stack with the source of every number.",
+    "manual": "Print a page of the manual, or the list of pages.",
+    "completion": "Print what makes bash, zsh or fish complete commands, options and names.",
+    "doctor": "Check this installation.",
 }
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on use.
+    """A group whose commands are imported on use, each from the module `prefix` and its name.
 
     rows: a table like COMMANDS; noun: what one of them is called
     """
 
-    def __init__(self, *names: Any, rows: Mapping[str, tuple[str, str]], noun: str = "command", **words: Any) -> None:
+    def __init__(self, *names: Any, rows: Mapping[str, str], noun: str = "command", prefix: str = "", **words: Any) -> None:
         super().__init__(*names, **words)
-        self.rows, self.noun = rows, noun
+        self.rows, self.noun, self.prefix = rows, noun, prefix
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -67,13 +70,13 @@ class LazyGroup(click.Group):
         """Import the module of the command."""
         if cmd_name not in self.rows:
             return None
-        command: click.Command = importlib.import_module(self.rows[cmd_name][0]).command
+        command: click.Command = importlib.import_module(f"archsim.cli.{self.prefix}{cmd_name}").command
         return command if isinstance(command, click.Group) else color_option(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview, without importing every command for its help."""
         with formatter.section(f"{self.noun}s".capitalize()):
-            formatter.write_dl([(name, text) for name, (_, text) in self.rows.items()])
+            formatter.write_dl([*self.rows.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; of a command line that it cannot read, say what may have been meant."""
@@ -112,8 +115,10 @@ Data goes to standard output, everything else to standard error. Exit codes: 0 o
 Not modelled: sparsity, models split over several devices, kernel fusion beyond what the stack's file says."""
 
 
-@click.command(cls=LazyGroup, rows=COMMANDS, epilog=EPILOG, invoke_without_command=True,
-               context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})  # fmt: skip
+@click.command(
+    cls=LazyGroup, rows=COMMANDS, epilog=EPILOG, invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110, "show_default": True},
+)  # fmt: skip
 @click.version_option(__version__, prog_name="archsim")
 @click.pass_context
 def group(ctx: click.Context) -> None:
@@ -122,6 +127,55 @@ def group(ctx: click.Context) -> None:
         from archsim.cli.here import hello
 
         click.echo(hello())
+
+
+class Terminated(KeyboardInterrupt):
+    """A signal that ends the process, raised like an interrupt so that nothing half-written is left."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def output_is_open() -> bool:
+    """Whether standard output can be written, after giving closed streams a place, so that no file takes their numbers.
+
+    What the encoding of a terminal does not have is written as its number: a name of a file may have any bytes.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if sys.stdout is not None:
+        return True
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    return False
+
+
+@contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Raise Terminated for the signals that would end the process without clearing up; those ignored stay ignored."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ENDING:
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, _raise)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int, _: object) -> None:
+    raise Terminated(number)
 
 
 def main() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from importlib.resources import files
+from typing import Any
 
 import click
 
 from archsim.base.errors import UnknownName
 from archsim.base.files import read_text
 from archsim.cli.terminal import screen, show_text
-from archsim.cli.types import items
-from archsim.render.text import Screen
+from archsim.cli.vocabulary import items
 
 LIMIT = 100_000  # B of a page
 PAGES = {
@@ -88,7 +88,7 @@ def _write_site(folder: str) -> None:
     click.echo(f"{build(target, pages)} pages; open {target / 'index.html'}")
 
 
-def _rendered(page: str, on: Screen) -> str:
+def _rendered(page: str, on: Any) -> str:
     """A page as a terminal shows Markdown."""
     import io
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
@@ -14,10 +14,7 @@ from archsim.base.arguments import ARGUMENTS
 from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.output import FORCE, output, output_file
 from archsim.cli.terminal import missed, note
-from archsim.cli.types import Known, ListOption, Quantity, option
-
-if TYPE_CHECKING:
-    from archsim.measure.run import MeasurementPlan, Open, Result
+from archsim.cli.vocabulary import Known, ListOption, Quantity, option
 
 
 def _columns() -> Sequence[str]:
@@ -27,42 +24,40 @@ def _columns() -> Sequence[str]:
 
 
 @click.command("measure")
-@click.option("--net", cls=ListOption, type=Known("network", many=True), default=None,
+@click.option("--net", cls=ListOption, type=Known("network", many=True),
               help="Networks, or paths of their files, separated by commas.")  # fmt: skip
-@click.option("--cases", type=click.Path(), default=None, metavar="FILE",
+@click.option("--cases", type=click.Path(), metavar="FILE",
               help="Instead of --net: measure the networks or kernels that the rows of this file name.")  # fmt: skip
-@click.option("--batch", cls=ListOption, default="1", show_default=True, help="Samples per run, separated by commas.")
-@click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20), default=None,
+@click.option("--batch", cls=ListOption, default="1", help="Samples per run, separated by commas.")
+@click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20),
               help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
 @option(ARGUMENTS["bind"])
-@click.option("--threads", default=None, help="CPU threads, separated by commas; one per core if not given.")
-@click.option("--backend", default="onnxruntime", show_default=True, help="onnxruntime, or torch where it is installed.")
-@click.option("--device", default="cpu", show_default=True, type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--stack", type=Known("stack"), default=None,
+@click.option("--threads", help="CPU threads, separated by commas; one per core if not given.")
+@click.option("--backend", default="onnxruntime", help="onnxruntime, or torch where it is installed.")
+@click.option("--device", default="cpu", type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
+@click.option("--stack", type=Known("stack"),
               help="How torch runs: op by op, channels last, as a CUDA graph, or compiled. Default: op by op.")  # fmt: skip
-@click.option("--precision", default="fp32", show_default=True, type=click.Choice(["fp32", "tf32", "fp16", "bf16"]),
+@click.option("--precision", default="fp32", type=click.Choice(["fp32", "tf32", "fp16", "bf16"]),
               help="With --backend torch.")  # fmt: skip
-@click.option("--task", default="inference", show_default=True, type=click.Choice(["inference", "forward_backward"]),
+@click.option("--task", default="inference", type=click.Choice(["inference", "forward_backward"]),
               help="With --backend torch.")  # fmt: skip
-@click.option("--hw", type=Known("device"), default=None, metavar="DEVICE",
+@click.option("--hw", type=Known("device"), metavar="DEVICE",
               help="The device that the rows name; this computer if not given.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(min=1), default=30, show_default=True,
+@click.option("--rounds", type=click.IntRange(min=1), default=30,
               help="Undisturbed rounds of each measurement.")  # fmt: skip
-@click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", show_default=True, metavar="TIME",
+@click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", metavar="TIME",
               help="Time limit for them.")  # fmt: skip
 @click.option("--per-op", is_flag=True, help="Also time every op, with the runtime's profiler.")
 @click.option("--processor-time", "by_processor", is_flag=True,
               help="Measure processor time instead of wall time, for one thread on a shared computer.")  # fmt: skip
 @click.option("--strict", is_flag=True, help="Write no measurement during which other work used the cores.")
-@click.option("--split", default="calibrate", show_default=True, type=click.Choice(["calibrate", "test"]),
+@click.option("--split", default="calibrate", type=click.Choice(["calibrate", "test"]),
               help="What the rows may be used for.")  # fmt: skip
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def command(
-    net: str | None, cases: str | None, batch: str, seq_len: int | None, bind: dict[str, int] | None, threads: str | None,
-    backend: str,
-    device: str, stack: str | None, precision: str, task: str, hw: str | None, rounds: int, seconds: float, per_op: bool,
-    by_processor: bool, strict: bool, split: str, out: OutputFile | None,
+    net: str | None, cases: str | None, batch: str, bind: dict[str, int] | None, threads: str | None, backend: str,
+    device: str, stack: str | None, precision: str, task: str, hw: str | None, out: OutputFile | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Run networks on this computer, with random weights, and write their times as measurement rows.
 
@@ -84,58 +79,44 @@ def command(
       archsim validate --measurements other.csv --hw host.toml
     """
     from archsim.base.values import parts
+    from archsim.cli.progress import Progress
     from archsim.detect.system import allowed_here, available_here
     from archsim.estimation.sizes import sizes_of
+    from archsim.measure import run
     from archsim.measure.rows import Writer
-    from archsim.measure.run import (
-        MeasurementPlan,
-        check,
-        check_memory,
-        check_networks,
-        check_threads,
-        device_of,
-        energy_said,
-        memory_of,
-        opener,
-        stack_of,
-        whole_numbers,
-    )
     from archsim.trace.file import canonical
 
     if (net is None) == (cases is None):
         raise click.UsageError("give --net, or --cases with a file of rows")
     if cases is not None:
-        return _measure_cases(cases, rounds, seconds, out)
-    assert net is not None
-    asked = stack or ""
-    open_session, stack = opener(backend, device, asked, precision, task), stack_of(backend, device, asked)
-    networks, batches = tuple(dict.fromkeys(map(canonical, parts(net)))), whole_numbers(batch, "--batch")
+        return _measure_cases(cases, asked["rounds"], asked["seconds"], out)
+    wanted_stack, seq_len = stack or "", asked["seq_len"]
+    open_session, stack = run.opener(backend, device, wanted_stack, precision, task), run.stack_of(backend, device, wanted_stack)
+    networks, batches = tuple(dict.fromkeys(map(canonical, parts(str(net))))), run.whole_numbers(batch, "--batch")
     if not networks:
         raise click.UsageError("--net names no network")
-    counts = whole_numbers(threads, "--threads") if threads else ()
-    check_threads(counts or (1,), len(allowed_here()))
+    counts = run.whole_numbers(threads, "--threads") if threads else ()
+    run.check_threads(counts or (1,), len(allowed_here()))
     sizes = sizes_of(bind)
-    check_networks(networks, batches, stack, seq_len, sizes)
+    run.check_networks(networks, batches, stack, seq_len, sizes)
     if device == "cpu":  # before the probes, which take long
-        check_memory(networks, batches, stack, available_here(), seq_len, sizes)
-    wanted = device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
-    plan = MeasurementPlan(
-        networks=networks, batches=batches, threads=counts or (_cores(wanted),), hw=wanted, rounds=rounds, seconds=seconds,
-        per_op=per_op, strict=strict, by_processor=by_processor, split=split, stack=stack,
-        seq_len=seq_len, sizes=sizes,
-    )  # fmt: skip
+        run.check_memory(networks, batches, stack, available_here(), seq_len, sizes)
+    wanted = run.device_of(_described(out) if hw is None and out and device == "cpu" else hw, device)
+    plan = run.MeasurementPlan(networks=networks, batches=batches, threads=counts or (_cores(wanted),), hw=wanted, stack=stack,
+                               sizes=sizes, **asked)  # fmt: skip
     kind = "gpu" if device == "cuda" else "cpu"
-    check(plan, kind)
+    run.check(plan, kind)
     if device == "cuda":
-        check_memory(networks, batches, stack, memory_of(wanted), seq_len, sizes)
-    note(energy_said(kind))
-    refused = 0
-    writer = Writer(out, sys.stdout)
+        run.check_memory(networks, batches, stack, run.memory_of(wanted), seq_len, sizes)
+    note(run.energy_said(kind))
+    refused, writer, progress = 0, Writer(out, sys.stdout), Progress()
     try:
-        for result in _with_progress(plan, open_session):
-            writer.write(result.rows)
-            refused += result.refused
-            note(result.said)
+        with progress as tell:
+            for result in run.results(plan, open_session, tell):
+                progress.clear()
+                writer.write(result.rows)
+                refused += result.refused
+                note(result.said)
     finally:
         note(f"{writer.rows} row{'' if writer.rows == 1 else 's'}" + (f" in {out.path}" if out and writer.rows else ""))
     if refused:
@@ -152,9 +133,10 @@ def _measure_cases(file: str, rounds: int, seconds: float, out: OutputFile | Non
     table = read_table(file)
     columns = (*table.header, *(name for name in added(table) if name not in table.header))
     place = out if out is None else replace(out, kind=table_with(lambda: columns, "file of measurements"))
-    writer, refused = Writer(place, sys.stdout, columns), 0
-    with Progress() as tell:
+    writer, refused, progress = Writer(place, sys.stdout, columns), 0, Progress()
+    with progress as tell:
         for result in measured_rows(table, rounds=rounds, seconds=seconds, tell=tell):
+            progress.clear()
             if result.refused:
                 refused += 1
                 note(result.said)
@@ -180,22 +162,6 @@ def _described(out: OutputFile) -> str:
         place.write(found.text)
         note(f"probed this computer and described it in {path}, which the rows name")
     return path if "/" in path else f"./{path}"
-
-
-def _with_progress(plan: MeasurementPlan, open_session: Open) -> Iterator[Result]:
-    """The measurements, with a progress line while one runs."""
-    from archsim.cli.progress import Progress
-    from archsim.measure.run import results
-
-    now: list[Callable[[str], None]] = []
-    cells = results(plan, open_session, lambda text: now[-1](text))
-    while True:
-        with Progress() as tell:
-            now.append(tell)
-            result = next(cells, None)
-        if result is None:
-            return
-        yield result
 
 
 def _cores(hw: str) -> int:

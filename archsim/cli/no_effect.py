@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archsim.cli.terminal import note
 
 if TYPE_CHECKING:
     from archsim.estimation.request import Request
     from archsim.study.space import Space
-    from archsim.trace.trace import BoundTrace
 
 
 def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
@@ -20,6 +20,7 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
     Keys that begin with `beyond` have an effect that an estimate does not show.
     """
     from archsim.estimation.no_effect import without_effect
+    from archsim.estimation.unknown import STRICT, bounded
 
     asked = list(requests)
     still: dict[str, list[str]] = {}
@@ -28,16 +29,18 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
             if not (beyond and key.startswith(beyond)):
                 still.setdefault(key, []).append(request.spec.identity.id)
     _tell(still, asked)
-    tell_bounds({request.network: request.trace for request in asked})
-
-
-def tell_bounds(traces: Mapping[str, BoundTrace]) -> None:
-    """Name the ops of networks of which only a bound is known."""
-    from archsim.estimation.unknown import STRICT, bounded
-
-    for network, trace in traces.items():
+    for network, trace in {request.network: request.trace for request in asked}.items():
         for said in bounded(trace):
             note(f"{network}: {said}, {STRICT}")
+
+
+def told_request(beyond: str = "", **arguments: Any) -> Request:
+    """The request of a command, after the same is said of it."""
+    from archsim.estimation.request import make_request
+
+    request = make_request(**arguments)
+    tell_without_effect([request], beyond)
+    return request
 
 
 def _why(key: str, requests: Sequence[Request]) -> str:
@@ -57,9 +60,10 @@ def tell_idle(space: Space, requests: Sequence[Request]) -> None:
 
 
 def _tell(still: Mapping[str, Sequence[str]], requests: Sequence[Request]) -> None:
+    """Name keys with the devices on which they have no effect for any network."""
+    asked = Counter(request.spec.identity.id for request in requests)
     for key, where in still.items():
-        devices = dict.fromkeys(where)
-        if len(where) == len(requests):
-            note(f"{key} changes no output{_why(key, requests)}")
-        elif all(where.count(name) == sum(request.spec.identity.id == name for request in requests) for name in devices):
-            note(f"{key} changes no output on {', '.join(devices)}{_why(key, requests)}")
+        devices = [name for name, count in Counter(where).items() if count == asked[name]]
+        if devices:
+            on = f" on {', '.join(devices)}" if len(devices) < len(asked) else ""
+            note(f"{key} changes no output{on}{_why(key, requests)}")

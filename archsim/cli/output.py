@@ -1,22 +1,27 @@
-"""Options that name files to write. They are checked while the command line is read, before any work starts."""
+"""What a command puts out: the form of its answer on standard output, and files.
+
+Names of files are checked while the command line is read, before any work starts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.writer import EXECUTION_TRACE, TIMELINE, OutputFile, OutputKind, json_with
-from archsim.cli.terminal import note
-from archsim.cli.types import Decorator
+from archsim.base.writer import PAGE, TIMELINE, OutputFile, OutputKind, json_with
+from archsim.cli.terminal import note, say, show_text
+from archsim.cli.vocabulary import Decorator, together
 
 if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
     from archsim.render.blocks import Block
     from archsim.schedule.observer import Recording
-    from archsim.trace.chakra.node import ExecutionTrace
 
 FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
 
@@ -61,7 +66,7 @@ def files_in(folder: str, schemas: Mapping[str, str]) -> list[OutputFile]:
 
 def output(name: str, kind: OutputKind, text: str, *, prints: bool = False) -> Decorator:
     """An option that names a file to write; it arrives as an OutputFile, or None."""
-    return click.option(name, default=None, metavar="FILE", type=click.Path(), callback=_checked(kind, prints), help=text)
+    return click.option(name, metavar="FILE", type=click.Path(), callback=_checked(kind, prints), help=text)
 
 
 def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -75,24 +80,6 @@ FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False,
 def timeline_option(text: str) -> Decorator:
     """`--timeline FILE`: when what ran."""
     return output("--timeline", TIMELINE, text)
-
-
-def chakra_option(text: str) -> Decorator:
-    """`--chakra FILE`: the run as an execution trace of MLCommons Chakra."""
-    return output("--chakra", EXECUTION_TRACE, text)
-
-
-def write_execution_trace(file: OutputFile, trace: ExecutionTrace) -> None:
-    """Write an execution trace in the form that the ending of the name says. Raises MissingExtra or InputError."""
-    if file.path.lower().endswith(".json"):
-        from archsim.trace.chakra.text import json_text
-
-        file.write_bytes(json_text(trace).encode("utf-8", "backslashreplace"))
-    else:
-        from archsim.trace.chakra.binary import binary
-
-        file.write_bytes(binary(trace))
-    note(f"wrote {file.path}")
 
 
 def write(file: OutputFile, text: str) -> None:
@@ -120,3 +107,84 @@ def write_timeline(file: OutputFile, recording: Recording, title: str, power: Po
     from archsim.render.chrome_trace import chrome_trace
 
     write(file, chrome_trace(recording, title, power))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerForm:
+    """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much; and the
+    page of it that is written.
+    """
+
+    json: bool
+    csv: bool
+    level: int = 0
+    html: OutputFile | None = None
+
+    def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
+        """Print an answer, and write its page, as the module of `archsim.answers` that is of its class says it, or the `module`
+        that is given.
+
+        told: what else its `sections` are made of
+        """
+        of = module or _module_of(answer)
+        self.write(answer, of, **told)
+        if self.json:
+            import json
+
+            click.echo(json.dumps(of.record(answer), indent=2, allow_nan=False))
+        elif self.csv:
+            click.echo(of.csv(answer), nl=False)
+        else:
+            show_text(of.sections(answer, **told), self.level)
+
+    def write(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
+        """Write its page alone, if one is asked for."""
+        if self.html is not None:
+            write_page(self.html, (module or _module_of(answer)).sections(answer, **told))
+
+    def say(
+        self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
+    ) -> None:  # fmt: skip
+        """Print an answer, which each of the functions makes of the same arguments; `record` returns plain values."""
+        if self.json:
+            import json
+
+            click.echo(json.dumps(record(*of), indent=2, allow_nan=False))
+        elif self.csv and csv is not None:
+            click.echo(csv(*of), nl=False)
+        else:
+            say(text(*of))
+
+
+def _module_of(answer: Any) -> ModuleType:
+    from archsim.answers import module_of
+
+    return module_of(answer)
+
+
+def answer_forms(
+    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", page: bool = False
+) -> Decorator:  # fmt: skip
+    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`, and of an answer with a `page` `--html` and
+    `--force`: the command gets them as `form`.
+    """
+    flags = {"--json as_json": json, "--csv as_csv": csv, "--layers": layers, "--all everything": all}
+    shown = [click.option(*words.split(), is_flag=True, help=text) for words, text in flags.items() if text]
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
+            if as_json and as_csv:
+                raise click.UsageError("--json and --csv both print to standard output; choose one")
+            deeper, html = bool(layers) and given.pop("layers"), given.pop("html") if page else None
+            form = AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper), html=html)
+            return command(form=form, **given)
+
+        return together(*shown, *([html_option()] if page else []))(asked)
+
+    return add
+
+
+def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
+    """`--html FILE`: a page beside what is printed; and `--force`."""
+    return together(output("--html", PAGE, what), FORCE)

@@ -7,12 +7,9 @@ from typing import Any
 import click
 
 from archsim.base.arguments import OF_POWER, rows_called
-from archsim.base.values import clocks, parts, table
-from archsim.base.writer import OutputFile
-from archsim.cli.options import choices
-from archsim.cli.output import write_page
-from archsim.cli.types import Keyed, ListOption, options, read
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, boundary_options, html_option
+from archsim.base.values import clocks, parts, read, table
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, Keyed, ListOption, boundary_options, choices, options
 
 UNITS = ("sm", "fp32", "int", "fp64", "special", "tensor", "shared", "l2", "dram")  # a test holds that they are the model's
 OF_CPU = ("core", "simd", "llc", "dram")
@@ -26,13 +23,12 @@ OF_CPU = ("core", "simd", "llc", "dram")
                    f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
                    "ones.")  # fmt: skip
 @options(rows_called(*OF_POWER))
-@click.option("--counted-at", default=None, metavar="CLOCK[,CLOCK]",
+@click.option("--counted-at", metavar="CLOCK[,CLOCK]",
               help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
 @boundary_options
 @answer_forms("Print one CSV row per power.", json="Print one JSON object; a list of them for a file.",
-              all="Print all that is known.")
-@html_option()
-def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, html: OutputFile | None, **given: Any) -> None:
+              all="Print all that is known.", page=True)
+def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, **given: Any) -> None:
     """Power of a GPU or CPU from how busy its units are, as a profiler counts them, without a network.
 
     A share is of what the unit could do at its clock in the whole time. A unit that is not named does nothing; sm=0 idles.
@@ -58,6 +54,4 @@ def command(hw: str, use: str, counted_at: str | None, form: AnswerForm, html: O
         found: Any = power_by_unit(hw, read("--use", table, parts(use), "fp32=0.8,dram=30%"), **asked)
     else:
         found = powers_of_file(use, hw, **asked)
-    if html is not None:
-        write_page(html, power.sections(found))
     form.show(found, power)

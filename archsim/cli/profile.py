@@ -8,10 +8,8 @@ import click
 
 from archsim.base.arguments import IN_PROFILES
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, some_options
-from archsim.cli.output import write_page
-from archsim.cli.types import Known, Quantity
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
+from archsim.cli.output import AnswerForm, answer_forms, html_option, write_page
+from archsim.cli.vocabulary import HW, Known, Quantity, choices, some_options
 
 
 @click.command("profile")

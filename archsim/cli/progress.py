@@ -9,67 +9,51 @@ import time
 from collections.abc import Callable
 
 QUIET, STEP = 0.5, 0.1  # seconds before the first line, and between two lines
-BAR = 20
 _COUNT = re.compile(r"(\d[\d,]*) of (?:at most )?(\d[\d,]*)")
 
 
 class Progress:
     """A progress line on standard error, only on a terminal and only for work that takes long.
 
-    Where what is told counts (`3 of 14 rows`), the line has a bar and the time that the rest will take at the pace so far.
+    Where what is told counts (`3 of 14 rows`), it ends with the time that the rest will take at the pace so far.
     """
 
     def __init__(self) -> None:
         self._stream = sys.stderr
         self._shown, self._next = False, time.monotonic() + QUIET
-        self._pace: _Pace | None = None
+        self._pace = (0, 0, 0.0)  # of what is counted: how many, the first that was told, and when
 
     def __enter__(self) -> Callable[[str], None]:
         return self._tell
 
     def _tell(self, text: str) -> None:
         now = time.monotonic()
-        counted, bar, rest = _COUNT.search(text), "", ""
-        if counted is not None:
-            done, count = (int(number.replace(",", "")) for number in counted.groups())
-            if self._pace is None or self._pace.count != count or done < self._pace.first:
-                self._pace = _Pace(count, done, now)
-            bar, rest = self._pace.bar(done), self._pace.rest(done, now)
+        left = self._left(text, now)
         if self._stream.isatty() and now >= self._next:
             self._shown, self._next = True, now + STEP
-            self._stream.write(f"\r\x1b[K{_fitted(bar, text, rest, shutil.get_terminal_size().columns - 1)}")
+            width = shutil.get_terminal_size().columns - 1
+            self._stream.write(f"\r\x1b[K{f'archsim: {text}'[: max(width - len(left), 0)]}{left[:width]}")
             self._stream.flush()
 
+    def _left(self, text: str, now: float) -> str:
+        """How long the rest takes; nothing before there is a pace."""
+        counted = _COUNT.search(text)
+        if counted is None:
+            return ""
+        done, count = (int(number.replace(",", "")) for number in counted.groups())
+        if self._pace[0] != count or done < self._pace[1]:
+            self._pace = (count, done, now)
+        _, first, began = self._pace
+        return f", {duration((now - began) / (done - first) * max(count - done, 0))} left" if done > first and now > began else ""
+
     def __exit__(self, *failure: object) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        """Make room for what is printed in between."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
-
-
-class _Pace:
-    """How fast something is counted, from the first number that was told, and the time that the rest will take."""
-
-    def __init__(self, count: int, first: int, began: float) -> None:
-        self.count, self.first, self.began = count, first, began
-
-    def bar(self, done: int) -> str:
-        """How much is done."""
-        filled = min(BAR, BAR * done // max(self.count, 1))
-        return f"[{'#' * filled}{'-' * (BAR - filled)}] "
-
-    def rest(self, done: int, now: float) -> str:
-        """How long the rest takes; nothing before there is a pace."""
-        if done <= self.first or now <= self.began:
-            return ""
-        return f", {duration((now - self.began) / (done - self.first) * max(self.count - done, 0))} left"
-
-
-def _fitted(bar: str, text: str, rest: str, width: int) -> str:
-    """One line within the width: a narrow one goes without the bar, a narrower one without the end of the text."""
-    head = "archsim: "
-    if len(head + bar + text + rest) > width:
-        bar = ""
-    return f"{head}{bar}{text[: max(width - len(head + bar + rest), 0)].rstrip()}{rest}"[: max(width, 1)]
 
 
 def duration(seconds: float) -> str:

@@ -7,13 +7,10 @@ from typing import Any
 import click
 
 from archsim.base.values import parts
-from archsim.cli.many import ask_about, vary_option
-from archsim.cli.no_effect import tell_idle, tell_without_effect
-from archsim.cli.options import choices, some_options
-from archsim.cli.output import write_page
+from archsim.cli.no_effect import tell_idle, tell_without_effect, told_request
+from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import missed
-from archsim.cli.types import ListOption
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import HW, NET, ListOption, ask_about, choices, refuse_others, some_options, space_options
 
 MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a search that is interrupted keeps nothing
 
@@ -22,34 +19,29 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @NET
 @HW
 @some_options("traffic")
-@vary_option("What varies: memory.bandwidth=100GB/s:1TB/s:20log, sm.count=8:64:8, batch=1:64:x2, precision=fp32,fp16.")
-@click.option("--link", multiple=True, metavar="KEY=KNOB[^EXPONENT]",
-              help="Let a value follow another one: l2.bandwidth=sm.count keeps their ratio.")  # fmt: skip
-@click.option("--minimise", "--minimize", "minimise", cls=ListOption, default=None, metavar="OUTPUT,...",
+@space_options
+@click.option("--minimise", "--minimize", "minimise", cls=ListOption, metavar="OUTPUT,...",
               help="latency, energy, sample_energy, energy_delay, power, area, cost, memory or traffic; the first one ranks, all "
                    "make the front.")
-@click.option("--maximise", "--maximize", "maximise", cls=ListOption, default=None, metavar="OUTPUT,...",
+@click.option("--maximise", "--maximize", "maximise", cls=ListOption, metavar="OUTPUT,...",
               help="throughput or efficiency.")  # fmt: skip
-@click.option("--where", default=None, metavar="CONDITION",
+@click.option("--where", metavar="CONDITION",
               help='Keep points that meet this, e.g. "latency < 50ms and power < 150W".')  # fmt: skip
-@click.option("--front", cls=ListOption, default=None, metavar="OUTPUT,...",
+@click.option("--front", cls=ListOption, metavar="OUTPUT,...",
               help="Objectives of the Pareto front, if other ones.")  # fmt: skip
-@click.option("--target", default=None, metavar="OUTPUT=VALUE",
+@click.option("--target", metavar="OUTPUT=VALUE",
               help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
-@click.option("--sample", type=click.IntRange(min=1), default=None, help="Evaluate this many points of a Latin hypercube.")
-@click.option("--trials", type=click.IntRange(1, 100_000), default=None,
+@click.option("--trials", type=click.IntRange(1, 100_000),
               help="Let optuna choose this many points (extra dse).")
-@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of --sample or --trials.")
+@click.option("--seed", type=int, default=1, help="Random seed of --sample or --trials.")
 @click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
 @click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
-@click.option("--top", type=click.IntRange(1, 1000), default=5, show_default=True, help="Number of best points to list.")
-@click.option("--yes", is_flag=True, help="Evaluate even a very large number of points.")
-@answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.")
-@html_option("Also write a self-contained page with the front.")
+@click.option("--top", type=click.IntRange(1, 1000), default=5, help="Number of best points to list.")
+@answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.", page=True)
 def command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
     where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
-    any_memory: bool, any_die: bool, top: int, yes: bool, form: AnswerForm, html: str | None, **given: Any,
+    any_memory: bool, any_die: bool, top: int, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best device within conditions, by time, energy, power, die area or cost.
 
@@ -63,35 +55,11 @@ def command(
       archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
-    arguments = choices(given)
-    if target is not None:
-        if minimise or maximise or where or front or sample or trials or html or form.csv or link:
-            raise click.UsageError("--target goes with --vary KEY, --json and the options of a run only")
-        _target(net, hw, target, vary, form, arguments)
-        return
-    _search(net, hw, arguments, vary=vary, link=link, minimise=minimise, maximise=maximise, where=where, front=front,
-            sample=sample, trials=trials, seed=seed, any_memory=any_memory, any_die=any_die, top=top, yes=yes, form=form,
-            html=html)  # fmt: skip
-
-
-def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerForm, arguments: dict[str, Any]) -> None:
-    from archsim.estimation.request import make_request
-    from archsim.study.objective import target_of
-    from archsim.study.target import LARGEST_FACTOR, changes_for_target
-
-    request, goal = make_request(net, hw, **arguments), target_of(target)
-    tell_without_effect([request])
-    found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
-    form.show(found)
-    if all(way.factor is None for way in found.ways):
-        missed(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")
-
-
-def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from dataclasses import replace
 
-    from archsim.answers.search import large_words, sections
+    from archsim.answers.search import large_words
     from archsim.cli.progress import Progress
+    from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
     from archsim.study.knob import meaning
@@ -99,40 +67,51 @@ def _search(net: str, hw: str, arguments: dict[str, Any], **o: Any) -> None:
     from archsim.study.search import Evaluator, SearchGoal, check_count, search, with_default_front
     from archsim.study.space import Space
 
-    if not o["vary"]:
+    arguments = choices(given)
+    if target is not None:
+        refuse_others("--target", {"net", "hw", "vary", "target", "as_json", "everything", *given})
+        return _target(net, hw, target, vary, form, arguments)
+    if not vary:
         raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
-    if o["sample"] and o["trials"]:
+    if sample and trials:
         raise click.UsageError("--sample and --trials both choose the points; give one of them")
-    aims = objectives(parts(o["minimise"] or ""), parts(o["maximise"] or ""))
+    aims = objectives(parts(minimise or ""), parts(maximise or ""))
     if not aims:
         raise click.UsageError("no objective: --minimise energy, --maximise throughput, or --target throughput=1000/s")
-    from archsim.estimation.request import find_device
-
     kind = find_device(hw, None).kind
-    axes = tuple(axis_of(text, kind) for text in o["vary"])
-    links = tuple(coupling_of(text, tuple(axis.knob for axis in axes)) for text in o["link"])
-    space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=o["sample"] or 0,
-                  seed=o["seed"])  # fmt: skip
+    axes = tuple(axis_of(text, kind) for text in vary)
+    links = tuple(coupling_of(text, tuple(axis.knob for axis in axes)) for text in link)
+    space = Space(bases=({"net": net, "hw": hw},), asked=arguments, axes=axes, links=links, sample=sample or 0,
+                  seed=seed)  # fmt: skip
     # optuna samples ranges itself, so only the rest of the space is checked
-    listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if o["trials"] else space
+    listed = replace(space, axes=tuple(axis for axis in axes if axis.values), links=()) if trials else space
     request = listed.checked()[0]
-    if not o["trials"]:
+    if not trials:
         check_count(space)
-        ask_about(space, request, o["yes"], MANY)
+        ask_about(space, request, yes, MANY)
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if not axis.words}
-    goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(o["where"], units)) if o["where"] else (),
-                front=tuple(in_better_direction(parts(o["front"] or ""))), any_memory=o["any_memory"],
-                any_die=o["any_die"])  # fmt: skip
+    goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(where, units)) if where else (),
+                front=tuple(in_better_direction(parts(front or ""))), any_memory=any_memory,
+                any_die=any_die)  # fmt: skip
     goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
-    if o["trials"]:
+    if trials:
         tell_without_effect([request])
     else:
         tell_idle(space, [request])
     with Progress() as tell:
-        found = search(request, space, goal, top=o["top"], trials=o["trials"] or 0, seed=o["seed"], tell=tell)
-    if o["html"] is not None:
-        write_page(o["html"], sections(found))
-    o["form"].show(found)
+        found = search(request, space, goal, top=top, trials=trials or 0, seed=seed, tell=tell)
+    form.show(found)
     if not found.best:
         missed(f"no point is possible ({found.why})" if found.broken == found.points else
                f"no point meets the conditions{large_words(found)}")
+
+
+def _target(net: str, hw: str, target: str, vary: tuple[str, ...], form: AnswerForm, arguments: dict[str, Any]) -> None:
+    from archsim.study.objective import target_of
+    from archsim.study.target import LARGEST_FACTOR, changes_for_target
+
+    goal, request = target_of(target), told_request(net=net, hw=hw, **arguments)
+    found = changes_for_target(request, goal, [text.partition("=")[0].strip() for text in vary])
+    form.show(found)
+    if all(way.factor is None for way in found.ways):
+        missed(f"no change up to x {LARGEST_FACTOR:g} reaches {target}")

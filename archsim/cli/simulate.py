@@ -7,16 +7,16 @@ import click
 from archsim.cli.main import LazyGroup
 
 SIMULATIONS = {
-    "serve": ("archsim.cli.simulate_serve", "A server with a queue and dynamic batching: latency percentiles."),
-    "train": ("archsim.cli.simulate_train", "Data-parallel training on the devices of a node: the scaling curve."),
-    "sm": ("archsim.cli.simulate_sm", "One SM that runs a kernel, clock by clock: issue, stalls, bandwidth."),
-    "core": ("archsim.cli.simulate_core", "One core of a CPU that runs a loop, clock by clock: ports, chains, what binds."),
-    "kernels": ("archsim.cli.simulate_kernels", "Random kernels by the closed form and by the cycle model."),
-    "allreduce": ("archsim.cli.simulate_allreduce", "A ring all-reduce on the links of a node."),
+    "serve": "A server with a queue and dynamic batching: latency percentiles.",
+    "train": "Data-parallel training on the devices of a node: the scaling curve.",
+    "sm": "One SM that runs a kernel, clock by clock: issue, stalls, bandwidth.",
+    "core": "One core of a CPU that runs a loop, clock by clock: ports, chains, what binds.",
+    "kernels": "Random kernels by the closed form and by the cycle model.",
+    "allreduce": "A ring all-reduce on the links of a node.",
 }
 
 
-@click.command("simulate", cls=LazyGroup, rows=SIMULATIONS, noun="simulation")
+@click.command("simulate", cls=LazyGroup, rows=SIMULATIONS, noun="simulation", prefix="simulate_")
 def command() -> None:
     """Simulate serving, training on several devices, an all-reduce, one SM or one core: queues, links, instructions.
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import click
 
-from archsim.base.values import parts, quantity, whole
-from archsim.base.writer import OutputFile
-from archsim.cli.output import write_page
-from archsim.cli.types import Known, ListOption, read
-from archsim.cli.vocabulary import AnswerForm, answer_forms, html_option
+from archsim.base.values import parts, quantity, read, whole
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import Known, ListOption
 
 
 @click.command("allreduce")
-@click.option("--node", type=Known("node"), default="deepbench_8gpu", show_default=True,
+@click.option("--node", type=Known("node"), default="deepbench_8gpu",
               help="The node (`archsim list nodes`), or the path of its file.")  # fmt: skip
-@click.option("--devices", cls=ListOption, default="2,4,8", show_default=True, help="Numbers of devices, separated by commas.")
-@click.option("--bytes", "sizes", cls=ListOption, default="400kB,16MB,258MB", show_default=True,
+@click.option("--devices", cls=ListOption, default="2,4,8", help="Numbers of devices, separated by commas.")
+@click.option("--bytes", "sizes", cls=ListOption, default="400kB,16MB,258MB",
               help="Sizes, separated by commas.")  # fmt: skip
-@answer_forms("Print one CSV row per size and number of devices.")
-@html_option()
-def command(node: str, devices: str, sizes: str, form: AnswerForm, html: OutputFile | None) -> None:
+@answer_forms("Print one CSV row per size and number of devices.", page=True)
+def command(node: str, devices: str, sizes: str, form: AnswerForm) -> None:
     """Simulate a ring all-reduce: time and bus bandwidth, beside DeepBench's measurements on its own servers.
 
     \b
@@ -32,9 +29,4 @@ def command(node: str, devices: str, sizes: str, form: AnswerForm, html: OutputF
 
     counts = [read("--devices", whole, text) for text in parts(devices)]
     found = simulate_all_reduce(find(node), counts, [read("--bytes", quantity, text, "B") for text in parts(sizes)])
-    answer = AllReduces(node=node, rows=tuple(found))
-    if html is not None:
-        from archsim.answers.allreduce import sections
-
-        write_page(html, sections(answer))
-    form.show(answer)
+    form.show(AllReduces(node=node, rows=tuple(found)))

@@ -7,11 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.arguments import rows_called
-from archsim.base.writer import OutputFile
-from archsim.cli.options import choices
-from archsim.cli.output import write_page
-from archsim.cli.types import options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, PLAIN, choices, options
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop
@@ -24,15 +21,14 @@ RECORDED = 400  # micro-operations that are kept for a picture
 @click.option("--kernel", metavar="WORDS", help="'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...")
 @click.option("--loop", "path", type=click.Path(), metavar="FILE", help="Loops as JSON: all of them, or the one of --name.")
 @click.option("--name", metavar="LOOP", help="One loop of the file.")
-@click.option("--trips", type=click.IntRange(2, 1 << 20), default=None, show_default="until it is steady",
+@click.option("--trips", type=click.IntRange(2, 1 << 20), show_default="until it is steady",
               help="Iterations to simulate.")  # fmt: skip
-@click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
+@PLAIN
 @options(rows_called("clock", "settings", "scales"))
-@answer_forms("Print one CSV row per loop.", all="Also print ports, waits, and a picture of the pipeline.")
-@html_option("Also write a page with a picture of the pipeline.")
+@answer_forms("Print one CSV row per loop.", all="Also print ports, waits, and a picture of the pipeline.", page=True)
 def command(
     hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
-    html: OutputFile | None, **given: Any,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
 
@@ -59,7 +55,6 @@ def command(
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
     """
-    from archsim.answers.core import sections
     from archsim.estimation.request import find_device
     from archsim.simulate.core import kernel_loop, simulate_all
 
@@ -71,12 +66,9 @@ def command(
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
-    if html is not None and len(loops) > 1:
+    if form.html and len(loops) > 1:
         raise click.UsageError(f"--html draws one loop, and {path} has {len(loops)}; --name chooses one")
-    found = simulate_all(spec, loops, clock=clock, trips=trips, trace=RECORDED, fast=False if plain else None)
-    if html is not None:
-        write_page(html, sections(found))
-    form.show(found)
+    form.show(simulate_all(spec, loops, clock=clock, trips=trips, trace=RECORDED, fast=False if plain else None))
 
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:

@@ -5,20 +5,20 @@ from __future__ import annotations
 import click
 
 from archsim.base.writer import TOML, OutputFile
-from archsim.cli.options import refuse_others
 from archsim.cli.output import FORCE, files_in, output, write, write_json
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import say, show_text
+from archsim.cli.vocabulary import refuse_others
 
 MANY = 2000
 
 
 @click.command("kernels")
-@click.option("--kernels", type=click.IntRange(25, 100_000), default=MANY, show_default=True,
+@click.option("--kernels", type=click.IntRange(25, 100_000), default=MANY,
               help="How many, 25 on each machine.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=11, show_default=True,
+@click.option("--seed", type=click.IntRange(0), default=11,
               help="Of the choice of kernels and machines.")  # fmt: skip
-@click.option("--check", "folder", default=None, metavar="FOLDER",
+@click.option("--check", "folder", metavar="FOLDER",
               help="Also write surrogate.json into this folder, with published times beside both.")  # fmt: skip
 @output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
 @FORCE
@@ -36,7 +36,7 @@ def command(kernels: int, seed: int, folder: str | None, derive: OutputFile | No
       archsim simulate kernels --derive derived.toml
     """
     if derive is not None:
-        refuse_others("--derive", frozenset({"derive", "force"}))
+        refuse_others("--derive", ("derive", "force"))
         _derive(derive)
         return
     from archsim.answers.closed_forms import KERNELS, kernels_record, kernels_sections

@@ -8,38 +8,35 @@ from typing import Any
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.base.values import quantity
-from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, pairs
-from archsim.cli.output import write_page
-from archsim.cli.types import Known, Quantity, options, read
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
+from archsim.base.values import quantity, read
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, MODEL, Quantity, choices, options, pairs
 
+SLOWEST = 1e-9  # requests per second
 OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")  # which requests that come and go do not have
 
 
 @click.command("serve")
 @click.option("--llm", is_flag=True, required=True, help="A language model with continuous batching; without it any network.")
-@click.option("--net", type=Known("model"), required=True, help="A shipped model, or the path of a config.json.")
+@MODEL
 @HW
-@click.option("--rate", type=Quantity("/s"), default=None, metavar="RATE",
+@click.option("--rate", type=Quantity("/s", low=SLOWEST, high=1 / SLOWEST), metavar="RATE",
               help="Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.")  # fmt: skip
-@click.option("--trace", type=click.Path(), default=None, metavar="FILE",
+@click.option("--trace", type=click.Path(), metavar="FILE",
               help="Recorded requests: a CSV file with the columns arrival_s, input, output.")  # fmt: skip
-@click.option("--input", "prompt", default="512", show_default=True, metavar="TOKENS|DISTRIBUTION",
+@click.option("--input", "prompt", default="512", metavar="TOKENS|DISTRIBUTION",
               help="Tokens of prompts: a number, uniform:LOW:HIGH, normal:MEAN:SPREAD, lognormal:MEDIAN:SIGMA, exponential:MEAN.")
-@click.option("--output", "answer", default="128", show_default=True, metavar="TOKENS|DISTRIBUTION", help="Tokens of answers.")
-@click.option("--requests", type=int, default=200, show_default=True, help="Number of requests.")
-@click.option("--seed", type=int, default=1, show_default=True, help="Random seed of arrivals and lengths.")
-@click.option("--goodput", default=None, metavar="ttft=TIME,tpot=TIME,...",
+@click.option("--output", "answer", default="128", metavar="TOKENS|DISTRIBUTION", help="Tokens of answers.")
+@click.option("--requests", type=int, default=200, help="Number of requests.")
+@click.option("--seed", type=int, default=1, help="Random seed of arrivals and lengths.")
+@click.option("--goodput", metavar="ttft=TIME,tpot=TIME,...",
               help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
 @click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
 @options(row for row in SERVED.values() if row.name not in OF_BATCHES)
-@answer_forms(all="Print all that is known of the run.")
-@html_option()
+@answer_forms(all="Print all that is known of the run.", page=True)
 def command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, form: AnswerForm, html: OutputFile | None, **given: Any,
+    goodput: str | None, split: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -59,8 +56,6 @@ def command(
 
     if not 1 <= requests <= MOST_REQUESTS:
         raise click.BadParameter(f"{requests} is not between 1 and {MOST_REQUESTS}", param_hint="--requests")
-    if rate is not None and not (math.isfinite(rate) and rate > 0):
-        raise click.BadParameter(f"{rate} is not above 0", param_hint="--rate")
     if trace is not None and rate is not None:
         raise click.UsageError("--rate changes nothing: the file of --trace holds the arrivals")
     told = pairs(goodput or "", list(LIMITS), "--goodput")
@@ -72,9 +67,4 @@ def command(
     else:
         lengths = (lengths_of(prompt, "--input"), lengths_of(answer, "--output"))
         asked = drawn(math.inf if rate is None else rate, requests, *lengths, context, seed)
-    found = serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split)
-    if html is not None:
-        from archsim.answers.serving_llm import sections
-
-        write_page(html, sections(found))
-    form.show(found)
+    form.show(serve_llm(plan, asked, rate=rate, seed=None if trace is not None else seed, limits=limits, split=split))

@@ -8,10 +8,8 @@ import click
 
 from archsim.base.arguments import rows_called
 from archsim.base.writer import OutputFile
-from archsim.cli.options import choices
-from archsim.cli.output import timeline_option, write_page, write_timeline
-from archsim.cli.types import Known, options
-from archsim.cli.vocabulary import HW, AnswerForm, answer_forms, html_option
+from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
+from archsim.cli.vocabulary import HW, PLAIN, Known, choices, options
 
 RECORDED = 40_000  # instructions that a page or a timeline shows at most
 
@@ -20,20 +18,19 @@ RECORDED = 40_000  # instructions that a page or a timeline shows at most
 @HW
 @click.option("--kernel", required=True, metavar="WORDS",
               help="'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.")  # fmt: skip
-@click.option("--k", "depth", type=click.IntRange(1, 1 << 20), default=512, show_default=True,
+@click.option("--k", "depth", type=click.IntRange(1, 1 << 20), default=512,
               help="Depth of a product, keys of an attention.")  # fmt: skip
-@click.option("--waves", type=click.IntRange(1, 64), default=2, show_default=True, help="Waves of CTAs that the SM runs.")
-@click.option("--scheduler", type=click.Choice(("gto", "lrr")), default="gto", show_default=True,
+@click.option("--waves", type=click.IntRange(1, 64), default=2, help="Waves of CTAs that the SM runs.")
+@click.option("--scheduler", type=click.Choice(("gto", "lrr")), default="gto",
               help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
-@click.option("--precision", type=Known("precision"), default="fp32", show_default=True, help="Of a product.")
-@click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
+@click.option("--precision", type=Known("precision"), default="fp32", help="Of a product.")
+@PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
-@answer_forms(all="Also print pipes, bandwidth and energy by component.")
-@html_option("Also write a page with a picture of the first clocks.")
+@answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True)
 @timeline_option("Also write the first instructions for ui.perfetto.dev.")
 def command(
     hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm,
-    html: OutputFile | None, timeline: OutputFile | None, **given: Any,
+    timeline: OutputFile | None, **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
@@ -56,19 +53,17 @@ def command(
       archsim simulate sm --hw gtx_1080 --kernel "norm row=100352 piece=3136"
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
-    from archsim.answers.sm import recording_of, sections
+    from archsim.answers.sm import recording_of
     from archsim.estimation.request import find_device, precision_of
     from archsim.simulate.sm import simulate_sm
 
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
-    wanted = RECORDED if html is not None or timeline is not None else 0
+    wanted = RECORDED if form.html or timeline else 0
     found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
                         scheduler=scheduler, record=wanted, fast=False if plain else None,
                         memory_clock=words.get("memory_clock"))  # fmt: skip
-    if html is not None:
-        write_page(html, sections(found))
     if timeline is not None:
         write_timeline(timeline, recording_of(found), f"one SM of {found.hardware}: {kernel}")
     form.show(found)

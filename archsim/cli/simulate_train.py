@@ -6,13 +6,11 @@ from typing import Any
 
 import click
 
-from archsim.base.values import parts, whole
+from archsim.base.values import parts, read, whole
 from archsim.base.writer import OutputFile
-from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, pairs, some_options
-from archsim.cli.output import timeline_option, write_page, write_timeline
-from archsim.cli.types import Known, ListOption, Quantity, read
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
+from archsim.cli.no_effect import told_request
+from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
+from archsim.cli.vocabulary import HW, NET, Known, ListOption, Quantity, choices, pairs, some_options
 
 COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node holds them
 
@@ -20,28 +18,27 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
 @click.command("train")
 @NET
 @HW
-@click.option("--node", type=Known("node"), default=None,
+@click.option("--node", type=Known("node"),
               help="The node that holds the devices (`archsim list nodes`), or the path of its file; if not given, the one "
                    "that is sold with them.")  # fmt: skip
-@click.option("--devices", cls=ListOption, default=None, show_default="1,2,4,8",
+@click.option("--devices", cls=ListOption, show_default="1,2,4,8",
               help="Numbers of devices, separated by commas.")  # fmt: skip
-@click.option("--batch", type=int, default=32, show_default=True, help="Samples on each device.")
+@click.option("--batch", type=int, default=32, help="Samples on each device.")
 @click.option("--input", "given", cls=ListOption, default="", metavar="disk,decode=N,pcie",
               help="Input stages of each batch; without them inputs are on the device.")  # fmt: skip
-@click.option("--sync", default="allreduce", show_default=True, type=click.Choice(("allreduce", "server")),
+@click.option("--sync", default="allreduce", type=click.Choice(("allreduce", "server")),
               help="Rings among the devices, or a parameter server in host memory.")  # fmt: skip
-@click.option("--overlap/--no-overlap", default=True, show_default=True,
+@click.option("--overlap/--no-overlap", default=True,
               help="Exchange gradients while earlier layers compute theirs.")  # fmt: skip
-@click.option("--bucket", type=Quantity("B"), default="25MB", show_default=True,
+@click.option("--bucket", type=Quantity("B"), default="25MB",
               help="Size of the buckets in which gradients are exchanged.")  # fmt: skip
-@click.option("--steps", type=int, default=16, show_default=True, help="Simulated steps; the later half is measured.")
+@click.option("--steps", type=int, default=16, help="Simulated steps; the later half is measured.")
 @some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
-@answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.")
-@html_option()
+@answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def command(
-    net: str, hw: str, node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
-    steps: int, form: AnswerForm, html: OutputFile | None, timeline: OutputFile | None, **words: Any,
+    node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
+    steps: int, form: AnswerForm, timeline: OutputFile | None, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -55,7 +52,6 @@ def command(
       archsim simulate train --net vgg_16 --hw tesla_v100_sxm2 --optimiser sgd --sync server
     """
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import make_request
     from archsim.node.spec import joining
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
@@ -71,18 +67,14 @@ def command(
                  decode=read("--input", whole, stages["decode"]) if "decode" in stages else None)  # fmt: skip
     seen = Recording()
     with Progress() as tell:
-        request = make_request(net, hw, batch=batch, task="training_step", **choices(words))
+        # inputs and gradients cross the link, which an estimate does not show
+        request = told_request(beyond="link.", batch=batch, task="training_step", **choices(words))
         place = joining(request.spec.identity.id, max(counts or [1], default=1), "devices", node)
         counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
-        tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show
         answer = simulate_training(
             request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
-            bucket_bytes=bucket, observers=[seen] if timeline is not None or html is not None else [],
+            bucket_bytes=bucket, observers=[seen] if timeline or form.html else [],
         )  # fmt: skip
-    if html is not None:
-        from archsim.answers.training import sections
-
-        write_page(html, sections(answer, seen))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
-    form.show(answer)
+    form.show(answer, recording=seen)

@@ -15,7 +15,7 @@ from archsim.cli.terminal import missed, note
 
 @click.command("study")
 @click.argument("paths", metavar="STUDY.TOML...", nargs=-1, required=True)
-@click.option("--out", default=None, metavar="FOLDER", help="Folder for the files; that of the study if not given.")
+@click.option("--out", metavar="FOLDER", help="Folder for the files; that of the study if not given.")
 @click.option("--check", is_flag=True, help="Write nothing; exit with code 1 if a file is out of date.")
 @FORCE
 def command(paths: tuple[str, ...], out: str | None, check: bool) -> None:

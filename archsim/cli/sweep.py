@@ -10,13 +10,11 @@ import click
 
 from archsim.base.errors import InputError
 from archsim.base.values import parts
-from archsim.base.writer import PAGE, SWEEP, OutputFile
-from archsim.cli.many import ask_about, vary_option
+from archsim.base.writer import SWEEP, OutputFile
 from archsim.cli.no_effect import tell_idle
-from archsim.cli.options import choices, setting_options
-from archsim.cli.output import FORCE, output, write_page
+from archsim.cli.output import AnswerForm, answer_forms, output
 from archsim.cli.terminal import note, screen
-from archsim.cli.vocabulary import HWS, NETS, AnswerForm, answer_forms
+from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, setting_options, space_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
     from archsim.estimation.request import Request
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
-    from archsim.study.swept import SweptPoints
+
+    Executor = Callable[[Iterable[int]], Iterator[Chunk]]  # computes the parts of these numbers
 
 MANY = 5_000_000  # points from which on --yes is required
 
@@ -32,26 +31,18 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.command("sweep")
 @NETS
 @HWS
-@vary_option("A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list.")
-@click.option("--link", "links", multiple=True, metavar="KEY=KNOB[^E]",
-              help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.")  # fmt: skip
-@click.option("--sample", type=click.IntRange(min=1), default=None, metavar="N",
-              help="N points of a Latin hypercube instead of the whole grid.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of --sample.")
+@space_options
+@click.option("--seed", type=int, default=0, help="Random seed of --sample.")
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file.", prints=True)
 @answer_forms("Print one CSV row for each point, as a pipe gets them.", json="Print one JSON object with a row for each point.",
-              all="Print every point of the fronts.")  # fmt: skip
-@output("--html", PAGE, "Also write a page: time and energy over what varies, and the front.")
-@FORCE
+              all="Print every point of the fronts.", page=True)  # fmt: skip
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
-@click.option("--scheduler", default=None, metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
-@click.option("--yes", is_flag=True, help="Compute even a very large number of points.")
+@click.option("--workers", type=click.IntRange(1, 256), default=1, help="Worker processes.")
+@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
 def command(
-    net: str, hw: str, vary: tuple[str, ...], links: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, html: OutputFile | None,
-    **given: Any,
+    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
+    resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
@@ -78,20 +69,24 @@ def command(
     nets, hws = list(dict.fromkeys(parts(net))), selected(parts(hw))
     if not nets or not hws:
         raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    space = space_of(nets, hws, vary, links, sample=sample or 0, seed=seed, arguments=choices(given))
+    space = space_of(nets, hws, vary, link, sample=sample or 0, seed=seed, arguments=choices(given))
     requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
-    if out is not None:
-        _to_file(out, html, space, requests, workers, scheduler, resume, form)
-    elif form.json or form.csv or screen().width is None:
-        _stream(space, requests, workers, scheduler, html, form.json)
-    else:
-        _summary(space, requests, workers, scheduler, html, form)
+    if out is not None and resume and form.html is None and not out.force and _is_finished(out, space, requests):
+        note(f"{out.path} holds all {space.count:,} points of this sweep")
+        return
+    with _executor(space, workers, scheduler) as compute:
+        if out is not None:
+            _to_file(out, space, requests, compute, resume, form)
+        elif form.json or form.csv or screen().width is None:
+            _stream(space, requests, compute, form)
+        else:
+            _summary(space, requests, compute, form)
 
 
 @contextmanager
-def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Callable[[Iterable[int]], Iterator[Chunk]]]:
+def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Executor]:
     """What computes parts. A scheduler has answered before this begins, so that a failed one leaves no file behind."""
     from archsim.study import executors
     from archsim.study.allocator import keep_freed_memory
@@ -107,16 +102,7 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Cal
         yield lambda numbers: in_this_process(space, numbers)
 
 
-def _page(file: OutputFile | None, found: SweptPoints) -> None:
-    from archsim.answers.sweep import sections
-
-    if file is not None:
-        write_page(file, sections(found))
-
-
-def _stream(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, html: OutputFile | None, as_json: bool
-) -> None:
+def _stream(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
     import json
 
@@ -126,77 +112,67 @@ def _stream(
     from archsim.study.swept import SweepCollector
 
     units, collector = column_names(space, requests[0].spec.kind), SweepCollector(space=space, requests=requests)
-    head = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [\n' if as_json else csv_lines([tuple(units)])
-    with _executor(space, workers, scheduler) as parts:
-        for chunk in parts(range(space.parts)):
-            found = list(rows(chunk, space))
-            if html is not None:
-                collector.add(found)
-            objects = (json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in found)
-            click.echo(head + (",\n".join(objects) if as_json else csv_lines(found)), nl=False)
-            head = ",\n" if as_json else ""  # what stands between the rows of two parts
-    if as_json:
+    head = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [\n' if form.json else csv_lines([tuple(units)])
+    for chunk in compute(range(space.parts)):
+        found = list(rows(chunk, space))
+        if form.html is not None:
+            collector.add(found)
+        objects = (json.dumps(dict(zip(units, row, strict=True)), allow_nan=False) for row in found)
+        click.echo(head + (",\n".join(objects) if form.json else csv_lines(found)), nl=False)
+        head = ",\n" if form.json else ""  # what stands between the rows of two parts
+    if form.json:
         click.echo("\n]}")
-    if html is not None:
-        _page(html, collector.done())
+    if form.html is not None:
+        form.write(collector.done())
 
 
-def _summary(
-    space: Space, requests: list[Request], workers: int, scheduler: str | None, html: OutputFile | None, form: AnswerForm
-) -> None:
+def _summary(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """The best points and the front, where somebody looks."""
     from archsim.cli.progress import Progress
     from archsim.study.sweep import rows
     from archsim.study.swept import SweepCollector
 
     collector = SweepCollector(space=space, requests=requests)
-    with _executor(space, workers, scheduler) as parts, Progress() as tell:
-        for chunk in parts(range(space.parts)):
+    with Progress() as tell:
+        for chunk in compute(range(space.parts)):
             collector.add(list(rows(chunk, space)))
             tell(f"{collector.count:,} of {space.count:,} points")
-    found = collector.done()
-    _page(html, found)
-    form.show(found)
+    form.show(collector.done())
+
+
+def _is_finished(out: OutputFile, space: Space, requests: list[Request]) -> bool:
+    from archsim.answers.sweep_file import finished
+    from archsim.study.store import about_of
+
+    return finished(out, about_of(space, space.record(requests), requests[0].spec.kind))
 
 
 def _to_file(
-    out: OutputFile, html: OutputFile | None, space: Space, requests: list[Request], workers: int, scheduler: str | None,
-    resume: bool, form: AnswerForm,
+    out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm
 ) -> None:  # fmt: skip
-    from archsim.answers.sweep_file import FORMATS, export, finished
+    from archsim.answers.sweep_file import FORMATS, export
     from archsim.cli.progress import Progress
-    from archsim.study.store import about_of, open_store
+    from archsim.study.store import open_store
     from archsim.study.swept import collected
 
-    record, kind = space.record(requests), requests[0].spec.kind
-    if resume and html is None and not out.force and finished(out, about_of(space, record, kind)):
-        note(f"{out.path} holds all {space.count:,} points of this sweep")
-        return
+    record = space.record(requests)
     path, kept = _places(out, resume)
-    with (
-        _executor(space, workers, scheduler) as parts,
-        open_store(kept, space, record, kind, resume) as store,
-    ):
+    with open_store(kept, space, record, requests[0].spec.kind, resume) as store:
         before, numpy = store.count, store.about()["numpy"]
         if numpy != record["numpy"]:
             said = f"begun with numpy {numpy}, goes on with {record['numpy']}: the last digits of its rows may differ"
             note(f"{kept}: {said}")
         try:
             with Progress() as tell:
-                for chunk in parts(range(space.part_at(before), space.parts)):
+                for chunk in compute(range(space.part_at(before), space.parts)):
                     store.append(chunk)
                     tell(f"{store.count:,} of {space.count:,} points")
-        except KeyboardInterrupt:
+            if path.suffix in FORMATS:
+                export(store, out)
+        except (KeyboardInterrupt, InputError):
             note(f"{store.count:,} of {space.count:,} points are safe in {kept}; --resume goes on")
             raise
-        if path.suffix in FORMATS:
-            try:
-                export(store, out)
-            except InputError:
-                note(f"{store.count:,} points are safe in {kept}; --resume goes on")
-                raise
         found = collected(space, requests, store.read(rest="ORDER BY point"))
-        _page(html, found)
     if path.suffix in FORMATS:
         kept.unlink()
     elif kept != path:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from archsim.base.errors import EXIT
-from archsim.render.text import Screen
 
 if TYPE_CHECKING:
     from archsim.render.blocks import Block
+    from archsim.render.text import Screen
 
 MODES = ("auto", "always", "never")
 CHOSEN = "archsim.color"  # where click keeps the value of --color
@@ -27,7 +27,7 @@ def color_option(command: click.Command) -> click.Command:
     """The command with the option `--color`."""
     if not any(parameter.name == "color" for parameter in command.params):
         command.params.append(click.Option(
-            ["--color"], type=click.Choice(MODES), default=None, expose_value=False, callback=_choose,
+            ["--color"], type=click.Choice(MODES), expose_value=False, callback=_choose,
             help="Colour on standard output: always, never, or auto (a terminal without NO_COLOR), which is usual."))  # fmt: skip
     return command
 
@@ -39,6 +39,8 @@ def _choose(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
 
 def screen() -> Screen:
     """Standard output as it is now."""
+    from archsim.render.text import Screen
+
     context = click.get_current_context(silent=True)
     mode = (context.meta.get(CHOSEN) if context else None) or "auto"
     terminal = sys.stdout.isatty()

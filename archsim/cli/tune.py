@@ -6,14 +6,11 @@ from typing import Any
 
 import click
 
-from archsim.base.arguments import chosen
-from archsim.base.writer import OutputFile
-from archsim.cli.no_effect import tell_without_effect
-from archsim.cli.options import choices, energy_budget_option, setting_options
-from archsim.cli.output import write_page
+from archsim.base.arguments import ARGUMENTS, chosen
+from archsim.cli.no_effect import told_request
+from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import missed
-from archsim.cli.types import Keyed
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import HW, NET, Keyed, choices, option, setting_options
 
 TUNED = chosen(lambda row: row.tuned)
 
@@ -22,20 +19,19 @@ TUNED = chosen(lambda row: row.tuned)
 @NET
 @HW
 @setting_options
-@click.option("--minimise", "--minimize", "minimise", default="energy", show_default=True, metavar="OUTPUT",
+@click.option("--minimise", "--minimize", "minimise", default="energy", metavar="OUTPUT",
               help="energy (of a sample), energy_delay (that times the latency of a batch), latency or power; of throughput and "
                    "efficiency the most.")  # fmt: skip
-@click.option("--where", default=None, metavar="CONDITION",
+@click.option("--where", metavar="CONDITION",
               help='Keep settings that meet this, e.g. "latency < 20ms and power < 200W"; energy is that of a sample.')
-@energy_budget_option("Keep settings at which a sample takes no more than this, e.g. 0.2J.")
+@option(ARGUMENTS["energy_budget"])
 @click.option("--vary", type=Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES",
               help=f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.")  # fmt: skip
 @answer_forms("Print one CSV row for the default, the best and each setting of the front.",
-              all="Print every setting of the front.")
-@html_option("Also write a self-contained page with the front.")
+              all="Print every setting of the front.", page=True)
 def command(
     net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...],
-    form: AnswerForm, html: OutputFile | None, **given: Any,
+    form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best setting of a device: core clock, memory clock, power limit and batch, by energy, time or both.
 
@@ -51,17 +47,14 @@ def command(
       archsim tune --net bert_base --hw tesla_v100_sxm2 --minimise latency --energy-budget 1J --html front.html
       archsim tune --net vgg_16 --hw titan_xp --vary clock=900MHz:1500MHz:100MHz --vary memory_clock=4705MHz,5700MHz --json
     """
-    from archsim.answers.tune import nearest_words, sections
+    from archsim.answers.tune import nearest_words
     from archsim.cli.progress import Progress
-    from archsim.estimation.request import make_request
     from archsim.study.tune import tune
 
     arguments = choices(given)
-    tell_without_effect([make_request(net, hw, **arguments)])
+    told_request(net=net, hw=hw, **arguments)
     with Progress() as tell:
         found = tune(net, hw, arguments, minimise=minimise, where=where, vary=vary, energy_budget=energy_budget, tell=tell)
-    if html is not None:
-        write_page(html, sections(found))
     form.show(found)
     if found.best is None:
         missed(nearest_words(found))

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import click
 
 from archsim.base.errors import MissingExtra
-from archsim.cli.types import Known
+from archsim.cli.vocabulary import Known
 
 NEEDED = ("starlette", "uvicorn", "python_multipart")
 
@@ -19,7 +19,7 @@ NEEDED = ("starlette", "uvicorn", "python_multipart")
 @click.command("ui")
 @click.option("--net", type=Known("network"), help="What the page opens with: a network, a language model, or a file.")
 @click.option("--hw", type=Known("device"), help="The device, or a file of one.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8050, show_default=True,
+@click.option("--port", type=click.IntRange(0, 65535), default=8050,
               help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
 @click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
 def command(net: str | None, hw: str | None, port: int, no_browser: bool) -> None:

@@ -11,12 +11,10 @@ from click.core import ParameterSource
 
 from archsim.base.values import parts
 from archsim.base.writer import OutputFile, OutputKind
-from archsim.cli.options import FIDELITY, refuse_others
-from archsim.cli.output import files_in, output, write, write_page
+from archsim.cli.output import AnswerForm, answer_forms, files_in, html_option, output, write, write_page
 from archsim.cli.progress import Progress
 from archsim.cli.terminal import missed, note, say
-from archsim.cli.types import Known, ListOption
-from archsim.cli.vocabulary import MEASUREMENTS, ROWS_OF, AnswerForm, answer_forms, html_option
+from archsim.cli.vocabulary import FIDELITY, MEASUREMENTS, ROWS_OF, Known, ListOption, refuse_others
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip

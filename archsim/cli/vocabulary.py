@@ -1,101 +1,324 @@
-"""The words that every command shares: what runs, on what, with which measurements, and in which form the answer comes.
+"""The words that every command shares: types of values and what a shell completes of them, and the options of `ARGUMENTS`.
 
 A command takes them as decorators, so that a word has one name, one meaning and one help text everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import wraps
-from types import ModuleType
-from typing import Any
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from archsim.base.arguments import ARGUMENTS, rows_of
-from archsim.base.writer import PAGE
-from archsim.cli.output import FORCE, output
-from archsim.cli.terminal import say, show_text
-from archsim.cli.types import Decorator, Known, ListOption, option, options, together
+from archsim.base.arguments import ARGUMENTS, Argument, chosen, given_of, rows_of
+from archsim.base.errors import nearest
+from archsim.base.units import COUNT, show
+from archsim.base.values import parts, quantity, read, share
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from archsim.estimation.request import Request
+    from archsim.study.space import Space
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]  # what adds options to a command
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator, the first of them the first in the help."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+class Quantity(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument
+    """A number with its unit, like 690MHz, in the base unit; within `low` and `high`; with `%` a share, like 20% or 0.2."""
+
+    def __init__(self, unit: str, *, low: float = -math.inf, high: float = math.inf) -> None:
+        self.unit, self.low, self.high = unit, low, high
+        self.name = {COUNT: "number", "%": "share"}.get(unit, unit)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number, in the base unit."""
+        try:
+            number = share(value) if self.unit == "%" else quantity(value, self.unit)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not self.low <= number <= self.high:
+            low, high = (f"{100 * end:g}%" if self.unit == "%" else show(end, self.unit) for end in (self.low, self.high))
+            said = f"between {low} and {high}" if math.isfinite(self.high) else f"at least {low}"
+            self.fail(f"{value} is not {said}", param, ctx)
+        return number
+
+
+# ----------------------------------------------------------------------------------------------- completion
+
+
+class Known(click.ParamType):  # type: ignore[type-arg]  # earlier versions of click have no argument
+    """A text whose usual values a shell completes: those of a catalog; `many` of them with commas between."""
+
+    name = "text"
+
+    def __init__(self, what: str, *, many: bool = False) -> None:
+        self.what, self.many = what, many
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin so, or the files of the shell where a path begins."""
+        from archsim.study.names import are_files, names_of
+
+        done, _, last = incomplete.rpartition(",") if self.many else ("", "", incomplete)
+        if are_files(self.what) and ("/" in last or last.startswith(".")) and not done:
+            return [_item(last, "file")]
+        prefix = f"{done}," if done else ""
+        given = set(done.split(",")) if done else set()
+        return items((name for name in names_of(self.what) if name not in given), last, prefix)
+
+
+class Keyed(click.ParamType):  # type: ignore[type-arg]
+    """A text KEY=VALUE whose keys are `more` words, and those of a device."""
+
+    name = "text"
+
+    def __init__(self, *more: str, device: bool = True) -> None:
+        self.more, self.device = more, device
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Keys up to the `=`, then the words that an argument of that name takes."""
+        key, separator, value = incomplete.partition("=")
+        if separator:
+            from archsim.study.names import names_of
+
+            row = ARGUMENTS.get(key) if key in self.more else None
+            return items(row.choices or names_of(row.names), value, f"{key}=") if row and (row.names or row.choices) else []
+        own: dict[str, None] = {}
+        if self.device:
+            from archsim.device.spec import keys
+
+            own = {name: None for kind in ("gpu", "cpu", "tpu") for name, _, _ in keys(kind)}
+        return items((f"{name}=" for name in (*self.more, *own)), incomplete)
+
+
+def items(names: Iterable[str], begun: str, prefix: str = "") -> list[CompletionItem]:
+    """The names that begin so, with what stands before them; case and separators of what is begun do not matter."""
+    listed = [*names]
+    exact = [name for name in listed if name.startswith(begun)]
+    alike = begun.lower().replace("-", "_").replace(" ", "_")
+    return [_item(f"{prefix}{name}") for name in exact or [name for name in listed if name.startswith(alike)]]
+
+
+def _item(text: str, kind: str = "plain") -> CompletionItem:
+    from click.shell_completion import CompletionItem
+
+    return CompletionItem(text, type=kind)
+
+
+# -------------------------------------------------------------------------------------------------- options
+
+
+class ListOption(click.Option):
+    """An option whose words are separated by commas, or named again: `--hw a,b` or `--hw a --hw b`."""
+
+    def __init__(self, *names: Any, **words: Any) -> None:
+        usual = words.get("default")
+        super().__init__(*names, **{**words, "multiple": True, "default": (usual,) if isinstance(usual, str) else usual})
+
+    def process_value(self, ctx: click.Context, value: Any) -> str | None:
+        """All words, with commas between; None without any."""
+        found = super().process_value(ctx, value)
+        return ",".join(found) if found else None
+
+
+class LateHelpOption(click.Option):
+    """An option whose help names rows of a model: a function that is called only when help is printed, so that no command
+    imports them earlier.
+    """
+
+    def __init__(self, *names: Any, late_help: Callable[[], str], **words: Any) -> None:
+        super().__init__(*names, **words)
+        self.late_help = late_help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        self.help = self.late_help()
+        return super().get_help_record(ctx)
+
+
+# ------------------------------------------------------------------------------------------------ arguments
+
+
+class ArgumentType(Known):
+    """The value of an argument: read as everywhere, completed from its choices, its catalog, or files."""
+
+    def __init__(self, row: Argument) -> None:
+        super().__init__(row.names)
+        self.row = row
+        self.name = {"whole": "integer", "quantity": row.unit}.get(row.kind, "text")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """What a model takes."""
+        try:
+            return self.row.read(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The words that begin so."""
+        if self.row.kind in ("file", "constants"):
+            return [_item(incomplete, "file")]
+        return super().shell_complete(ctx, param, incomplete) if self.what else items(self.row.choices, incomplete)
+
+
+def option(row: Argument, **other: Any) -> Decorator:
+    """The option of an argument; `other` words of click go before those that follow from its row."""
+    spelt = [row.option, *(f"--{word}" for word in row.spelt)]
+    words: dict[str, Any] = {"help": row.doc, "default": row.default, "type": ArgumentType(row), "metavar": row.metavar or None,
+                             "show_default": row.usual or None}
+    if row.choices:
+        words["metavar"] = f"[{'|'.join(row.choices)}]"
+    if row.kind == "flag":
+        words |= {"type": None, "is_flag": True}
+        spelt = spelt if row.default is not None else [f"{row.option}/--no-{row.called}"]
+    elif row.kind in ("list", "pairs", "table", "values", "factors", "sizes"):
+        words |= {"type": Keyed() if row.word else None, "multiple": True, "default": ()}
+        words["callback"] = lambda ctx, param, value: read(row.option, row.read, value) if value else row.default
+    elif "{names}" in row.doc:
+        words |= {"cls": LateHelpOption, "late_help": lambda: _named(row)}
+    words |= other
+    if words.get("required"):
+        del words["default"]  # None, too, is a value for click
+    return click.option(*spelt, row.name, **words)
+
+
+def _named(row: Argument) -> str:
+    from archsim.study.names import in_words
+
+    return row.doc.format(names=in_words(row.names))
+
+
+def options(rows: Iterable[Argument]) -> Decorator:
+    """The options of several arguments."""
+    return together(*map(option, rows))
+
+
+# ------------------------------------------------------------------------------------------------------------- what runs, and how
 
 NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
+MODEL = click.option("--net", type=Known("model"), required=True,
+                     help="A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.")
+PLAIN = click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 NETS = click.option("--net", cls=ListOption, type=Known("network", many=True), required=True,
                     help="Networks, or paths of their files, separated by commas.")  # fmt: skip
 HWS = click.option("--hw", cls=ListOption, type=Known("devices", many=True), required=True,
                    help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip
 MEASUREMENTS = click.option("--measurements", type=click.Path(), multiple=True, metavar="FILE",
                             help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
-ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), default=None, metavar="DEVICE,...",
+ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), metavar="DEVICE,...",
                        help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
 
 
+BATCHES = click.option("--batch", "batch_text", cls=ListOption, show_default="1", metavar="N|RANGE",
+                       help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
+FIDELITY = option(ARGUMENTS["fidelity"])
+setting_options = options(rows_of("run"))  # all that say what runs and how
 boundary_options = options(rows_of("wall"))  # power at the device, or at the plug of its computer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerForm:
-    """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much."""
-
-    json: bool
-    csv: bool
-    level: int = 0
-
-    def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
-        """Print an answer as the module of `archsim.answers` that is of its class says it, or the `module` that is given.
-
-        told: what else its `sections` are made of
-        """
-        from archsim.answers import module_of
-
-        of = module_of(answer) if module is None else module
-        if self.json:
-            import json
-
-            click.echo(json.dumps(of.record(answer), indent=2, allow_nan=False))
-        elif self.csv:
-            click.echo(of.csv(answer), nl=False)
-        else:
-            show_text(of.sections(answer, **told), self.level)
-
-    def say(
-        self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
-    ) -> None:  # fmt: skip
-        """Print an answer, which each of the functions makes of the same arguments; `record` returns plain values."""
-        if self.json:
-            import json
-
-            click.echo(json.dumps(record(*of), indent=2, allow_nan=False))
-        elif self.csv and csv is not None:
-            click.echo(csv(*of), nl=False)
-        else:
-            say(text(*of))
+KNOBS = chosen(lambda row: row.varies and row.group != "place")  # beside the keys of a device
+ROW_BYTES = 150  # of a point in the file of a sweep
 
 
-def answer_forms(csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "") -> Decorator:
-    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`: the command gets them as `form`."""
-
-    def add(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
-            if as_json and as_csv:
-                raise click.UsageError("--json and --csv both print to standard output; choose one")
-            deeper = bool(layers) and given.pop("layers")
-            return command(form=AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper)), **given)
-
-        flags = (("--all", "everything", all), ("--layers", "layers", layers), ("--csv", "as_csv", csv),
-                 ("--json", "as_json", json))  # fmt: skip
-        wrapped: Callable[..., Any] = asked
-        for flag, name, text in flags:
-            wrapped = click.option(flag, name, is_flag=True, help=text)(wrapped) if text else wrapped
-        return wrapped
-
-    return add
+space_options = together(
+    click.option("--vary", type=Keyed(*KNOBS), multiple=True, metavar="KEY=VALUES",
+                 help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list. Knobs are the "
+                      f"keys that `archsim show hw` prints, and {', '.join(KNOBS)}."),
+    click.option("--link", multiple=True, metavar="KEY=KNOB[^E]",
+                 help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power."),
+    click.option("--sample", type=click.IntRange(min=1), metavar="N",
+                 help="N points of a Latin hypercube instead of the whole grid."),
+    click.option("--yes", is_flag=True, help="Go on even with a very large number of points."),
+)  # fmt: skip
 
 
-def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
-    """`--html FILE`: a page beside what is printed; and `--force`."""
-    return together(output("--html", PAGE, what), FORCE)
+def some_options(*without: str) -> Decorator:
+    """Those except the named ones, whose arguments keep their defaults."""
+    return options(rows_of("run", without=without))
+
+
+def ask_about(space: Space, request: Request, yes: bool, many: int, stored: bool = False) -> None:
+    """Refuse `many` points and more without --yes, with the time that they would take, and the size of their file if `stored`."""
+    if space.count < many or yes:
+        return
+    from archsim.cli.progress import duration
+    from archsim.study.sweep import points_per_second
+
+    rate = points_per_second(space, request)
+    size = f" and {space.count * ROW_BYTES / 1e9:,.1f} GB" if stored else ""
+    raise click.UsageError(f"{space.count:,} points would take about {duration(space.count / rate)} on one core{size}; "
+                           "--sample N takes some of them, --yes goes on")  # fmt: skip
+
+
+def choices(given: Mapping[str, Any], table: Mapping[str, Argument] = ARGUMENTS) -> dict[str, Any]:
+    """The arguments of a model that somebody has given, from the options of a command."""
+    found = given_of(given, table)
+    if "calibration" in found:
+        from archsim.calibration.constants import load
+
+        found["calibration"] = load(found["calibration"])
+    return found
+
+
+def pairs(text: str, known: Sequence[str], option: str) -> dict[str, str]:
+    """`max=32,wait=5ms` as {"max": "32", "wait": "5ms"}; a word without a value has the empty one.
+
+    >>> pairs("disk,decode=8", ["disk", "decode"], "--input")
+    {'disk': '', 'decode': '8'}
+    """
+    found: dict[str, str] = {}
+    for part in parts(text):
+        key, _, value = (word.strip() for word in part.partition("="))
+        if key not in known:
+            near = nearest(key, known) or list(known)
+            raise click.BadParameter(f"no {key!r}; nearest: {', '.join(near)}", param_hint=option)
+        if key in found:
+            raise click.BadParameter(f"{key} is given twice", param_hint=option)
+        found[key] = value
+    return found
+
+
+def holds(condition: str, record: dict[str, Any]) -> bool:
+    """Whether `latency > 5ms and power_w < 10` is true of a result.
+
+    >>> holds("latency > 5ms and power_w < 10", {"latency_s": 0.01, "power_w": 5.0})
+    True
+    """
+    import numpy as np
+
+    from archsim.study.condition import nameable, read_conditions, unit_of
+    from archsim.study.objective import SHORT
+
+    numbers = {name: value for name, value in record.items() if isinstance(value, int | float)}
+    known = nameable({name: unit_of(name) for name in numbers}, SHORT)
+    return all(bool(c.holds({c.name: np.asarray(numbers[c.name])})) for c in read_conditions(condition, known))
+
+
+def refuse(names: Container[str | None], why: str) -> None:
+    """Raise UsageError for those of these options that were given: they have no effect with what `why` names."""
+    context = click.get_current_context()
+    given = [one.opts[0] for one in context.command.params if one.expose_value and one.name in names
+             and context.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE]  # fmt: skip
+    if given:
+        raise click.UsageError(f"{', '.join(given)}: no effect with {why}; leave it out")
+
+
+def refuse_others(mode: str, allowed: Container[str | None]) -> None:
+    """The same for all options but those that a mode reads."""
+    refuse({one.name for one in click.get_current_context().command.params if one.name not in allowed}, mode)
 
 
 # option that other tools or earlier versions have -> the one here

@@ -7,11 +7,9 @@ from typing import Any
 import click
 
 from archsim.base.arguments import changes_of, chosen
-from archsim.base.writer import OutputFile
-from archsim.cli.options import choices, setting_options
-from archsim.cli.output import write_page
-from archsim.cli.types import Keyed, read
-from archsim.cli.vocabulary import HW, NET, AnswerForm, answer_forms, html_option
+from archsim.base.values import read
+from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.vocabulary import HW, NET, Keyed, choices, setting_options
 
 CHANGED = chosen(lambda row: row.changed)
 
@@ -24,11 +22,8 @@ CHANGED = chosen(lambda row: row.changed)
               help=f"Change something else than a value of the device: {', '.join(CHANGED)}.")  # fmt: skip
 @click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
 @answer_forms("Print one CSV row per op, before and after.", json="Print one JSON object with both estimates.",
-              layers="Also list every layer and total, before and after.")  # fmt: skip
-@html_option("Also write a self-contained page.")
-def command(
-    net: str, hw: str, to: tuple[str, ...], area: bool, form: AnswerForm, html: OutputFile | None, **given: Any,
-) -> None:  # fmt: skip
+              layers="Also list every layer and total, before and after.", page=True)  # fmt: skip
+def command(net: str, hw: str, to: tuple[str, ...], area: bool, form: AnswerForm, **given: Any) -> None:
     """Change a device and see each layer before and after: what gets faster, and what limits it then.
 
     --set and --scale change the device, --to anything else. All other options apply before and after.
@@ -39,13 +34,9 @@ def command(
       archsim whatif --net vgg_16 --hw titan_x_maxwell --batch 16 --scale sm.count=2 --area
       archsim whatif --net resnet_50 --hw tesla_k40 --batch 16 --to hw=tesla_v100_sxm2 --to precision=fp16
     """
-    from archsim.answers.whatif import sections
     from archsim.study.whatif import whatif
 
     arguments, changed = choices(given), read("--to", changes_of, to)
     if not (changed or "settings" in arguments or "scales" in arguments):
         raise click.UsageError("nothing is changed: --set KEY=VALUE, --scale KEY=FACTOR or --to WHAT=VALUE")
-    found = whatif(net, hw, arguments, changed, area)
-    if html is not None:
-        write_page(html, sections(found))
-    form.show(found)
+    form.show(whatif(net, hw, arguments, changed, area))

@@ -97,7 +97,7 @@ def test_its_examples_run(cli: Any, rows: str) -> None:
 
 
 def test_a_shell_completes_units(cli: Any) -> None:
-    from archsim.cli.types import Keyed
+    from archsim.cli.vocabulary import Keyed
 
     command = group.get_command(None, "power")  # type: ignore[arg-type]
     assert command is not None

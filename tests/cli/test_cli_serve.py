@@ -92,7 +92,7 @@ def test_recorded_arrivals_leave_nothing_to_draw(cli: Any, tmp_path: Path) -> No
     place = tmp_path / "arrivals.csv"
     place.write_text("arrival_s\n0\n1\n", "utf-8")
     for words, text in (
-        (("--requests", "5"), "--requests changes nothing: the file"),
+        (("--requests", "5"), "--requests: no effect with --trace"),
         (("--scenario", "Offline"), "Offline has no arrivals of its own"),
     ):
         result = cli(*SERVE, "--trace", str(place), *words)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from archsim.cli.progress import Progress, _fitted
+from archsim.cli.progress import Progress
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 ONE = ("--net", "alexnet", "--hw", "gtx_1080")
@@ -59,10 +59,6 @@ def test_progress_says_how_far_it_is_and_what_is_left(monkeypatch, terminal_):
     if not terminal_:
         assert stream.getvalue() == ""
         return
-    assert "[##########----------] 500 of 1,000 points, 50 s left" in lines
+    assert "500 of 1,000 points, 50 s left" in lines
     assert max(map(len, lines)) < 70
     assert lines[-1] == ""
-
-
-def test_a_narrow_terminal_gets_the_count_and_what_is_left():
-    assert _fitted("[####----] ", "4 of 8 rows of a long name", ", 9 s left", 36) == "archsim: 4 of 8 rows of a, 9 s left"

@@ -21,7 +21,7 @@ import click
 
 from archsim.answers import module_of
 from archsim.cli.main import group
-from archsim.cli.vocabulary import AnswerForm
+from archsim.cli.output import AnswerForm
 from archsim.render.blocks import Block
 
 ONE = "--net alexnet --hw gtx_1080"

@@ -441,7 +441,7 @@ def run_words(data: bytes, folder: Path) -> None:
 
     from archsim.base.units import COUNT, UNITS, parse
     from archsim.base.values import factor, parts, quantity, table, whole
-    from archsim.cli.options import holds, pairs
+    from archsim.cli.vocabulary import holds, pairs
     from archsim.measure.run import whole_numbers
     from archsim.study.axis import axis_of
     from archsim.study.batches import batches_of

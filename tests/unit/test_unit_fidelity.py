@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from archsim.base.errors import UnknownName
 from archsim.calibration.constants import default
 from archsim.cli.main import group
-from archsim.cli.options import FIDELITY
+from archsim.cli.vocabulary import FIDELITY
 from archsim.estimation.estimate import estimate
 from archsim.estimation.fidelity import FIDELITIES, FITTED, Fidelity
 from archsim.estimation.references import references_of

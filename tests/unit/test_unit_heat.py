@@ -47,7 +47,7 @@ def test_a_cpu_has_a_cooler_too() -> None:
 
 
 def test_units_without_a_network_are_held_to_it() -> None:
-    found = archsim.power("tesla_t4", {"fp32": 0.8}, sm=1.0, set=cooled(1.0))
+    found = archsim.power("tesla_t4", {"fp32": 0.8, "sm": 1.0}, set=cooled(1.0))
     assert found.power_limit_w == pytest.approx(50.0)
     assert any("what the cooler carries away" in said for said in found.assumptions)
     assert not any("changes no watt" in said for said in found.warnings)
