@@ -11,12 +11,11 @@ from archsim.cost.bounds import bound_word
 from archsim.device.device import PRECISION_BYTES, Cpu, Device, Tpu
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.levels import RooflineLevel, cores_used, level_of, levels
-from archsim.explain.summary import bandwidth
+from archsim.explain.summary import bandwidth, busy_s
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import order
 
 BEYOND = 100.0  # times the intensity at the highest ridge: an op with more hardly touches the memory, its data stay on the chip
-ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
 LABELLED = 8  # of the longest ops that may have a label
 Mark = tuple[list[OpEstimate], float, RooflineLevel | None]  # equal ops, their intensity [FLOP/B], what holds their data
 
@@ -41,7 +40,7 @@ def roofline(e: Estimate) -> Chart:
         own = [mark for mark in marks if mark[0][0].bound == bound]
         lines.append(Series(
             name=bound_word(bound), tone=bound, joined=False, x=[x for _, x, _ in own],
-            y=[ops[0].flop / _busy_s(ops[0]) for ops, _, _ in own],
+            y=[ops[0].flop / busy_s(ops[0]) for ops, _, _ in own],
             sizes=[_time(ops) / longest for ops, _, _ in own], hollow=[level is not None for _, _, level in own],
             labels=[_name(ops) if id(ops) in named else "" for ops, _, _ in own], tips=[_tip(mark, e) for mark in own],
         ))  # fmt: skip
@@ -89,7 +88,7 @@ def _alike(ops: list[OpEstimate]) -> list[list[OpEstimate]]:
     """Ops of equal work, traffic and time together."""
     found: dict[tuple[object, ...], list[OpEstimate]] = {}
     for op in ops:
-        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{_busy_s(op):.3g}")
+        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{busy_s(op):.3g}")
         found.setdefault(sign, []).append(op)
     return list(found.values())
 
@@ -103,12 +102,6 @@ def _tip(mark: Mark, e: Estimate) -> str:
     held = "" if level is None else f", data in the {level.name}"
     share, limit = f"{100 * _time(ops) / e.latency_s:.1f} %", bound_word(ops[0].bound)
     return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {share} of the time, {limit}{held}"
-
-
-def _busy_s(op: OpEstimate) -> float:
-    """How long an op runs [s]: what it adds to the latency, or longer where it overlaps with others."""
-    alone = math.fsum(kernel.time_s for kernel in op.kernels)
-    return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
 
 
 def _ceilings(e: Estimate, device: Device) -> list[tuple[str, float, bool]]:

@@ -38,6 +38,7 @@ SMALL = 0.02  # of the latency: layers of a family that take less stand with tho
 NOTABLE = 0.25  # of a group's time: what takes as much limits it
 SAVES = 0.005  # of the latency: less is not worth a word
 NEAR_FLOOR = 0.8  # of the latency: from here on the host's floor is
+ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
 LEAST = 0.02  # of the peak: less is no share of it that a reader cares for
 LARGER = 16  # the batch that is proposed where a larger one helps
 HIGHER = 2.0  # times the peak: a precision that has as much is proposed
@@ -151,6 +152,12 @@ def _kinds(ops: Sequence[OpEstimate]) -> str:
     listed = [word.replace("_", " ") for word in sorted(times, key=lambda word: -times[word])]
     more = len(listed) - FEW
     return ", ".join(listed) if more <= 1 else f"{', '.join(listed[:FEW])} and {more} more"
+
+
+def busy_s(op: OpEstimate) -> float:
+    """How long an op runs [s]: what it adds to the latency, or longer where it overlaps with others."""
+    alone = math.fsum(kernel.time_s for kernel in op.kernels)
+    return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
 
 
 def peak(e: Estimate, precision: str = "") -> float | None:
