@@ -15,7 +15,6 @@ from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
-from archsim.cost.relief import FASTER
 from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
@@ -23,7 +22,7 @@ from archsim.estimation.own_rows import own_score
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.columns import RATES
-from archsim.explain.summary import NEAR_FLOOR, layer_groups, reaches, why
+from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines
 from archsim.render.palette import order
@@ -41,7 +40,6 @@ SCALARS = (
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dram_bytes", "energy_j")
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
-FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 ONE = {"img": "image", "seq": "sequence", "samples": "sample"}
 

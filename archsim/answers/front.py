@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from archsim.cost.bounds import bound_word
-from archsim.cost.relief import FASTER
+from archsim.explain.summary import FASTER_TEXT
 from archsim.render.blocks import Axis, Chart, Series
 
 T = TypeVar("T")
 MOST_COLOURS = 7  # that are told apart in one chart
 ROOM, WIDE = 0.06, 8.0  # beside the data, as a share of their range; ratio of values above which an axis is logarithmic
-FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

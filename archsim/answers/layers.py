@@ -17,7 +17,7 @@ from archsim.render.palette import colour, order
 from archsim.render.text import clean
 
 MOST = 40  # layers; those of a network that has more are folded by block, too
-ON_PAGE = 100  # layers in the table of a page, of a network that has more the longest
+ON_PAGE = 50  # layers in the table of a page, of a network that has more the longest
 WIDE = 12  # children of one stem that stand side by side; more are put together
 NUMBERED = re.compile(r"(.*?)(\d+)$")
 Tree = dict[str, Any]  # name -> a tree or a list of ops

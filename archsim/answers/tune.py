@@ -6,12 +6,11 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
-from archsim.answers.whatif import points_words, share_words
+from archsim.answers.whatif import share_words, sure_words
 from archsim.base.units import show
 from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, columns, words
 from archsim.render.csv import csv_lines
 from archsim.study.objective import OUTPUTS
-from archsim.study.saving import Saving
 from archsim.study.tune import OperatingPoint, Tuning
 
 SCHEMA = "archsim-tune/1"
@@ -44,20 +43,10 @@ def _verdict(t: Tuning) -> Verdict:
     lines = []
     for name, one in sorted(t.saved.items(), key=lambda pair: pair[0] != t.minimise):
         now, was = (_cell(point, name, OUTCOMES[name][1]).text for point in (t.best, t.default))
-        lines.append((_change(name, one), _sure(t, one), f"{now}, not {was}"))
+        sure = sure_words(one, t.interval_level, one.ratio > 2) + (", uncertain" if one.uncertain else "")
+        lines.append((share_words(one.ratio, OUTCOMES[name][0]), sure, f"{now}, not {was}"))
     best, own = (_setting(t, point) for point in (t.best, t.default))
     return Verdict(title=title, asked=asked, lines=lines, sentences=[f"Best with {best}; the default is {own}."])
-
-
-def _change(name: str, one: Saving) -> str:
-    return share_words(one.ratio, OUTCOMES[name][0])
-
-
-def _sure(t: Tuning, one: Saving) -> str:
-    """The interval of a ratio; where 1 is in it, errors of the predictions could undo the change."""
-    low, high = one.interval
-    ends = f"{low:.3g} to {high:.3g}" if one.ratio > 2 else f"{points_words(low)} to {points_words(high)} %"
-    return f"{100 * t.interval_level:.0f} %: {ends}{', uncertain' if one.uncertain else ''}"
 
 
 def _setting(t: Tuning, one: OperatingPoint) -> str:
