@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.answers.asked import asked, asked_record, changed_by, knob_text
-from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
+from archsim.answers.front import FrontPoint, front_chart, saves, thin
 from archsim.base.units import show
 from archsim.device.variant import called
 from archsim.render.blocks import Axis, Block, Cell, Facts, Table, Verdict, columns, words
@@ -110,21 +110,18 @@ def output_text(name: str, row: Mapping[str, Any]) -> str:
 
 
 def _chart(f: SearchResult) -> Block:
-    """The front, coloured by a knob, before other points that meet the conditions; the best and the device as it is."""
+    """The front before other points that meet the conditions; the best and the device as it is."""
     across, up = (o.output for o in f.goal.front[:2])
-    rows = [*f.front, *f.cloud]
-    order, groups = colours_of(rows, f.knobs, lambda knob, value: knob_text(f.request, knob, value))
 
-    def point(row: Mapping[str, Any], group: str = "", named: bool = False) -> FrontPoint:
+    def point(row: Mapping[str, Any], named: bool = False) -> FrontPoint:
         setting = [f"{knob} {knob_text(f.request, knob, row[knob])}" for knob in f.knobs if knob in row]
         outputs = [f"{OUTPUTS[name][0]} {output_text(name, row)}" for name in columns_of(f)]
-        return FrontPoint(x=row[across], y=row[up], group=group, label=", ".join(setting) if named else "",
-                          tip="\n".join([*setting, *outputs]))  # fmt: skip
+        label = ", ".join(setting) if named else ""
+        return FrontPoint(x=row[across], y=row[up], label=label, tip="\n".join([*setting, *outputs]))
 
-    front = [point(row, group, named=True) for row, group in zip(f.front, groups, strict=False)]
-    others = [point(row, group) for row, group in zip(f.cloud, groups[len(front) :], strict=True)]
     x, y = (Axis(title=OUTPUTS[name][0].replace("_", " "), unit=OUTPUTS[name][1]) for name in (across, up))
-    return front_chart("Pareto front", x, y, front, others, {"as it is": point(f.base), "best": point(f.best[0])}, order)
+    return front_chart("Pareto front", x, y, [point(row, named=True) for row in f.front], [point(row) for row in f.cloud],
+                       {"as it is": point(f.base), "best": point(f.best[0])})  # fmt: skip
 
 
 def record(f: SearchResult) -> dict[str, Any]:

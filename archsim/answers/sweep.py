@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.answers.front import FrontPoint, colours_of, front_chart, thin
+from archsim.answers.front import FrontPoint, front_chart, thin
 from archsim.base.units import COUNT, show
 from archsim.device.variant import called
 from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, columns, words
@@ -189,31 +189,27 @@ def _tip(s: SweptPoints, row: Row) -> str:
 
 
 def _front(s: SweptPoints, network: str, rows: Sequence[Row]) -> list[Chart]:
-    """Time against energy: the front, coloured by a knob, before some of the other points."""
+    """Time against energy: the front before some of the other points."""
     front = s.fronts.get(network, ())
     if not front:
         return []
     on_front = {row["point"] for row in front}
     others = thin([row for row in rows if row["point"] not in on_front], DRAWN)
     several = len({row["hardware_name"] for row in rows}) > 1
-    coloured = [{**row, "device": _device(row, s)} for row in (*front, *others)]
-    order, groups = colours_of(coloured, ["device"] if several else s.space.knobs, lambda knob, value: shown(s, knob, value))
 
-    def point(row: Row, group: str = "", named: bool = False) -> FrontPoint:
+    def point(row: Row, named: bool = False) -> FrontPoint:
         time, energy = costs_of(row, s.per_sample)
-        label = ", ".join(f"{knob} {shown(s, knob, row[knob])}" for knob in s.space.knobs) if named else ""
-        return FrontPoint(x=time, y=energy, group=group, label=label, tip=_tip(s, row), hollow=not row["fits"])
+        device = [_device(row, s)] if several else []
+        label = ", ".join([*device, *(f"{knob} {shown(s, knob, row[knob])}" for knob in s.space.knobs)]) if named else ""
+        return FrontPoint(x=time, y=energy, label=label, tip=_tip(s, row), hollow=not row["fits"])
 
     of = " per sample" if s.per_sample else ""
     marked = {f"{_device(base, s)} as it is" if several else "as it is": point(base)
               for (net, _), base in s.bases.items() if net == network}  # fmt: skip
     note = f"{len(front) + len(others):,} of {s.count:,} points are drawn" if len(front) + len(others) < len(rows) else ""
-    return [front_chart(
-        f"{network}: time and energy", Axis(title=f"time{of}", unit="s"), Axis(title=f"energy{of}", unit="J"),
-        [point(row, group, named=True) for row, group in zip(front, groups, strict=False)],
-        [point(row, group) for row, group in zip(others, groups[len(front) :], strict=True)],
-        marked, order, [note] if note else (),
-    )]  # fmt: skip
+    return [front_chart(f"{network}: time and energy", Axis(title=f"time{of}", unit="s"), Axis(title=f"energy{of}", unit="J"),
+                        [point(row, named=True) for row in front], [point(row) for row in others], marked,
+                        [note] if note else ())]  # fmt: skip
 
 
 def _points(s: SweptPoints) -> list[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
+from archsim.answers.front import FrontPoint, front_chart, saves, thin
 from archsim.answers.whatif import share_words, sure_words
 from archsim.base.units import show
 from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, columns, words
@@ -112,19 +112,14 @@ def _cell(one: OperatingPoint, key: str, unit: str) -> Cell:
 
 
 def _chart(t: Tuning, best: OperatingPoint) -> Block:
-    """Latency and energy of the front, coloured by what varies in it."""
-    rows = [{name: getattr(one, key) for key, (name, _) in SETTINGS.items() if key != "memory_clock_hz"} for one in t.front]
-    units = dict(SETTINGS.values())
-    order, groups = colours_of(rows, ("batch", "power limit", "core clock"), lambda knob, value: show(value, units[knob], 3))
-
-    def point(one: OperatingPoint, group: str = "") -> FrontPoint:
+    """Latency and energy of the front."""
+    def point(one: OperatingPoint) -> FrontPoint:
         tip = "\n".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items())
-        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, group=group, tip=tip)
+        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, label=_setting(t, one), tip=tip)
 
     across, up = Axis(title="latency of a batch", unit="s"), Axis(title="energy per sample", unit="J")
-    return front_chart("Pareto front of latency and energy", across, up,
-                       [point(one, group) for one, group in zip(t.front, groups, strict=True)],
-                       marked={"default": point(t.default), "best": point(best)}, order=order)  # fmt: skip
+    marked = {"default": point(t.default), "best": point(best)}
+    return front_chart("Pareto front of latency and energy", across, up, list(map(point, t.front)), [], marked)
 
 
 def record(t: Tuning) -> dict[str, Any]:

@@ -86,13 +86,13 @@ def command(
     with Progress() as tell:
         request = make_request(net, hw, **choices(given))
         tell_without_effect([request], beyond="link.")  # inputs cross the link, which an estimate does not show
-        watchers = [seen] if timeline is not None or html is not None else []
+        watchers = [] if timeline is None else [seen]
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
         curve = load_curve(request, load, answer, batching_of(batching), tell) if html is not None else ()
     if html is not None:
         from archsim.answers.serving import sections
 
-        write_page(html, sections(answer, seen, curve))
+        write_page(html, sections(answer, curve))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
     form.show(answer)

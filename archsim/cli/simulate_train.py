@@ -77,12 +77,12 @@ def command(
         tell_without_effect([request], beyond="link.")  # inputs and gradients cross the link, which an estimate does not show
         answer = simulate_training(
             request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
-            bucket_bytes=bucket, observers=[seen] if timeline is not None or html is not None else [],
+            bucket_bytes=bucket, observers=[] if timeline is None else [seen],
         )  # fmt: skip
     if html is not None:
         from archsim.answers.training import sections
 
-        write_page(html, sections(answer, seen))
+        write_page(html, sections(answer))
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
     form.show(answer)
