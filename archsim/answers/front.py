@@ -8,9 +8,11 @@ from typing import Literal, TypeVar
 
 from archsim.cost.bounds import bound_word
 from archsim.explain.summary import FASTER_TEXT
-from archsim.render.blocks import Axis, Chart, Series
+from archsim.render.blocks import Axis, Cell, Chart, Series, Table, columns
 
 T = TypeVar("T")
+Row = Sequence[Cell]
+FIRST, LONG = 6, 20  # points of a front on the first screen; points above which a table scrolls
 ROOM, WIDE = 0.06, 8.0  # beside the data, as a share of their range; ratio of values above which an axis is logarithmic
 
 
@@ -53,6 +55,16 @@ def _marks(name: str, points: Sequence[FrontPoint], tone: str, size: float, mark
     return Series(name=name, x=[p.x for p in points], y=[p.y for p in points], tone=tone, mark=mark, joined=False,
                   sizes=[size] * len(points), hollow=[p.hollow for p in points], tips=[p.tip for p in points],
                   labels=[p.label for p in points])  # fmt: skip
+
+
+def points_table(
+    title: str, heads: Sequence[str], listed: Sequence[Row], front: Sequence[Row], note: str, texts: int = 1
+) -> Table:  # fmt: skip
+    """Points that have a name, then the others of the front, of which a few stand on the first screen; the first columns are
+    `texts`."""
+    first = [*range(len(listed)), *thin(range(len(listed), len(listed) + len(front)), FIRST)]
+    return Table(title=title, columns=columns(*heads, numbers=range(texts, len(heads))), rows=[*listed, *front], first=first,
+                 long=len(listed) + len(front) > LONG, notes=[note])  # fmt: skip
 
 
 def thin(rows: Sequence[T], most: int) -> Sequence[T]:

@@ -12,7 +12,7 @@ from archsim.base.units import show
 from archsim.cost.bounds import bound_word
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import busy_s, peak
-from archsim.render.blocks import Cell, Chart, Table, columns, count, number, percent, stacked, words
+from archsim.render.blocks import Cell, Chart, Half, Table, columns, count, number, percent, stacked, words
 from archsim.render.palette import colour, order
 from archsim.render.text import clean
 
@@ -60,9 +60,9 @@ def _layer(op: OpEstimate, e: Estimate, top: float | None, longest: float, most:
     ]  # fmt: skip
 
 
-def bounds_bar(times: Mapping[str, float], longest: float) -> Cell:
+def bounds_bar(times: Mapping[str, float], longest: float, half: Half = "") -> Cell:
     """Times by what limits them, as a bar."""
-    return stacked({name: times[name] for name in order(times)}, longest, "s")
+    return stacked({name: times[name] for name in order(times)}, longest, "s", half=half)
 
 
 def tree_chart(e: Estimate) -> list[Chart]:

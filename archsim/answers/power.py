@@ -132,21 +132,16 @@ def _of_file(rows: Sequence[PowerEstimate]) -> list[Block]:
 
 def rows_table(rows: Sequence[PowerEstimate]) -> Table:
     """A row for each power: clocks, voltage, the prediction with its interval, and what was measured."""
-    known, above = any(one.measured_w is not None for one in rows), any(one.above_limit for one in rows)
     most = 1.03 * max(max(one.power_interval_w[1], one.power_limit_w, one.measured_w or 0.0) for one in rows)
-    body = []
-    for place, one in enumerate(rows, 1):
-        seen = [number(one.measured_w, "W"), words("") if one.error is None else percent(one.error, "+.1f")] if known else []
-        warned = [words("above the limit" if one.above_limit else "", tone="bad" if one.above_limit else "")] if above else []
-        body.append([words(one.name or str(place)), number(one.clock_hz, "Hz", 4), words(_memory(one)),
-                     words(f"{one.voltage:.3f}"), number(one.idle_w, "W"), number(one.power_w, "W"), words(_ends(one)),
-                     _dumbbell(one, most), *seen, *warned])  # fmt: skip
-    heads = ["row", "clock", "memory", "voltage", "idle", "power", "interval", "", *(["measured", "error"] if known else []),
-             *([""] if above else [])]  # fmt: skip
-    found = columns(*heads, numbers=(*range(1, 7), *((8, 9) if known else ())), bars=(7,), spare=(2, 3, 4, 6))
-    ring = "; a ring is what was measured" if known else ""
-    note = f"Bars are intervals of {100 * rows[0].interval_level:.0f} % around a mark at the prediction{ring}."
-    return Table(columns=found, rows=body, long=len(body) > FIRST, notes=[note])
+    body = [[words(one.name or str(place)), number(one.clock_hz, "Hz", 4), words(_memory(one)), words(f"{one.voltage:.3f}"),
+             number(one.idle_w, "W"), number(one.power_w, "W"), words(_ends(one)), _dumbbell(one, most),
+             words("") if one.measured_w is None else number(one.measured_w, "W"),
+             words("") if one.error is None else percent(one.error, "+.1f"),
+             words("above the limit" if one.above_limit else "", tone="bad")] for place, one in enumerate(rows, 1)]  # fmt: skip
+    heads = columns("row", "clock", "memory", "voltage", "idle", "power", "interval", "", "measured", "error", "",
+                    numbers=(*range(1, 7), 8, 9), bars=(7,), spare=(2, 3, 4, 6))  # fmt: skip
+    note = f"Bars are intervals of {100 * rows[0].interval_level:.0f} % around a mark at the prediction; a ring was measured."
+    return Table(columns=heads, rows=body, long=len(body) > FIRST, notes=[note])
 
 
 def _ends(p: PowerEstimate) -> str:

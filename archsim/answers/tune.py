@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from archsim.answers.front import FrontPoint, front_chart, saves, thin
+from archsim.answers.front import FrontPoint, front_chart, points_table, saves
 from archsim.answers.whatif import share_words, sure_words
 from archsim.base.units import show
-from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, columns, words
+from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, words
 from archsim.render.csv import csv_lines
 from archsim.study.objective import OUTPUTS
 from archsim.study.tune import OperatingPoint, Tuning
 
 SCHEMA = "archsim-tune/1"
-FIRST = 6  # settings of a front on the first screen
 SETTINGS = {"clock_hz": ("core clock", "Hz"), "memory_clock_hz": ("memory clock", "Hz"), "power_limit_w": ("power limit", "W"),
             "batch": ("batch", "")}  # fmt: skip
 OUTCOMES = {"latency_s": ("latency", "s"), "energy_per_sample_j": ("energy per sample", "J"), "power_w": ("power", "W"),
@@ -83,14 +82,15 @@ def nearest_words(t: Tuning) -> str:
 def _table(t: Tuning) -> Table:
     """The default, the best or the nearest, and the front."""
     marked = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else [])]
-    rows = [*marked, *(("front", one) for one in t.front if one != t.best)]
     shown = _columns(t)
-    cells = [[words(which, tone="good" if which == "best" else ""), *(_cell(one, key, unit) for key, (_, unit) in shown.items())]
-             for which, one in rows]  # fmt: skip
-    first = [*range(len(marked)), *thin(range(len(marked), len(rows)), FIRST)]
+
+    def cells(which: str, one: OperatingPoint) -> list[Cell]:
+        values = (_cell(one, key, unit) for key, (_, unit) in shown.items())
+        return [words(which, tone="good" if which == "best" else ""), *values]
+
+    front = [cells("front", one) for one in t.front if one != t.best]
     note = "front: no other setting has both less latency and less energy per sample"
-    return Table(title="Settings", columns=columns("", *(name for name, _ in shown.values()), numbers=range(1, 1 + len(shown))),
-                 rows=cells, first=first, long=len(rows) > 20, notes=[note] if t.best else [])  # fmt: skip
+    return points_table("Settings", ("", *(name for name, _ in shown.values())), [cells(*pair) for pair in marked], front, note)
 
 
 def _columns(t: Tuning) -> dict[str, tuple[str, str]]:
@@ -124,11 +124,7 @@ def _chart(t: Tuning, best: OperatingPoint) -> Block:
 
 def record(t: Tuning) -> dict[str, Any]:
     """Plain values for JSON."""
-    plain = {name: getattr(t, name) for name in (field.name for field in fields(Tuning))}
-    points = {name: None if plain[name] is None else asdict(plain[name]) for name in ("default", "best", "nearest")}
-    return {"schema": SCHEMA, **plain, **points, "changes": dict(t.changes), "limits": dict(t.limits),
-            "default_limits": dict(t.default_limits), "saved": {name: asdict(one) for name, one in t.saved.items()},
-            "front": [asdict(one) for one in t.front]}  # fmt: skip
+    return {"schema": SCHEMA, **asdict(t)}
 
 
 def csv(t: Tuning) -> str:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Any
 
 from archsim.answers.estimate import ONE, asked, rate_unit
 from archsim.answers.estimate import record as estimate_record
+from archsim.answers.layers import bounds_bar
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import bound_word
 from archsim.device.follow import notes
 from archsim.device.silicon import silicon
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import LayerGroup, group_of, relieved
-from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, percent, stacked, words
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import records_csv
 from archsim.render.palette import order
 from archsim.study.saving import Saving
@@ -135,7 +136,8 @@ def _table(title: str, pairs: Sequence[tuple[LayerGroup | None, LayerGroup | Non
     rows = []
     for old, new in pairs:
         times = [None if group is None else group.time for group in (old, new)]
-        bar = [*_half(old, longest, "upper"), *_half(new, longest, "lower")]
+        upper, lower = ({} if group is None else group.time_s for group in (old, new))
+        bar = [*bounds_bar(upper, longest, "upper").bar, *bounds_bar(lower, longest, "lower").bar]
         limits = ("-" if group is None else ", ".join(map(bound_word, group.limited_by)) for group in (old, new))
         rows.append([words((old or new or there[0]).name), Cell(bar=bar), *(number(time, "s") for time in times), _faster(*times),
                      *map(words, limits)])  # fmt: skip
@@ -143,11 +145,6 @@ def _table(title: str, pairs: Sequence[tuple[LayerGroup | None, LayerGroup | Non
     bounds = order({name for group in there for name in group.time_s})
     return Table(title=title, columns=head, rows=rows, long=len(rows) > LONG, level=level,
                  key=[*((name, bound_word(name)) for name in bounds), ("", "above before, below after")])  # fmt: skip
-
-
-def _half(group: LayerGroup | None, longest: float, half: Literal["upper", "lower"]) -> Sequence[Piece]:
-    times = {} if group is None else {name: group.time_s[name] for name in order(group.time_s)}
-    return stacked(times, longest, "s", half=half).bar
 
 
 def _faster(before: float | None, after: float | None) -> Cell:

@@ -27,7 +27,7 @@ def test_a_scaling_curve(cli: Any) -> None:
         assert word in result.out, word
     assert len(result.out.splitlines()) <= 24
     every = cli(*TRAIN, "--devices", "8", "--input", "disk,decode=8,pcie", "--all").out
-    for word in ("of gradients are exchanged, in", "cpu0 > plx0", "not published"):
+    for word in ("of gradients are exchanged, in", "not published"):
         assert word in every, word
 
 
