@@ -46,9 +46,7 @@ ONE = {"img": "image", "seq": "sequence", "samples": "sample"}
 
 def record(e: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
-    scalars = {name: getattr(e, name) for name in SCALARS}
-    scalars = {name: list(value) if isinstance(value, tuple) else value for name, value in scalars.items()}
-    scalars["changes"] = dict(e.changes)
+    scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
     return {
         "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
         "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),

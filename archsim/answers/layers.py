@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,9 +17,6 @@ from archsim.render.text import clean
 
 MOST = 40  # layers; those of a network that has more are folded by block, too
 ON_PAGE = 50  # layers in the table of a page, of a network that has more the longest
-WIDE = 12  # children of one stem that stand side by side; more are put together
-NUMBERED = re.compile(r"(.*?)(\d+)$")
-Tree = dict[str, Any]  # name -> a tree or a list of ops
 
 
 def layer_tables(e: Estimate) -> list[Table]:
@@ -95,7 +91,7 @@ def _folded(named: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
     groups: dict[str, list[tuple[list[str], OpEstimate]]] = {}
     for parts, op in named:
         groups.setdefault(parts[0], []).append((parts, op))
-    return _by_stem([_group(name, members) for name, members in groups.items()])
+    return [_group(name, members) for name, members in groups.items()]
 
 
 def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
@@ -106,22 +102,3 @@ def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[A
         return [f"{name} ({len(members)} ops)", [_group(name, [member]) for member in members]]
     inner = [(parts[1:] or [name], op) for parts, op in members]
     return [name, _folded(inner)]
-
-
-def _by_stem(children: list[Any]) -> list[Any]:
-    """More than `WIDE` neighbours that differ by a number become one group, such as "block1 to block24"."""
-    stems: dict[str, list[Any]] = {}
-    for child in children:
-        found = NUMBERED.match(child[0])
-        stems.setdefault(found.group(1) if found and len(child) == 2 else f"\0{child[0]}", []).append(child)
-    wide = {stem: own for stem, own in stems.items() if len(own) > WIDE}
-    if not wide or len(stems) == 1:
-        return children
-    done: list[Any] = []
-    for child in children:
-        own = next((own for own in wide.values() if child in own), None)
-        if own is None:
-            done.append(child)
-        elif child is own[0]:
-            done.append([f"{own[0][0]} to {own[-1][0]}", own])
-    return done

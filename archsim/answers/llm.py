@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -30,7 +29,7 @@ METRICS = {  # of a published run -> what it is called here, and its unit
 
 def record(e: GenerationEstimate) -> dict[str, Any]:
     """The estimate as plain values."""
-    return {"schema": SCHEMA, **json.loads(json.dumps(asdict(e)))}
+    return {"schema": SCHEMA, **asdict(e)}
 
 
 def sections(e: GenerationEstimate) -> list[Block]:

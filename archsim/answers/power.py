@@ -35,7 +35,7 @@ def _rows(found: Powers) -> Sequence[PowerEstimate]:
 def record(found: Powers) -> Any:
     """Plain values for JSON; a list of the rows of a file."""
     if isinstance(found, PowerEstimate):
-        return {"schema": SCHEMA, **asdict(found), "power_interval_w": [*found.power_interval_w]}
+        return {"schema": SCHEMA, **asdict(found)}
     return [record(one) for one in found]
 
 

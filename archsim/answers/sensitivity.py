@@ -60,7 +60,8 @@ def _width(e: Elasticity, output: str) -> float:
 def meaning(e: Elasticity) -> str:
     """What a value is: the first clause of its description, with the cache or rate that it is of.
 
-    >>>     >>> none = dict(value=1.0, low=1.0, high=1.0, local={}, sides={}, swing={})
+    >>> from archsim.device.part import Unit
+    >>> none = dict(value=1.0, low=1.0, high=1.0, local={}, sides={}, swing={})
     >>> meaning(Elasticity(key="l2.size", unit=Unit(unit="B", doc="capacity"), **none))
     'L2 capacity'
     """

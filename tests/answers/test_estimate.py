@@ -189,12 +189,6 @@ def test_a_tree_of_blocks_holds_each_op_once(alexnet: Estimate, training: Estima
     assert tree_chart(alexnet) == []
 
 
-def test_many_blocks_of_one_stem_are_one_group() -> None:
-    names = [node[0] for node in layer_tree(estimate("bert_large", "a100_sxm4_40gb", precision="fp16", seq_len=64))]
-    assert "block1 to block24" in names
-    assert "block1" not in names
-
-
 def ceilings(e: Estimate) -> dict[str, tuple[float, bool]]:
     """Of each precision the peak, and whether it is the one of the estimate."""
     lines = [s for s in roofline(e).series if not s.mark and len(set(s.y)) == 1]
