@@ -72,7 +72,7 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
     found: list[Block] = [verdict(e), Note(text=reason, tone="verdict", only="page")]
     found += [Note(text="\n".join(e.warnings), tone="warning")] if e.warnings else []
     found += [groups_table(e), Note(text=reason, only="text"), Facts(title="How far to trust it", rows=trust(e)),
-              Note(text=more_words(e), tone="quiet", only="text"), *layer_tables(e), *tree_chart(e), roofline(e), power_chart(e)]
+              Note(text=more_words(e), tone="quiet", only="text"), *tree_chart(e), *layer_tables(e), roofline(e), power_chart(e)]
     if recording is not None:
         found.append(timeline_chart(recording))
     origin = [(key.replace("_", " "), value) for key, value in e.provenance.items()]

@@ -35,8 +35,9 @@ def front_chart(
     every = [*front, *others, *marked.values()]
     x, y = _fitted(x, [point.x for point in every]), _fitted(y, [point.y for point in every])
     line = sorted(front, key=lambda point: point.x)
+    own = [replace(p, label="") if i and p.label == line[i - 1].label else p for i, p in enumerate(line)]  # said once
     series = [Series(name="", x=[p.x for p in line], y=[p.y for p in line], tone="quiet", mark=""),
-              _marks("other points", others, "quiet", 0.02), _marks("Pareto front", front, "0", 0.12),
+              _marks("other points", others, "quiet", 0.02), _marks("Pareto front", own, "0", 0.12),
               *(_marks(name, [replace(point, label=name)], str(tone), 0.2, "d")
                 for tone, (name, point) in enumerate(marked.items(), 1))]  # fmt: skip
     return Chart(title=title, x=x, y=y, series=series, notes=notes, height=420)

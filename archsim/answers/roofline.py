@@ -14,6 +14,7 @@ from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import order
 
 BEYOND = 100.0  # times the intensity at the highest ridge: an op with more hardly touches the memory, its data stay on the chip
+ROOM = 2.0  # times the highest mark: so far slopes go, so that it lies within the chart
 LABELLED = 8  # of the longest ops that may have a label
 Mark = tuple[list[OpEstimate], float, RooflineLevel | None]  # equal ops, their intensity [FLOP/B], what holds their data
 
@@ -27,7 +28,7 @@ def roofline(e: Estimate) -> Chart:
     live = [op for op in e.ops if op.flop > 0 and op.time_s > 0]
     marks = sorted(filter(None, (_mark(ops, e, BEYOND * max(ridges)) for ops in _alike(live))), key=lambda mark: -_time(mark[0]))
     ends = min([x for _, x, _ in marks] + ridges) / 4.0, max([x for _, x, _ in marks] + ridges) * 4.0
-    top = max(rate for _, rate, _ in ceilings)
+    top = max([*(rate for _, rate, _ in ceilings), *(ROOM * ops[0].flop / busy_s(ops[0]) for ops, _, _ in marks)])
     lines = [_slope("memory", memory, ends[0], top), *(_slope(one.name, one.bandwidth, ends[0], top) for one in levels(e))]
     lines += [Series(name=name, x=(rate / memory, ends[1]), y=(rate, rate), tone="" if chosen else "quiet", mark="",
                      labels=("", name))

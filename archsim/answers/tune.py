@@ -112,10 +112,13 @@ def _cell(one: OperatingPoint, key: str, unit: str) -> Cell:
 
 
 def _chart(t: Tuning, best: OperatingPoint) -> Block:
-    """Latency and energy of the front."""
+    """Latency and energy of the front, with the batches beside its points, or the clocks where there is one batch."""
+    named = "batch" if len({one.batch for one in t.front}) > 1 else "clock_hz"
+    title, of = SETTINGS[named]
+
     def point(one: OperatingPoint) -> FrontPoint:
         tip = "\n".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items())
-        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, label=_setting(t, one), tip=tip)
+        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, label=f"{title} {_cell(one, named, of).text}", tip=tip)
 
     across, up = Axis(title="latency of a batch", unit="s"), Axis(title="energy per sample", unit="J")
     marked = {"default": point(t.default), "best": point(best)}
