@@ -30,7 +30,7 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
               help="Relative step of the tornado, both ways.")  # fmt: skip
 @answer_forms("Print one CSV row per value of the spec.", layers="Also list what has no effect.",
               all="Print every value that matters, and what has no effect.")  # fmt: skip
-@html_option("Also write a self-contained page with tornados.")
+@html_option("Also write a self-contained page with the tornado.")
 def command(
     net: str, hw: str, output: str, keys: str | None, step: float, span: float, form: AnswerForm,
     html: OutputFile | None, **given: Any,
