@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from archsim.answers.layers import layer_tables, layers_chart, tree_chart
+from archsim.answers.assumed import counted
+from archsim.answers.layers import bounds_bar, layer_tables, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
-from archsim.cost.bounds import BOUNDS, INPUT, bound_word
+from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
-from archsim.cost.relief import FASTER
-from archsim.device.entry import Entry
 from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
@@ -23,20 +22,8 @@ from archsim.estimation.own_rows import own_score
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.columns import RATES
-from archsim.explain.summary import NEAR_FLOOR, layer_groups, reaches, why
-from archsim.render.blocks import (
-    Block,
-    Cell,
-    Column,
-    Facts,
-    Note,
-    Table,
-    Verdict,
-    number,
-    percent,
-    stacked,
-    words,
-)
+from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, layer_groups, reaches, why
+from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines
 from archsim.render.palette import order
 from archsim.schedule.observer import Recording
@@ -53,17 +40,13 @@ SCALARS = (
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dram_bytes", "energy_j")
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
-FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
-NOTABLE = 0.0005  # of the latency: less is not shown
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 ONE = {"img": "image", "seq": "sequence", "samples": "sample"}
 
 
 def record(e: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
-    scalars = {name: getattr(e, name) for name in SCALARS}
-    scalars = {name: list(value) if isinstance(value, tuple) else value for name, value in scalars.items()}
-    scalars["changes"] = dict(e.changes)
+    scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
     return {
         "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
         "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),
@@ -89,18 +72,13 @@ def sections(e: Estimate, recording: Recording | None = None) -> list[Block]:
     found: list[Block] = [verdict(e), Note(text=reason, tone="verdict", only="page")]
     found += [Note(text="\n".join(e.warnings), tone="warning")] if e.warnings else []
     found += [groups_table(e), Note(text=reason, only="text"), Facts(title="How far to trust it", rows=trust(e)),
-              Note(text=more_words(e), tone="quiet", only="text"),
-              layers_chart(e), *tree_chart(e), limits_table(e), energy_table(e), power_chart(e)]  # fmt: skip
+              Note(text=more_words(e), tone="quiet", only="text"), *tree_chart(e), *layer_tables(e), roofline(e), power_chart(e)]
     if recording is not None:
         found.append(timeline_chart(recording))
-    measured = [measured_table(e)] if e.references else []
-    found += [roofline(e), *(replace(one, only="page") for one in measured), *layer_tables(e),
-              Facts(title="In detail", rows=details(e), level=2),
-              *(replace(one, level=2, only="text") for one in measured),
-              Facts(title="Assumptions", rows=assumptions(e), level=2), *_changed_values(e)]  # fmt: skip
     origin = [(key.replace("_", " "), value) for key, value in e.provenance.items()]
-    found.append(Facts(title="Provenance", rows=origin, level=2, only="page"))
-    return found
+    return [*found, Facts(title="In detail", rows=details(e), level=2), limits_table(e), energy_table(e),
+            *([measured_table(e)] if e.references else []), Facts(title="Assumptions", rows=assumptions(e), level=2),
+            Facts(title="Provenance", rows=origin, level=2, only="page")]  # fmt: skip
 
 
 def title(e: Estimate) -> str:
@@ -178,17 +156,12 @@ def groups_table(e: Estimate) -> Table:
     groups = layer_groups(e)
     longest = max((group.time for group in groups), default=0.0)
     rows = [
-        [words(group.name), number(group.time, "s"), percent(group.time / e.latency_s, ".0f"), _bounds_bar(group.time_s, longest),
+        [words(group.name), number(group.time, "s"), percent(group.time / e.latency_s, ".0f"), bounds_bar(group.time_s, longest),
          words(", ".join(BOUNDS[name].word for name in group.limited_by)), words(reaches(group, e))]
         for group in groups
     ]  # fmt: skip
-    head = [Column(head=""), Column(head="", kind="number"), Column(head="", kind="number"), Column(head="", kind="bar"),
-            Column(head="limited by"), Column(head="reaches", needed=False)]  # fmt: skip
+    head = columns("", "", "", "", "limited by", "reaches", numbers=(1, 2), bars=(3,), spare=(5,))
     return Table(title="Where the time goes", columns=head, rows=rows)
-
-
-def _bounds_bar(times: Mapping[str, float], longest: float) -> Cell:
-    return stacked({name: times[name] for name in order(times)}, longest, "s")
 
 
 def trust(e: Estimate) -> list[tuple[str, Any]]:
@@ -204,13 +177,9 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
         off = f"{100 * abs(own['bias']):.0f} %"
         side = "right" if off == "0 %" else f"{off} too {'slow' if own['bias'] > 0 else 'fast'}"
         expected.append(f"{own['n']:,} measurements of this device: predicted {side} in the median{inside}")
-    counted = len(e.assumptions), len(e.assumed_values)
-    values = f"{counted[1]} values of the chip that nobody published" if counted[1] else ""
-    chosen = f"{counted[0]} choices that were left open" if counted[0] else ""
-    assumed = " and ".join(filter(None, (chosen, values)))
     near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]
     return [("measured", seen or "nobody has published a measurement of this case"), *near, ("expected", expected),
-            ("assumed", f"{assumed} (--all)" if assumed else "")]  # fmt: skip
+            ("assumed", counted(e.assumptions, e.assumed_values))]  # fmt: skip
 
 
 def runs_of_others(e: Estimate) -> list[str]:
@@ -258,9 +227,9 @@ def measured_table(e: Estimate) -> Table:
     ]  # fmt: skip
     heads = ("metric", "measured", "predicted", "error of the time", "stack", "clock", "source",
              "measured with")  # fmt: skip
-    columns = [Column(head=head, kind="number" if 0 < i < 4 or i == 5 else "text", needed=i < 4) for i, head in enumerate(heads)]
     note = "Each prediction is for the conditions of its own row; a positive error is a prediction above the measurement."
-    return Table(title="Measured by others", columns=columns, rows=rows, notes=[note])
+    head = columns(*heads, numbers=(1, 2, 3, 5), spare=range(4, 8))
+    return Table(title="Measured by others", columns=head, rows=rows, notes=[note], level=2)
 
 
 def _covers(r: Reference) -> list[str]:
@@ -273,16 +242,13 @@ def limits_table(e: Estimate) -> Table:
     split = [(name, e.breakdown_s.get(name, 0.0)) for name in order({*e.breakdown_s, *e.relief_s})]
     longest = max((time for _, time in split), default=0.0)
     rows = [
-        [words(bound_word(name), tone=name), number(time, "s", 4), percent(time / whole), _bounds_bar({name: time}, longest),
+        [words(bound_word(name), tone=name), number(time, "s", 4), percent(time / whole), bounds_bar({name: time}, longest),
          percent(e.relief_s.get(name, 0.0) / whole), words(BOUNDS[name].meaning if name in BOUNDS else "")]
         for name, time in split
     ]  # fmt: skip
     heads = ("", "time", "share", "", "saves", "meaning")
-    columns = [Column(head=head, kind="bar" if i == 3 else "number" if 0 < i < 5 else "text", needed=i not in (1, 5))
-               for i, head in enumerate(heads)]  # fmt: skip
-    floor = floor_line(e)
-    return Table(title="What limits it", columns=columns, rows=rows, level=1, only="page",
-                 notes=[f"saves: if it were {FASTER_TEXT} faster", *([floor] if floor else [])])  # fmt: skip
+    return Table(title="What limits it", columns=columns(*heads, numbers=(1, 2, 4), bars=(3,), spare=(1, 5)), rows=rows, level=2,
+                 notes=[f"saves: if it were {FASTER_TEXT} faster"])  # fmt: skip
 
 
 def floor_line(e: Estimate) -> str:
@@ -300,35 +266,19 @@ def energy_table(e: Estimate) -> Table:
     most = max(parts.values(), default=0.0)
     rows = [[words(name, tone=f"energy.{name}"), number(part, "J"), percent(part / e.energy_j),
              stacked({f"energy.{name}": part}, most, "J"), words(meaning[name])] for name, part in parts.items()]  # fmt: skip
-    columns = [Column(head=head, kind="bar" if i == 3 else "number" if 0 < i < 3 else "text", needed=i != 4)
-               for i, head in enumerate(("component", "energy", "share", "", "covers"))]  # fmt: skip
-    return Table(title="Where the energy goes", columns=columns, rows=rows, level=1, only="page")
+    heads = columns("component", "energy", "share", "", "covers", numbers=(1, 2), bars=(3,), spare=(4,))
+    return Table(title="Where the energy goes", columns=heads, rows=rows, level=2)
 
 
 def details(e: Estimate) -> list[tuple[str, Any]]:
     """Everything else that is known of a run."""
     reached = "" if e.dram_bytes else ": all data stay in the caches"
-    saved = [(name, time / e.latency_s) for name, time in e.relief_s.items() if time > NOTABLE * e.latency_s]
-    gains, limit = ", ".join(f"{bound_word(name)} {100 * share:.1f} %" for name, share in saved), bound_word(e.limited_by)
-    none = f"no single resource that is {FASTER_TEXT} faster saves {100 * NOTABLE:g} %"
     return [
-        ("limited by", f"{limit}; {FASTER_TEXT} faster saves: {gains}" if gains else f"{limit}: {none}"),
-        ("time", time_line(e)),
         ("work", f"{show(e.flop, 'FLOP')}, {show(e.dram_bytes, 'B')} of memory traffic{reached}"),
         ("power", power_line(e)),
-        ("energy", f"{show(e.energy_j, 'J', 3)} per batch: {energy_parts(e)}"),
         ("memory", memory_words(e.memory, e.memory_capacity_bytes, e.fits)),
         ("host", floor_line(e)),
     ]  # fmt: skip
-
-
-def time_line(e: Estimate) -> str:
-    """Where the time goes: on the device by bound, and what it waits for."""
-    waits = {INPUT: "decoded input"} if e.threads else {HOST: "the host", INPUT: "decoded input"}  # a CPU waits for no host
-    parts = sorted(((t, name) for name, t in e.breakdown_s.items() if t > NOTABLE * e.latency_s), reverse=True)
-    on_device = ", ".join(f"{bound_word(name)} {100 * t / e.latency_s:.1f} %" for t, name in parts if name not in waits)
-    waited = ", for ".join(f"{waits[name]} {100 * t / e.latency_s:.1f} %" for t, name in parts if name in waits)
-    return "; ".join(filter(None, (on_device, f"waiting for {waited}" if waited else "")))
 
 
 def power_line(e: Estimate) -> str:
@@ -345,11 +295,6 @@ def power_line(e: Estimate) -> str:
 def wall_words(w: WallPower) -> str:
     """The computer at its plug."""
     return f"with {w.system}" if w.devices == 1 else f"one of {w.devices} shares of {w.system}, {show(w.computer_w, 'W', 3)}"
-
-
-def energy_parts(e: Estimate) -> str:
-    """The components of the energy, as shares."""
-    return ", ".join(f"{name} {100 * part / e.energy_j:.0f} %" for name, part in e.energy_breakdown_j.items() if part)
 
 
 def memory_words(m: Footprint, capacity: float, fits: bool) -> str:
@@ -371,18 +316,3 @@ def assumptions(e: Estimate) -> list[tuple[str, Any]]:
     evidence = [f"{e.held_out.rows:,} held-out rows of {e.interval_class}"] if e.held_out.rows else []
     rows.append(("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part]))
     return rows
-
-
-def _changed_values(e: Estimate) -> list[Block]:
-    """Values of the device that the user has set, and those that are assumed, with what is said of them."""
-    def table_of(title: str, entries: Sequence[Entry], remark: str) -> Table:
-        rows = [[words(entry.key), words(entry.written), words(getattr(entry, remark))] for entry in entries]
-        columns = [Column(head=head) for head in ("value of the spec", "written", remark)]
-        return Table(title=title, columns=columns, rows=rows, level=2, only="page")
-
-    changed = [entry for entry in e.spec.entries.values() if entry.kind == "set"]
-    found: list[Block] = [table_of("Values that were set", changed, "source")] if changed else []
-    if e.spec.assumed:
-        count = f"{len(e.spec.assumed)} of {len(e.spec.entries)} values of the device are not published of it"
-        found.append(table_of(count, e.spec.assumed, "note"))
-    return found

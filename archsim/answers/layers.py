@@ -1,26 +1,22 @@
-"""The layers of an estimate: all of them as a table, the longest as bars, and those of large networks folded by block."""
+"""The layers of an estimate: all of them as a table with bars, and those of large networks folded by block."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.explain.summary import LayerGroup, group_of, peak
-from archsim.render.blocks import Cell, Chart, Column, Table, count, number, percent, stacked, words
+from archsim.explain.summary import busy_s, peak
+from archsim.render.blocks import Cell, Chart, Half, Table, columns, count, number, percent, stacked, words
 from archsim.render.palette import colour, order
 from archsim.render.text import clean
 
-MOST = 40  # bars of single ops; more cannot be read
-ON_PAGE = 100  # layers in the table of a page, of a network that has more the longest
-WIDE = 12  # children of one stem that stand side by side; more are put together
-NUMBERED = re.compile(r"(.*?)(\d+)$")
-Tree = dict[str, Any]  # name -> a tree or a list of ops
+MOST = 40  # layers; those of a network that has more are folded by block, too
+ON_PAGE = 50  # layers in the table of a page, of a network that has more the longest
 
 
 def layer_tables(e: Estimate) -> list[Table]:
@@ -32,61 +28,37 @@ def layer_tables(e: Estimate) -> list[Table]:
 
 
 def layer_table(e: Estimate, most: int = 0) -> Table:
-    """Every layer that takes time, or the longest `most`, with its arithmetic intensity and how near it comes to the peak."""
+    """Every layer that takes time, or the longest `most`: time and energy as bars, and how near it comes to the peak."""
     top = peak(e)
     live = [op for op in e.ops if op.time_s > 0]
-    least = sorted((op.time_s for op in live), reverse=True)[most - 1] if most else 0.0
-    shown = [op for op in live if op.time_s >= least]
-    rest = math.fsum(op.time_s for op in live if op.time_s < least) / e.latency_s
+    times, energies = sorted((op.time_s for op in live), reverse=True), max((op.energy_j for op in live), default=0.0)
+    shown = [op for op in live if op.time_s >= times[most - 1]] if most else live
+    rest = math.fsum(times[len(shown) :]) / e.latency_s
     short = [f"{len(live) - len(shown):,} shorter layers, {100 * rest:.0f} % of the time, are not listed: `--csv` lists all."]
-    heads = ("layer", "kind", "limited by", "time", "share", "FLOP", "DRAM", "FLOP/B", "of peak", "energy")
-    columns = [Column(head=head, kind="number" if i > 2 else "text", needed=i in (0, 2, 3, 4)) for i, head in enumerate(heads)]
+    heads = ("layer", "kind", "limited by", "time", "share", "", "FLOP", "DRAM", "FLOP/B", "of peak", "energy", "")
     note = "FLOP/B and share of the peak are of the layer's definition, whatever its algorithm computes."
-    return Table(title="Layers", columns=columns, rows=[_layer(op, e, top) for op in shown], long=len(shown) > 20, level=1,
+    return Table(title="Layers", columns=columns(*heads, numbers=(3, 4, *range(6, 11)), bars=(5, 11), spare=(1, *range(6, 12))),
+                 rows=[_layer(op, e, top, max(times), energies) for op in shown], long=len(shown) > 20, level=1,
                  notes=[*(short if rest else []), *([note] if live else [])])  # fmt: skip
 
 
-def _layer(op: OpEstimate, e: Estimate, top: float | None) -> list[Cell]:
+def _layer(op: OpEstimate, e: Estimate, top: float | None, longest: float, most: float) -> list[Cell]:
     kernels = "; ".join(f"{kernel.name} {show(kernel.time_s, 's', 3)} ({bound_word(kernel.bound)})" for kernel in op.kernels)
     kind = op.kind if op.phase == "forward" else f"{op.kind} ({op.phase.replace('_', ' ')})"
     intensity = op.flop / op.dram_bytes if op.dram_bytes else None
-    share = op.flop / op.time_s / top if top and op.flop else None
+    share = op.flop / busy_s(op) / top if top and op.flop else None
     return [
         words(op.name, tip=kernels), words(kind), words(bound_word(op.bound), tone=op.bound), number(op.time_s, "s"),
-        percent(op.time_s / e.latency_s), number(op.flop, "FLOP"), number(op.dram_bytes, "B"),
-        words("-") if intensity is None else count(intensity, 3),
+        percent(op.time_s / e.latency_s), bounds_bar({op.bound: op.time_s}, longest), number(op.flop, "FLOP"),
+        number(op.dram_bytes, "B"), words("-") if intensity is None else count(intensity, 3),
         words("-") if share is None else percent(share, ".0f"), number(op.energy_j, "J"),
+        stacked({f"energy.{name}": part for name, part in op.energy_breakdown_j.items()}, most, "J"),
     ]  # fmt: skip
 
 
-def layers_chart(e: Estimate) -> Table:
-    """Time by bound and energy by component of the longest layers, as bars, or of kinds of layer where there are many."""
-    groups = bars_of(e)
-    longest = max((group.time for group in groups), default=0.0)
-    energies = [math.fsum(group.energy_j.values()) for group in groups]
-    hungriest = max(energies, default=0.0)
-    rows = [
-        [words(group.name), stacked({name: group.time_s[name] for name in order(group.time_s)}, longest, "s"),
-         number(group.time, "s"), stacked({f"energy.{name}": part for name, part in group.energy_j.items()}, hungriest, "J"),
-         number(energy, "J")]
-        for group, energy in zip(groups, energies, strict=True)
-    ]  # fmt: skip
-    heads = ("layer", "time, by what limits it", "", "energy, by component", "")
-    columns = [Column(head=head, kind="text" if not i else "bar" if i % 2 else "number", needed=i < 3)
-               for i, head in enumerate(heads)]  # fmt: skip
-    return Table(title="Time and energy by layer", columns=columns, rows=rows, only="page")
-
-
-def bars_of(e: Estimate) -> list[LayerGroup]:
-    """The longest ops one by one in execution order, then the others as one; kinds and phases where there are many ops."""
-    live = [op for op in e.ops if op.time_s > 0]
-    if len(live) <= MOST:
-        return [group_of(op.name, [op]) for op in live]
-    kinds: dict[str, list[OpEstimate]] = {}
-    for op in live:
-        phase = "" if op.phase in ("forward", op.kind) else f", {op.phase.replace('_', ' ')}"
-        kinds.setdefault(f"{op.kind}{phase}", []).append(op)
-    return sorted((group_of(name, ops) for name, ops in kinds.items()), key=lambda group: -group.time)
+def bounds_bar(times: Mapping[str, float], longest: float, half: Half = "") -> Cell:
+    """Times by what limits them, as a bar."""
+    return stacked({name: times[name] for name in order(times)}, longest, "s", half=half)
 
 
 def tree_chart(e: Estimate) -> list[Chart]:
@@ -119,7 +91,7 @@ def _folded(named: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
     groups: dict[str, list[tuple[list[str], OpEstimate]]] = {}
     for parts, op in named:
         groups.setdefault(parts[0], []).append((parts, op))
-    return _by_stem([_group(name, members) for name, members in groups.items()])
+    return [_group(name, members) for name, members in groups.items()]
 
 
 def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
@@ -130,22 +102,3 @@ def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[A
         return [f"{name} ({len(members)} ops)", [_group(name, [member]) for member in members]]
     inner = [(parts[1:] or [name], op) for parts, op in members]
     return [name, _folded(inner)]
-
-
-def _by_stem(children: list[Any]) -> list[Any]:
-    """More than `WIDE` neighbours that differ by a number become one group, such as "block1 to block24"."""
-    stems: dict[str, list[Any]] = {}
-    for child in children:
-        found = NUMBERED.match(child[0])
-        stems.setdefault(found.group(1) if found and len(child) == 2 else f"\0{child[0]}", []).append(child)
-    wide = {stem: own for stem, own in stems.items() if len(own) > WIDE}
-    if not wide or len(stems) == 1:
-        return children
-    done: list[Any] = []
-    for child in children:
-        own = next((own for own in wide.values() if child in own), None)
-        if own is None:
-            done.append(child)
-        elif child is own[0]:
-            done.append([f"{own[0][0]} to {own[-1][0]}", own])
-    return done

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -13,7 +12,7 @@ from archsim.base.units import grouped, show
 from archsim.generation.estimate import SCHEMA, GenerationEstimate
 from archsim.generation.step import ENGINE_HOST, LINKS
 from archsim.generation.why import limit_word, why
-from archsim.render.blocks import Block, Column, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
+from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 
 PARTS = ("weights", "kv_cache", "activations", "compute_buffers", "cuda_graphs", "reserved")
 NAMES = {"kv_cache": "keys and values", "cuda_graphs": "CUDA graphs", "reserved": "context"}
@@ -30,7 +29,7 @@ METRICS = {  # of a published run -> what it is called here, and its unit
 
 def record(e: GenerationEstimate) -> dict[str, Any]:
     """The estimate as plain values."""
-    return {"schema": SCHEMA, **json.loads(json.dumps(asdict(e)))}
+    return {"schema": SCHEMA, **asdict(e)}
 
 
 def sections(e: GenerationEstimate) -> list[Block]:
@@ -38,7 +37,7 @@ def sections(e: GenerationEstimate) -> list[Block]:
     rest = [(RESTS.get(name, name), said) for name, said in _by_said(e.basis)]
     return [
         verdict(e), *(Note(text=line, tone="warning") for line in e.warnings), phases_table(e),
-        Facts(title="How far to trust it", rows=trust(e)), memory_table(e), limits_table(e),
+        Facts(title="How far to trust it", rows=trust(e)), memory_table(e),
         Facts(title="What the numbers rest on", rows=[*rest, ("measure it", e.benchmark)], level=2),
         listed(e.assumptions),
     ]  # fmt: skip
@@ -87,41 +86,31 @@ def phases_table(e: GenerationEstimate) -> Table:
     """Reading prompts and making tokens: how long each takes, and what limits it."""
     live = {name: phase for name, phase in e.phases.items() if phase.time_s > 0}
     longest = max(phase.time_s for phase in live.values())
+    tones = {limit_word(limit): TONES.get(limit, limit) for phase in live.values() for limit in phase.breakdown_s}
     rows = [
-        [words(name), number(phase.time_s, "s"), percent(phase.time_s / e.e2e_s, ".0f"), _bar(phase.breakdown_s, longest),
+        [words(name), number(phase.time_s, "s"), percent(phase.time_s / e.e2e_s, ".0f"),
+         stacked({limit_word(limit): time for limit, time in phase.breakdown_s.items()}, longest, "s", tones),
          words(", ".join(f"{limit_word(limit)} {100 * time / phase.time_s:.0f} %" for limit, time in phase.breakdown_s.items()
                          if time > NOTABLE * phase.time_s)), number(phase.energy_j, "J")]
         for name, phase in live.items()
     ]  # fmt: skip
-    head = [Column(head=""), Column(head="", kind="number"), Column(head="", kind="number"), Column(head="", kind="bar"),
-            Column(head="limited by", needed=False), Column(head="energy", kind="number", needed=False)]  # fmt: skip
+    head = columns("", "", "", "", "limited by", "energy", numbers=(1, 2, 5), bars=(3,), spare=(4, 5))
     return Table(title="Where the time goes", columns=head, rows=rows)
-
-
-def _bar(times: Mapping[str, float], longest: float) -> Any:
-    return stacked({limit_word(name): time for name, time in times.items()}, longest, "s",
-                   {limit_word(name): TONES.get(name, name) for name in times})  # fmt: skip
-
-
-def limits_table(e: GenerationEstimate) -> Table:
-    """The time of each phase by what limits it."""
-    rows = [[words(name), words(limit_word(limit), tone=TONES.get(limit, limit)), number(time, "s"), percent(time / phase.time_s),
-             _bar({limit: time}, max(phase.breakdown_s.values()))]
-            for name, phase in e.phases.items() for limit, time in phase.breakdown_s.items() if time > NOTABLE * phase.time_s]
-    heads = [Column(head="phase"), Column(head="limited by"), Column(head="time", kind="number", needed=False),
-             Column(head="share", kind="number"), Column(head="", kind="bar")]  # fmt: skip
-    return Table(title="What limits each phase", columns=heads, rows=rows, level=1, only="page")
 
 
 def memory_table(e: GenerationEstimate) -> Table:
     """What each device holds, of what the engine may take."""
-    held = {part: e.memory_bytes[part] for part in PARTS if e.memory_bytes[part] > 0}
-    rows = [[words(NAMES.get(part, part.replace("_", " "))), number(size, "B"), percent(size / e.memory_room_bytes),
-             stacked({NAMES.get(part, part): size}, e.memory_room_bytes, "B", {NAMES.get(part, part): "0"})]
-            for part, size in held.items()]  # fmt: skip
+    held = {NAMES.get(part, part.replace("_", " ")): e.memory_bytes[part] for part in PARTS if e.memory_bytes[part] > 0}
     note = (f"{show(e.memory_bytes['total'], 'B', 3)} of {show(e.memory_room_bytes, 'B', 3)} that the engine may take; at "
             f"{min(e.batch, e.max_batch)} at once a request may be {e.max_context:,} tokens long. Keys and values of a layer "
             f"take {show(e.memory_bytes['kv_per_layer'], 'B', 3)}.")  # fmt: skip
+    return held_table(held, e.memory_room_bytes, note)
+
+
+def held_table(held: Mapping[str, float], room: float, note: str) -> Table:
+    """What a device holds, of the room for it [B]."""
+    rows = [[words(name), number(size, "B"), percent(size / room), stacked({name: size}, room, "B", {name: "0"})]
+            for name, size in held.items()]  # fmt: skip
     heads = columns("", "size", "share", "", numbers=(1, 2), bars=(3,))
     return Table(title="Memory of a device", columns=heads, rows=rows, notes=[note], level=1)
 

@@ -12,24 +12,7 @@ from archsim.answers.estimate import interval, wall_words
 from archsim.base.units import show
 from archsim.device.units import AWAKE, CORE
 from archsim.estimation.power_estimate import PowerEstimate, why_power
-from archsim.render.blocks import (
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Facts,
-    Note,
-    Piece,
-    Series,
-    Table,
-    Verdict,
-    columns,
-    number,
-    percent,
-    stacked,
-    words,
-)
+from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines
 
 SCHEMA = "archsim-power/1"
@@ -52,7 +35,7 @@ def _rows(found: Powers) -> Sequence[PowerEstimate]:
 def record(found: Powers) -> Any:
     """Plain values for JSON; a list of the rows of a file."""
     if isinstance(found, PowerEstimate):
-        return {"schema": SCHEMA, **asdict(found), "power_interval_w": [*found.power_interval_w]}
+        return {"schema": SCHEMA, **asdict(found)}
     return [record(one) for one in found]
 
 
@@ -115,8 +98,7 @@ def parts_table(p: PowerEstimate) -> Table:
     rows = [[words(part), words(_share(p, part)), number(watts, "W"), percent(watts / p.power_w, ".0f"),
              stacked({part: watts}, most, "W", {part: "quiet" if part in MEANING else "0"}), words(MEANING.get(part, ""))]
             for part, watts in p.parts_w.items() if watts > 0.0 or p.shares.get(part)]  # fmt: skip
-    heads = [Column(head=""), Column(head="share of time", kind="number"), Column(head="power", kind="number"),
-             Column(head="of all", kind="number"), Column(head="", kind="bar"), Column(head="", needed=False)]  # fmt: skip
+    heads = columns("", "share of time", "power", "of all", "", "", numbers=(1, 2, 3), bars=(4,), spare=(5,))
     return Table(title="Where the power goes", columns=heads, rows=rows)
 
 
@@ -144,29 +126,22 @@ def _of_file(rows: Sequence[PowerEstimate]) -> list[Block]:
     trust = [("expected", spread_words(first)), ("assumed", counted(chosen, first.assumed_values))]
     title = f"{first.hardware_name}: power of the {first.power_boundary}"
     return [Verdict(title=title, asked=[f"{len(rows)} rows"], lines=[line], sentences=said),
-            *(Note(text=note, tone="warning") for note in warned), rows_table(rows), power_curve(rows),
+            *(Note(text=note, tone="warning") for note in warned), rows_table(rows),
             Facts(title="How far to trust it", rows=trust), listed(chosen, first.assumed_values)]  # fmt: skip
 
 
 def rows_table(rows: Sequence[PowerEstimate]) -> Table:
     """A row for each power: clocks, voltage, the prediction with its interval, and what was measured."""
-    known, above = any(one.measured_w is not None for one in rows), any(one.above_limit for one in rows)
     most = 1.03 * max(max(one.power_interval_w[1], one.power_limit_w, one.measured_w or 0.0) for one in rows)
-    body = []
-    for place, one in enumerate(rows, 1):
-        seen = [number(one.measured_w, "W"), words("") if one.error is None else percent(one.error, "+.1f")] if known else []
-        warned = [words("above the limit" if one.above_limit else "", tone="bad" if one.above_limit else "")] if above else []
-        body.append([words(one.name or str(place)), number(one.clock_hz, "Hz", 4), words(_memory(one)),
-                     words(f"{one.voltage:.3f}"), number(one.idle_w, "W"), number(one.power_w, "W"), words(_ends(one)),
-                     _dumbbell(one, most), *seen, *warned])  # fmt: skip
-    heads = ["row", "clock", "memory", "voltage", "idle", "power", "interval", "", *(["measured", "error"] if known else []),
-             *([""] if above else [])]  # fmt: skip
-    found = columns(*heads, numbers=(*range(1, 7), *((8, 9) if known else ())), bars=(7,))
-    needed = (0, 1, 5, 7, 8, 9, 10)
-    found = [Column(head=column.head, kind=column.kind, needed=i in needed) for i, column in enumerate(found)]
-    ring = "; a ring is what was measured" if known else ""
-    note = f"Bars are intervals of {100 * rows[0].interval_level:.0f} % around a mark at the prediction{ring}."
-    return Table(columns=found, rows=body, long=len(body) > FIRST, notes=[note])
+    body = [[words(one.name or str(place)), number(one.clock_hz, "Hz", 4), words(_memory(one)), words(f"{one.voltage:.3f}"),
+             number(one.idle_w, "W"), number(one.power_w, "W"), words(_ends(one)), _dumbbell(one, most),
+             words("") if one.measured_w is None else number(one.measured_w, "W"),
+             words("") if one.error is None else percent(one.error, "+.1f"),
+             words("above the limit" if one.above_limit else "", tone="bad")] for place, one in enumerate(rows, 1)]  # fmt: skip
+    heads = columns("row", "clock", "memory", "voltage", "idle", "power", "interval", "", "measured", "error", "",
+                    numbers=(*range(1, 7), 8, 9), bars=(7,), spare=(2, 3, 4, 6))  # fmt: skip
+    note = f"Bars are intervals of {100 * rows[0].interval_level:.0f} % around a mark at the prediction; a ring was measured."
+    return Table(columns=heads, rows=body, long=len(body) > FIRST, notes=[note])
 
 
 def _ends(p: PowerEstimate) -> str:
@@ -180,20 +155,3 @@ def _dumbbell(p: PowerEstimate, most: float) -> Cell:
     if p.measured_w is not None:
         found.append(Piece(start=0.0, end=p.measured_w / most, sign="o", tip=f"measured {show(p.measured_w, 'W', 3)}"))
     return Cell(value=p.power_w, bar=found)
-
-
-def power_curve(rows: Sequence[PowerEstimate]) -> Chart:
-    """Power row after row, with the limit and the mean, and what was measured."""
-    first, powers = rows[0], [one.power_w for one in rows]
-    place = list(range(1, len(rows) + 1))
-    seen = [(i, one.measured_w) for i, one in zip(place, rows, strict=True) if one.measured_w is not None]
-    tips = [f"{one.name or i}: {show(one.power_w, 'W', 3)}" for i, one in zip(place, rows, strict=True)]
-    lines = [Series(name="predicted", tone="0", x=place, y=powers, low=[one.power_interval_w[0] for one in rows],
-                    high=[one.power_interval_w[1] for one in rows], tips=tips),
-             Series(name="measured", tone="1", mark="d", joined=False, x=[i for i, _ in seen], y=[watts for _, watts in seen])]
-    top = max([first.power_limit_w, *(one.power_interval_w[1] for one in rows), *(watts for _, watts in seen)])
-    mean, limit = fmean(powers), first.power_limit_w
-    return Chart(title="Power row by row", series=lines if len(rows) > 1 else (), height=260,
-                 guides=[("y", limit, f"limit {show(limit, 'W', 3)}"), ("y", mean, f"mean {show(mean, 'W', 3)}")],
-                 x=Axis(title="row", log=False, ends=(0.5, len(rows) + 0.5), marks=place if len(rows) <= 24 else ()),
-                 y=Axis(title="power", unit="W", log=False, ends=(0.0, 1.08 * top)))  # fmt: skip

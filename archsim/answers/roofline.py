@@ -5,32 +5,30 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from archsim.base.errors import Unsupported
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
-from archsim.device.device import PRECISION_BYTES, Cpu, Device, Tpu
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.explain.levels import RooflineLevel, cores_used, level_of, levels
-from archsim.explain.summary import bandwidth
+from archsim.explain.levels import RooflineLevel, level_of, levels
+from archsim.explain.summary import bandwidth, busy_s, peak
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import order
 
 BEYOND = 100.0  # times the intensity at the highest ridge: an op with more hardly touches the memory, its data stay on the chip
-ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
+ROOM = 2.0  # times the highest mark: so far slopes go, so that it lies within the chart
 LABELLED = 8  # of the longest ops that may have a label
 Mark = tuple[list[OpEstimate], float, RooflineLevel | None]  # equal ops, their intensity [FLOP/B], what holds their data
 
 
 def roofline(e: Estimate) -> Chart:
     """All ops with arithmetic as marks whose area is their time, hollow where a cache holds their data; a slope for each level
-    of memory, and a ceiling for each peak of the device."""
+    of memory, and the ceilings of the device."""
     memory = bandwidth(e)
-    ceilings = _ceilings(e, e.spec.device)
+    ceilings = _ceilings(e)
     ridges = [rate / memory for _, rate, _ in ceilings]
     live = [op for op in e.ops if op.flop > 0 and op.time_s > 0]
     marks = sorted(filter(None, (_mark(ops, e, BEYOND * max(ridges)) for ops in _alike(live))), key=lambda mark: -_time(mark[0]))
     ends = min([x for _, x, _ in marks] + ridges) / 4.0, max([x for _, x, _ in marks] + ridges) * 4.0
-    top = max(rate for _, rate, _ in ceilings)
+    top = max([*(rate for _, rate, _ in ceilings), *(ROOM * ops[0].flop / busy_s(ops[0]) for ops, _, _ in marks)])
     lines = [_slope("memory", memory, ends[0], top), *(_slope(one.name, one.bandwidth, ends[0], top) for one in levels(e))]
     lines += [Series(name=name, x=(rate / memory, ends[1]), y=(rate, rate), tone="" if chosen else "quiet", mark="",
                      labels=("", name))
@@ -41,7 +39,7 @@ def roofline(e: Estimate) -> Chart:
         own = [mark for mark in marks if mark[0][0].bound == bound]
         lines.append(Series(
             name=bound_word(bound), tone=bound, joined=False, x=[x for _, x, _ in own],
-            y=[ops[0].flop / _busy_s(ops[0]) for ops, _, _ in own],
+            y=[ops[0].flop / busy_s(ops[0]) for ops, _, _ in own],
             sizes=[_time(ops) / longest for ops, _, _ in own], hollow=[level is not None for _, _, level in own],
             labels=[_name(ops) if id(ops) in named else "" for ops, _, _ in own], tips=[_tip(mark, e) for mark in own],
         ))  # fmt: skip
@@ -89,7 +87,7 @@ def _alike(ops: list[OpEstimate]) -> list[list[OpEstimate]]:
     """Ops of equal work, traffic and time together."""
     found: dict[tuple[object, ...], list[OpEstimate]] = {}
     for op in ops:
-        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{_busy_s(op):.3g}")
+        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{busy_s(op):.3g}")
         found.setdefault(sign, []).append(op)
     return list(found.values())
 
@@ -105,34 +103,13 @@ def _tip(mark: Mark, e: Estimate) -> str:
     return f"{_name(ops)}: {show(_time(ops), 's', 3)}, {share} of the time, {limit}{held}"
 
 
-def _busy_s(op: OpEstimate) -> float:
-    """How long an op runs [s]: what it adds to the latency, or longer where it overlaps with others."""
-    alone = math.fsum(kernel.time_s for kernel in op.kernels)
-    return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
-
-
-def _ceilings(e: Estimate, device: Device) -> list[tuple[str, float, bool]]:
-    """Name, rate [FLOP/s], and whether the estimate computes in it, of the peaks of what the chip multiplies, on a CPU for the
-    cores that its threads occupy; equal ones are one line. Of operands that it widens to fp32, those of the estimate stand beside
-    fp32."""
-    precisions: dict[float, list[str]] = {}
-    for precision in PRECISION_BYTES:
-        try:
-            rate = float(device.peak_flops(precision, e.clock_hz)) * cores_used(e)
-        except Unsupported:
-            continue
-        own, chosen = _multiplies(device, precision), precision == e.precision
-        if own or chosen:
-            precisions.setdefault(rate, []).append(precision if own else f"{precision} computed as fp32")
-    return [(f"{', '.join(names)}: {show(rate, 'OP/s' if 'int8' in names else 'FLOP/s', 3)}", rate,
-             any(name.split(" ")[0] == e.precision for name in names)) for rate, names in sorted(precisions.items())]  # fmt: skip
-
-
-def _multiplies(device: Device, precision: str) -> bool:
-    """Whether a chip multiplies operands of a precision as such, at no less than the rate of fp32, and does not widen them."""
-    if precision not in ("fp16", "bf16") or isinstance(device, Tpu):
-        return True
-    if isinstance(device, Cpu):
-        return bool(device.forms(precision))
-    rates = [getattr(device.rate, name, None) for name in (precision, f"tensor_{precision}")]
-    return any(rate is not None and float(rate) >= float(device.rate.fp32) for rate in rates)
+def _ceilings(e: Estimate) -> list[tuple[str, float, bool]]:
+    """Name, rate [FLOP/s], and whether the estimate computes in it, of the peaks in fp32 and in its own precision, equal ones as
+    one."""
+    found: dict[float, list[str]] = {}
+    for precision in dict.fromkeys(("fp32", e.precision)):
+        rate = peak(e, precision)
+        if rate is not None:
+            found.setdefault(rate, []).append(precision)
+    return [(f"{' and '.join(names)}: {show(rate, 'OP/s' if 'int8' in names else 'FLOP/s', 3)}", rate, e.precision in names)
+            for rate, names in sorted(found.items())]  # fmt: skip

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.answers.asked import asked, asked_record, changed_by, knob_text
-from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
+from archsim.answers.front import FrontPoint, front_chart, points_table, saves
 from archsim.base.units import show
 from archsim.device.variant import called
-from archsim.render.blocks import Axis, Block, Cell, Facts, Table, Verdict, columns, words
+from archsim.render.blocks import Axis, Block, Cell, Facts, Table, Verdict, words
 from archsim.render.csv import csv_lines
 from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult
@@ -18,7 +18,6 @@ from archsim.study.swept import knob_at_base
 from archsim.study.target import limits_at
 
 SCHEMA = "archsim-search/1"
-FIRST = 6  # points of a front on the first screen
 SHOWN = ("latency_s", "energy_j", "power_w", "area_mm2", "cost_usd")
 MOST_SAID = 4  # outputs of the best point in the verdict
 ESTIMATE = "area and cost are estimates: `archsim show silicon` prints their parts and errors"
@@ -80,7 +79,6 @@ def _table(f: SearchResult) -> Table:
     outputs, front = columns_of(f), sorted(f.front, key=lambda row: float(row[f.goal.front[0].output]))
     base = {**{knob: knob_at_base(f.request, knob) for knob in f.knobs}, **f.base}
     listed = [("as it is", base), *(("best" if not i else f"{i + 1}", row) for i, row in enumerate(f.best))]
-    rows = [*listed, *(("", row) for row in front if row not in f.best)]
 
     def cells(which: str, row: Mapping[str, Any]) -> list[Cell]:
         return [words(which, tone="good" if which == "best" else ""), *(_knob(f, knob, row[knob]) for knob in f.knobs),
@@ -88,10 +86,9 @@ def _table(f: SearchResult) -> Table:
                 words("yes" if row in f.front else "")]  # fmt: skip
 
     heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in outputs), "on the front")
-    first = [*range(len(listed)), *thin(range(len(listed), len(rows)), FIRST)]
     names = " and ".join(OUTPUTS[o.output][0].replace("_", " ") for o in f.goal.front)
-    return Table(title="Points", columns=columns(*heads, numbers=range(1, len(heads) - 1)), first=first, long=len(rows) > 20,
-                 rows=[cells(*row) for row in rows], notes=[f"front of {names}: {len(f.front):,} points"])  # fmt: skip
+    return points_table("Points", heads, [cells(*row) for row in listed], [cells("", row) for row in front if row not in f.best],
+                        f"front of {names}: {len(f.front):,} points")  # fmt: skip
 
 
 def _knob(f: SearchResult, knob: str, value: Any) -> Cell:
@@ -110,21 +107,18 @@ def output_text(name: str, row: Mapping[str, Any]) -> str:
 
 
 def _chart(f: SearchResult) -> Block:
-    """The front, coloured by a knob, before other points that meet the conditions; the best and the device as it is."""
+    """The front before other points that meet the conditions; the best and the device as it is."""
     across, up = (o.output for o in f.goal.front[:2])
-    rows = [*f.front, *f.cloud]
-    order, groups = colours_of(rows, f.knobs, lambda knob, value: knob_text(f.request, knob, value))
 
-    def point(row: Mapping[str, Any], group: str = "", named: bool = False) -> FrontPoint:
+    def point(row: Mapping[str, Any], named: bool = False) -> FrontPoint:
         setting = [f"{knob} {knob_text(f.request, knob, row[knob])}" for knob in f.knobs if knob in row]
         outputs = [f"{OUTPUTS[name][0]} {output_text(name, row)}" for name in columns_of(f)]
-        return FrontPoint(x=row[across], y=row[up], group=group, label=", ".join(setting) if named else "",
-                          tip="\n".join([*setting, *outputs]))  # fmt: skip
+        label = ", ".join(setting) if named else ""
+        return FrontPoint(x=row[across], y=row[up], label=label, tip="\n".join([*setting, *outputs]))
 
-    front = [point(row, group, named=True) for row, group in zip(f.front, groups, strict=False)]
-    others = [point(row, group) for row, group in zip(f.cloud, groups[len(front) :], strict=True)]
     x, y = (Axis(title=OUTPUTS[name][0].replace("_", " "), unit=OUTPUTS[name][1]) for name in (across, up))
-    return front_chart("Pareto front", x, y, front, others, {"as it is": point(f.base), "best": point(f.best[0])}, order)
+    return front_chart("Pareto front", x, y, [point(row, named=True) for row in f.front], [point(row) for row in f.cloud],
+                       {"as it is": point(f.base), "best": point(f.best[0])})  # fmt: skip
 
 
 def record(f: SearchResult) -> dict[str, Any]:

@@ -10,30 +10,25 @@ from archsim.answers.asked import asked, asked_record
 from archsim.answers.estimate import floor_line
 from archsim.answers.front import saves
 from archsim.base.units import show
-from archsim.device.part import Unit
 from archsim.device.spec import read_by
 from archsim.device.variant import called
 from archsim.estimation.die import moves_area
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.fidelity import CLOSED, SIMULATED
-from archsim.estimation.request import Request
-from archsim.render.blocks import Block, Cell, Column, Facts, Piece, Table, Verdict, words
+from archsim.render.blocks import Block, Cell, Facts, Piece, Table, Verdict, columns, words
 from archsim.render.csv import csv_lines
 from archsim.study.sensitivity import OUTPUTS, Elasticity, Sensitivity, by_swing
 
 SCHEMA = "archsim-sensitivity/1"
 TITLES = {"latency_s": "latency", "energy_j": "energy", "power_w": "power"}
-GROUPS = ("without effect here", "moves the area of the die alone", f"read by --fidelity {SIMULATED} alone",
-          "read by --traffic simulated alone", "read by no model")  # fmt: skip
 FIRST, SAID = 9, 3  # values on the first screen; values in the verdict
 LESS, MORE = "1", "0"  # tones of bars
 
 
 def sections(s: Sensitivity, most: int = FIRST) -> list[Block]:
     """The blocks of a sensitivity: the output that was asked for first, with at `most` so many values on the first screen."""
-    others = [name for name in ("latency_s", "energy_j") if name != s.output]
-    return [_verdict(s), _table(s, most), *(_tornado(s, name) for name in others),
-            Facts(title="How far to trust it", rows=[("steps", _steps(s)), ("host CPU", _floor(s.request))]),
+    steps = f"{100 * s.step:g} % both ways for elasticities (whole numbers: of 1), {100 * s.span:g} % for the bars"
+    floor = floor_line(estimate_of(s.request, references=False))  # which no value of the device moves
+    return [_verdict(s), _table(s, most), Facts(title="How far to trust it", rows=[("steps", steps), ("host CPU", floor)]),
             Facts(title="Without effect", rows=[*_idle(s), *((e.key, e.why) for e in s.values if e.why)], level=1)]  # fmt: skip
 
 
@@ -87,19 +82,19 @@ def _key(e: Elasticity) -> str:
 def _table(s: Sensitivity, most: int) -> Table:
     """The values that matter, the widest swing on top."""
     live = by_swing(s.values, s.output)
-    low, high = _ends(live, s.output)
-    rows = [[words(meaning(e)), words(_key(e), tip=e.key), words(show(e.value, e.unit.unit, 4)), _bar(e, s, s.output, low, high),
-             *map(_change, e.swing[s.output]), *(Cell(text=f"{e.local[name]:+.3f}", value=e.local[name]) for name in OUTPUTS)]
+    moved = [0.0, *(math.expm1(v) for e in live for v in e.swing[s.output] if v is not None)]
+    rows = [[words(meaning(e)), words(_key(e), tip=e.key), words(show(e.value, e.unit.unit, 4)),
+             _bar(e.swing[s.output], min(moved), max(moved)), *map(_change, e.swing[s.output]),
+             *(Cell(text=f"{e.local[name]:+.3f}", value=e.local[name]) for name in OUTPUTS)]
             for e in live]  # fmt: skip
     share = f"{100 * s.span:g} %"
     heads = ("", "key", "value", "", f"-{share}", f"+{share}", *(f"{TITLES[name]}/%" for name in OUTPUTS))
-    head = [Column(head=text, kind="bar" if i == 3 else "number" if i == 2 or i > 3 else "text", needed=i in (0, 3, 4, 5))
-            for i, text in enumerate(heads)]  # fmt: skip
+    head = columns(*heads, numbers=(2, *range(4, 9)), bars=(3,), spare=(1, 2, 6, 7, 8))
     note = (f"{TITLES[s.output]} with {share} less and more of each value; then per cent of each output for each per cent of the "
             "value")  # fmt: skip
     title = f"{TITLES[s.output].capitalize()} by value"
-    return Table(title=title, columns=head, rows=rows, notes=[note, *_jumps(live)], key=_legend(s),
-                 first=range(min(most, len(rows))))  # fmt: skip
+    return Table(title=title, columns=head, rows=rows, notes=[note, *_jumps(live)], first=range(min(most, len(rows))),
+                 key=[(LESS, "less of it"), (MORE, "more of it")])  # fmt: skip
 
 
 def _jumps(live: Sequence[Elasticity]) -> list[str]:
@@ -111,36 +106,13 @@ def _jumps(live: Sequence[Elasticity]) -> list[str]:
     return [f"{', '.join(names)} {jump}" for jump, names in said.items()]
 
 
-def _legend(s: Sensitivity) -> list[tuple[str, str]]:
-    return [(LESS, f"{100 * s.span:g} % less"), (MORE, f"{100 * s.span:g} % more")]
-
-
-def _tornado(s: Sensitivity, output: str) -> Table:
-    """The same of another output, for a page."""
-    live = [e for e in by_swing(s.values, output) if _width(e, output) > 0]
-    low, high = _ends(live, output)
-    rows = [[words(meaning(e)), words(_key(e), tip=e.key), _bar(e, s, output, low, high), *map(_change, e.swing[output])]
-            for e in live]  # fmt: skip
-    share = f"{100 * s.span:g} %"
-    head = [Column(head=text, kind="bar" if i == 2 else "number" if i > 2 else "text", needed=i != 1)
-            for i, text in enumerate(("", "key", "", f"-{share}", f"+{share}"))]  # fmt: skip
-    return Table(title=f"{TITLES[output].capitalize()} by value", columns=head, rows=rows, key=_legend(s), level=1, only="page")
-
-
-def _ends(live: Sequence[Elasticity], output: str) -> tuple[float, float]:
-    """From the deepest fall to the highest rise."""
-    moved = [math.expm1(v) for e in live for v in e.swing[output] if v is not None]
-    return min([0.0, *moved]), max([0.0, *moved])
-
-
-def _bar(e: Elasticity, s: Sensitivity, output: str, low: float, high: float) -> Cell:
-    """Two bars from no change, with a mark there."""
+def _bar(swing: Sequence[float | None], low: float, high: float) -> Cell:
+    """Two bars from no change, with a mark there, in a column that goes from the deepest fall to the highest rise."""
     whole = high - low or 1.0
     middle, pieces = -low / whole, []
-    for value, tone, (_, said) in zip(e.swing[output], (LESS, MORE), _legend(s), strict=True):
+    for value, tone in zip(swing, (LESS, MORE), strict=True):
         end = middle if value is None else (math.expm1(value) - low) / whole
-        tip = f"{said}: {_moved(value)}"
-        pieces.append(Piece(start=min(middle, end), end=max(middle, end), tone=tone, tip=tip))
+        pieces.append(Piece(start=min(middle, end), end=max(middle, end), tone=tone, tip=_moved(value)))
     return Cell(bar=[*pieces, Piece(start=middle, end=middle, sign="|")])
 
 
@@ -148,32 +120,15 @@ def _change(value: float | None) -> Cell:
     return words("no", tone="quiet", tip="impossible") if value is None else Cell(text=_moved(value), value=math.expm1(value))
 
 
-def _steps(s: Sensitivity) -> str:
-    return f"{100 * s.step:g} % both ways for elasticities (whole numbers: of 1), {100 * s.span:g} % for the bars"
-
-
-def _floor(request: Request) -> str:
-    """The floor that the host CPU sets, which no value of the device moves."""
-    return floor_line(estimate_of(request, references=False))
-
-
 def _idle(s: Sensitivity) -> list[tuple[str, str]]:
-    """Values without effect, by who would read them."""
-    groups: dict[str, list[str]] = {title: [] for title in GROUPS}
+    """Values without effect here, by who reads them."""
+    groups: dict[str, list[str]] = {}
     for e in s.values:
         if e.unit.informational or not (e.matters or e.why):
-            groups[GROUPS[1] if moves_area(s.request.spec, e.key) else _reader(e.unit, s.request)].append(e.key)
-    return [(title, ", ".join(names)) for title, names in groups.items() if names]
-
-
-def _reader(unit: Unit, request: Request) -> str:
-    """Who reads a key without an effect: the fidelity of the request, the cycle model, simulated caches, or nobody."""
-    if unit.informational:
-        return GROUPS[4]
-    here = unit.cache and request.traffic != CLOSED
-    if unit.cycle:
-        return GROUPS[0] if here or request.fidelity.name == SIMULATED else GROUPS[2]
-    return GROUPS[3] if unit.cache and not here else GROUPS[0]
+            area = moves_area(s.request.spec, e.key)
+            reader = "moves the area of the die alone" if area else f"read by {read_by(e.unit) or 'no model'}"
+            groups.setdefault(reader, []).append(e.key)
+    return [(title, ", ".join(names)) for title, names in groups.items()]
 
 
 def record(s: Sensitivity) -> dict[str, Any]:

@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from archsim.answers.assumed import counted, listed, spread_of
 from archsim.answers.estimate import interval
-from archsim.answers.timeline import timeline_chart
 from archsim.base.units import grouped, show
-from archsim.render.blocks import (
-    Axis,
-    Block,
-    Cell,
-    Chart,
-    Column,
-    Facts,
-    Piece,
-    Series,
-    Table,
-    Verdict,
-    columns,
-    number,
-    stacked,
-    words,
-)
-from archsim.schedule.observer import Recording, TimelineSlice
+from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Piece, Series, Table, Verdict, columns, number, stacked, words
 from archsim.simulate.interval import BatchMean
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, LoadPoint, Serving
 from archsim.simulate.why import better_batch, why_rate
 
-DRAWN = 20  # batches in the timeline
 SOME = 8  # sizes of batches that are listed
 CONFIDENCE = 0.95  # of the intervals of a simulation
 SAME = 1e-9  # relative; an interval that is no longer is none
@@ -46,17 +28,14 @@ def record(s: Serving) -> dict[str, Any]:
     return found
 
 
-def sections(s: Serving, recording: Recording | None = None, curve: Sequence[LoadPoint] = ()) -> list[Block]:
-    """The blocks of an answer; `recording` is the simulated timeline, `curve` the latency at other loads."""
+def sections(s: Serving, curve: Sequence[LoadPoint] = ()) -> list[Block]:
+    """The blocks of an answer; `curve` is the latency at other loads."""
     expected, chosen = spread_of(s.assumptions)
     trust = [("expected", expected), ("simulated", f"{s.requests:,} requests; percentiles leave out the first tenth of them"),
              ("assumed", counted(chosen))]  # fmt: skip
     table = [latency_table(s)] if s.latency_s is not None else []
-    busy = densest(recording.slices if recording is not None else [], DRAWN)
-    title = f"The {len(busy)} batches that ran closest together"
-    drawn = [timeline_chart(Recording(slices=busy), title)] if busy else []
     return [verdict(s), *table, Facts(title="How far to trust it", rows=trust), *([load_chart(s, curve)] if curve else []),
-            *([distribution(s)] if s.distribution else []), batch_table(s), *drawn, listed(chosen)]  # fmt: skip
+            batch_table(s), listed(chosen)]  # fmt: skip
 
 
 def verdict(s: Serving) -> Verdict:
@@ -110,7 +89,7 @@ def latency_table(s: Serving) -> Table:
     longest = 1.03 * max([*(m.value for m in found.values()), *([s.bound_s] if s.bound_s else [])])
     rows = [[words(name), number(m.value, "s", 4, tone="bad" if name == "p99" and s.bound_s and m.value > s.bound_s else ""),
              words(_sure(m)), _bar(m.value, longest, s.bound_s)] for name, m in found.items()]  # fmt: skip
-    heads = [Column(head=""), Column(head="", kind="number"), Column(head="confidence"), Column(head="", kind="bar")]
+    heads = columns("", "", "confidence", "", numbers=(1,), bars=(3,))
     note = [f"The line is the limit of {show(s.bound_s, 's', 3)}."] if s.bound_s else []
     return Table(title="Latency from arrival to answer", columns=heads, rows=rows, notes=note)
 
@@ -133,19 +112,6 @@ def batch_table(s: Serving) -> Table:
     return Table(columns=heads, rows=rows, title="Time of a batch", level=1)
 
 
-def distribution(s: Serving) -> Chart:
-    """The share of the requests that are answered within a time."""
-    points = s.distribution or ()
-    shown = ("p50",) if s.bound_s else ("p50", "p99")
-    marked: list[Any] = [("x", m.value, name) for name, m in (s.latency_s or {}).items() if name in shown]
-    limit: list[Any] = [("x", s.bound_s, f"limit {show(s.bound_s, 's', 3)}")] if s.bound_s else []
-    curve = Series(name="answered", x=[time for _, time in points], y=[100 * share for share, _ in points], mark="",
-                   tips=[f"{100 * share:g} %: {show(time, 's')}" for share, time in points])  # fmt: skip
-    return Chart(title="Requests answered within a time", series=[curve], guides=[*marked, *limit], height=260,
-                 x=Axis(title="latency", unit="s", log=True),
-                 y=Axis(title="answered", unit="%", log=False, ends=(0.0, 112.0), marks=(0, 25, 50, 75, 100)))  # fmt: skip
-
-
 def load_chart(s: Serving, curve: Sequence[LoadPoint]) -> Chart:
     """Latencies at other rates, the rate of this run, and the limit."""
     rates = [point.rate_per_s for point in curve]
@@ -159,17 +125,3 @@ def load_chart(s: Serving, curve: Sequence[LoadPoint]) -> Chart:
     return Chart(title="Latency against load", series=lines, guides=[*here, *limit], notes=[note], height=380,
                  x=Axis(title="requests per second", log=False, ends=(0.0, 1.02 * max(rates))),
                  y=Axis(title="latency", unit="s", log=True))  # fmt: skip
-
-
-def densest(slices: Sequence[TimelineSlice], most: int) -> list[TimelineSlice]:
-    """Of intervals in order the `most` consecutive ones that take the least time together, so that queues are seen, from 0 on.
-
-    >>> of = [TimelineSlice("device 0", name, at, at + 1.0, {}) for name, at in (("a", 0.0), ("b", 9.0), ("c", 10.0))]
-    >>> [(piece.name, piece.start_s) for piece in densest(of, 2)]
-    [('b', 0.0), ('c', 1.0)]
-    """
-    starts = range(max(1, len(slices) - most + 1))
-    first = min(starts, key=lambda i: slices[i + most - 1].end_s - slices[i].start_s) if len(starts) > 1 else 0
-    found = slices[first : first + most]
-    begin = min((piece.start_s for piece in found), default=0.0)
-    return [replace(piece, start_s=piece.start_s - begin, end_s=piece.end_s - begin) for piece in found]

@@ -7,7 +7,7 @@ from typing import Any
 
 from archsim.answers.assumed import counted, listed
 from archsim.base.units import grouped, show
-from archsim.render.blocks import Block, Column, Facts, Table, Verdict, number, words
+from archsim.render.blocks import Block, Facts, Table, Verdict, columns, number, words
 from archsim.simulate.serve_llm import SCHEMA, TextServing
 from archsim.simulate.why import why_served
 
@@ -55,11 +55,9 @@ def latency_table(s: TextServing) -> Table:
     """What users wait for, and the limits that were asked for."""
     found = {name: spread for name, spread in (("ttft", s.ttft_s), ("tpot", s.tpot_s), ("itl", s.itl_s), ("e2e", s.e2e_s))
              if spread is not None}  # fmt: skip
-    limited = bool(s.limits_s)
     rows = [[words(WAITS[name]), *(number(getattr(spread, share), "s", 4) for share in PERCENTILES),
-             *([number(s.limits_s.get(name), "s")] if limited else [])]
+             number(s.limits_s.get(name), "s") if s.limits_s else words("")]
             for name, spread in found.items()]  # fmt: skip
-    heads = [Column(head=""), *(Column(head=share, kind="number", needed=share != "mean") for share in PERCENTILES),
-             *([Column(head="limit", kind="number")] if limited else [])]  # fmt: skip
+    heads = columns("", *PERCENTILES, "limit", numbers=range(1, 6), spare=(1,))
     note = "tpot: a request's mean time per token; between tokens: over all tokens, as vllm bench serve counts them."
     return Table(title="What users wait", columns=heads, rows=rows, notes=[note])

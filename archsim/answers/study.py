@@ -45,7 +45,6 @@ DIGITS = 6  # of every number in a table, so that another processor's last bits 
 DOUBLE = 2.0
 DOUBLED = ("latency_s", "energy_j", "throughput_per_w")  # what doubling a knob is told of
 MOST_POINTS = 20_000  # of one grid, so that its table stays readable
-CURVATURE = "Falling: each further sample adds less time than the one before; rising: more; straight: equal."
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,19 +84,16 @@ def _paragraphs(text: str) -> list[str]:
 def _asked(part: PartForm, made: Section) -> list[str]:
     """What a part runs on what, but for the knobs that vary in it."""
     given = part.arguments
-    fixed = {"task": given.pop("task").replace("_", " "), "batch": f"batch {given.pop('batch')}",
-             "precision": made.precision or given["precision"]}  # fmt: skip
-    more = [text for name, value in given.items() if name not in ("precision", "stack") for text in _words(name, value)]
-    return [f"{', '.join(part.net)} on {', '.join(part.hw)}", *(text for knob, text in fixed.items() if knob not in made.varied),
-            *more]  # fmt: skip
+    given["precision"] = made.precision or given["precision"]
+    return [f"{', '.join(part.net)} on {', '.join(part.hw)}",
+            *(text for name, value in given.items() if name not in (*made.varied, "stack") for text in _words(name, value))]
 
 
 def _words(name: str, value: Any) -> list[str]:
     """An argument that a part has, in words."""
     if isinstance(value, dict):
         return [f"{key} x {one:g}" if name == "scales" else f"{key} = {one}" for key, one in value.items()]
-    said = {"fidelity": f"{value} model", "seq_len": f"{value} tokens"}
-    return [said.get(name, f"{name.replace('_', ' ')} {ARGUMENTS[name].shown(value)}")]
+    return [f"{name.replace('_', ' ')} {ARGUMENTS[name].shown(value)}"]
 
 
 def _provenance(requests: Sequence[Request]) -> list[tuple[str, str]]:
@@ -224,7 +220,7 @@ def _op(one: OpEstimate | None) -> tuple[Any, Any]:
 
 
 def over_batches(part: PartForm) -> Section:
-    """Time per sample against batch for each device and precision: a chart, the best batch of each, and the curvature."""
+    """Time per sample against batch for each device and precision: a chart, and the best batch of each."""
     assert isinstance(part, BatchesForm)
     sizes = batches_of(part.batches)
     made, rows = Section(requests=[], precision=", ".join(part.precisions), varied=["batch"]), list[list[Any]]()
@@ -272,15 +268,11 @@ def _curves(net: str, name: str, curves: Mapping[str, BatchCurve], smallest: int
                     numbers=range(2, 8))  # fmt: skip
     series = [Series(name=one, x=c.batches, y=c.per_sample_s, hollow=[not p.estimate.fits for p in c.points])
               for one, c in curves.items()]  # fmt: skip
-    bends = [[words(one), words(", ".join(f"{bend} from {low} to {high}" for bend, low, high in c.runs)),
-              words("any" if c.max_batch is None else f"{c.max_batch:,}")] for one, c in curves.items()]  # fmt: skip
     return [
         Verdict(title=net, sentences=said),
         Chart(title=f"{net} over batches", name=name, x=Axis(title="batch (rings do not fit the memory)", unit=COUNT, log=True),
               y=Axis(title="time per sample", unit="s"), series=series, height=400),
         Table(columns=heads, rows=rows, notes=[f"faster: than {start} at batch {smallest}"]),
-        Table(title="Curvature of the batch time", columns=columns("", "curvature", "largest batch that fits", numbers=[2]),
-              rows=bends, notes=[CURVATURE]),
     ]  # fmt: skip
 
 

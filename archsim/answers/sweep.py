@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from archsim.answers.front import FrontPoint, colours_of, front_chart, thin
+from archsim.answers.asked import asked
+from archsim.answers.front import FrontPoint, front_chart, points_table, thin
 from archsim.base.units import COUNT, show
 from archsim.device.variant import called
-from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, columns, words
+from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, words
 from archsim.study.knob import SIZES, WORDS
 from archsim.study.swept import ORDERS, SweptPoints, collected, costs_of, grid_of
 
@@ -19,7 +20,6 @@ DRAWN = 600  # points of a chart beside the front
 WIDEST, TALLEST = 24, 40  # values of the knobs of a map
 IN_TEXT = (9, 16)  # the same on a terminal
 DARKEST = 0.6  # shade of the largest value
-FIRST = 6  # points of a front on the first screen
 MOST_REASONS = 5
 NAMES = {"latency_s": "latency", "throughput_per_s": "per second", "power_w": "power", "energy_j": "energy",
          "throughput_per_w": "per watt", "area_mm2": "area"}  # fmt: skip
@@ -47,11 +47,8 @@ def _verdict(s: SweptPoints) -> Verdict:
     """The best points of one network; of several how many there are."""
     networks = list(dict.fromkeys(r.network for r in s.requests))
     devices = list(dict.fromkeys(called(r.spec) for r in s.requests))
-    first = s.requests[0]
-    fixed = {"task": first.task.replace("_", " "), "batch": f"batch {first.batch}", "precision": first.precision}
     where = devices[0] if len(devices) == 1 else f"{len(devices)} devices"
-    asked = [f"{s.count:,} points", *(text for name, text in fixed.items() if name not in s.space.knobs),
-             f"{first.fidelity.name} model", *_varied(s)]  # fmt: skip
+    fixed = asked(s.requests[0], (*s.space.knobs, "stack"))[1:]
     lines, sentences = [], []
     for network in networks:
         for titles, row in _distinct(s, network):
@@ -66,7 +63,8 @@ def _verdict(s: SweptPoints) -> Verdict:
         points = "1 point is" if count == 1 else f"{count:,} points are"
         sentences.append(f"{network}: {points} on the front, where nothing is both faster and more frugal." if count else
                          f"{network}: no point has an answer that fits the memory.")  # fmt: skip
-    return Verdict(title=f"Sweep of {', '.join(networks)} on {where}", asked=asked, lines=lines, sentences=sentences)
+    return Verdict(title=f"Sweep of {', '.join(networks)} on {where}", lines=lines, sentences=sentences,
+                   asked=[f"{s.count:,} points", *fixed, *_varied(s)])  # fmt: skip
 
 
 def _varied(s: SweptPoints) -> list[str]:
@@ -117,17 +115,17 @@ def _table(s: SweptPoints, network: str) -> Table:
     best = _distinct(s, network)
     points = {row["point"] for _, row in best}
     listed = [*(("as it is", base) for base in bases), *((", ".join(titles), row) for titles, row in best)]
-    rows = [*listed, *(("front", row) for row in s.fronts.get(network, ()) if row["point"] not in points)]
+    front = [("front", row) for row in s.fronts.get(network, ()) if row["point"] not in points]
     several = len(s.requests) > len({r.network for r in s.requests})
     told = [name for name in NAMES if s.per_sample or name not in RATES]
-    names = [*s.space.knobs, *(name for name in told if any(row.get(name) is not None for _, row in rows))]
+    names = [*s.space.knobs, *(name for name in told if any(row.get(name) is not None for _, row in (*listed, *front)))]
     heads = ("", *(["device"] if several else []), *(NAMES.get(name, name) for name in names))
-    cells = [[words(which), *([words(_device(row, s))] if several else []), *(_cell(s, row, name) for name in names)]
-             for which, row in rows]  # fmt: skip
-    first = [*range(len(listed)), *thin(range(len(listed), len(rows)), FIRST)]
-    head = columns(*heads, numbers=range(1 + several, len(heads)))
-    return Table(title=f"{network}: best points", columns=head, rows=cells, first=first,
-                 long=len(rows) > 20, notes=["front: nothing is both faster and more frugal"])  # fmt: skip
+
+    def cells(which: str, row: Row) -> list[Cell]:
+        return [words(which), *([words(_device(row, s))] if several else []), *(_cell(s, row, name) for name in names)]
+
+    return points_table(f"{network}: best points", heads, [cells(*pair) for pair in listed], [cells(*pair) for pair in front],
+                        "front: nothing is both faster and more frugal", 1 + several)  # fmt: skip
 
 
 def _maps(s: SweptPoints, network: str, rows: Sequence[Row]) -> list[Block]:
@@ -189,31 +187,27 @@ def _tip(s: SweptPoints, row: Row) -> str:
 
 
 def _front(s: SweptPoints, network: str, rows: Sequence[Row]) -> list[Chart]:
-    """Time against energy: the front, coloured by a knob, before some of the other points."""
+    """Time against energy: the front before some of the other points."""
     front = s.fronts.get(network, ())
     if not front:
         return []
     on_front = {row["point"] for row in front}
     others = thin([row for row in rows if row["point"] not in on_front], DRAWN)
     several = len({row["hardware_name"] for row in rows}) > 1
-    coloured = [{**row, "device": _device(row, s)} for row in (*front, *others)]
-    order, groups = colours_of(coloured, ["device"] if several else s.space.knobs, lambda knob, value: shown(s, knob, value))
 
-    def point(row: Row, group: str = "", named: bool = False) -> FrontPoint:
+    def point(row: Row, named: bool = False) -> FrontPoint:
         time, energy = costs_of(row, s.per_sample)
-        label = ", ".join(f"{knob} {shown(s, knob, row[knob])}" for knob in s.space.knobs) if named else ""
-        return FrontPoint(x=time, y=energy, group=group, label=label, tip=_tip(s, row), hollow=not row["fits"])
+        device = [_device(row, s)] if several else []
+        label = ", ".join([*device, *(f"{knob} {shown(s, knob, row[knob])}" for knob in s.space.knobs)]) if named else ""
+        return FrontPoint(x=time, y=energy, label=label, tip=_tip(s, row), hollow=not row["fits"])
 
     of = " per sample" if s.per_sample else ""
     marked = {f"{_device(base, s)} as it is" if several else "as it is": point(base)
               for (net, _), base in s.bases.items() if net == network}  # fmt: skip
     note = f"{len(front) + len(others):,} of {s.count:,} points are drawn" if len(front) + len(others) < len(rows) else ""
-    return [front_chart(
-        f"{network}: time and energy", Axis(title=f"time{of}", unit="s"), Axis(title=f"energy{of}", unit="J"),
-        [point(row, group, named=True) for row, group in zip(front, groups, strict=False)],
-        [point(row, group) for row, group in zip(others, groups[len(front) :], strict=True)],
-        marked, order, [note] if note else (),
-    )]  # fmt: skip
+    return [front_chart(f"{network}: time and energy", Axis(title=f"time{of}", unit="s"), Axis(title=f"energy{of}", unit="J"),
+                        [point(row, named=True) for row in front], [point(row) for row in others], marked,
+                        [note] if note else ())]  # fmt: skip
 
 
 def _points(s: SweptPoints) -> list[tuple[str, Any]]:

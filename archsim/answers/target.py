@@ -25,8 +25,6 @@ def sections(t: TargetWays) -> list[Block]:
     rows = [[words(_knobs(way)), *_way(t, way), *(words(output_text(n, way.values) if way.factor else "") for n in names),
              words(saves(way.limits) if way.limits else "")] for way in t.ways]  # fmt: skip
     heads = ("change", "times", "to", OUTPUTS[t.target.name][0], *(OUTPUTS[name][0] for name in names), "then limited by")
-    if not any(way.limits for way in t.ways):
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
     table = Table(title="Change", columns=columns(*heads, numbers=range(1, 4 + len(names))), rows=rows)
     return [verdict, table, *([Note(text=ESTIMATE, tone="quiet")] if "area_mm2" in t.base else [])]
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.answers.assumed import counted, listed, spread_of
-from archsim.answers.timeline import timeline_chart
+from archsim.answers.llm import held_table
 from archsim.base.units import grouped, show, show_capacity
 from archsim.render.blocks import (
     Axis,
@@ -24,14 +24,11 @@ from archsim.render.blocks import (
     words,
 )
 from archsim.render.csv import records_csv
-from archsim.schedule.observer import Recording
-from archsim.schedule.training import CORES, DISK, MEMORY
 from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference
 from archsim.simulate.why import why_training
 from archsim.trace.op import OPTIMISERS
 
 PARTS = {"input": "7", "compute": "0", "exchange": "1", "update": "6"}  # of a step -> its tone
-STEPS = 3  # in the timeline
 
 
 def record(t: Training) -> dict[str, Any]:
@@ -46,19 +43,15 @@ def csv(t: Training) -> str:
     return records_csv([asdict(point) for point in t.points], every)
 
 
-def sections(t: Training, recording: Recording | None = None) -> list[Block]:
-    """The blocks of an answer; `recording` is the simulated timeline of the largest number of devices."""
+def sections(t: Training) -> list[Block]:
+    """The blocks of an answer."""
     expected, chosen = spread_of(t.assumptions)
     trust = [
         ("measured", [measured_words(one) for one in t.references] or "nobody has published a step of this case"),
         ("expected", expected), ("assumed", counted(chosen, t.assumed_values, "device and node")),
     ]  # fmt: skip
-    first = first_steps(recording, STEPS)
-    most = max(point.devices for point in t.points)
-    drawn = [timeline_chart(first, f"The first {STEPS} steps on {many(most)}")] if first.slices else []
     return [verdict(t), *(Note(text=line, tone="warning") for line in t.warnings), scaling_table(t),
-            Facts(title="How far to trust it", rows=trust), scaling_chart(t), memory_table(t), use_table(t), *drawn,
-            listed(chosen, t.assumed_values)]  # fmt: skip
+            Facts(title="How far to trust it", rows=trust), scaling_chart(t), memory_table(t), listed(chosen, t.assumed_values)]
 
 
 def many(devices: int) -> str:
@@ -119,25 +112,11 @@ def _row(p: ScalingPoint, longest: float) -> list[Any]:
     ]  # fmt: skip
 
 
-def use_table(t: Training) -> Table:
-    """How busy devices, links and the rest of the node are, and what a sample costs."""
-    others = [name for name in (DISK, CORES, MEMORY) if any(name in point.busy for point in t.points)]
-    rows = [[words(many(p.devices)), percent(p.busy["device"], ".0f"),
-             words(f"{100 * p.busy[p.busiest_link]:.0f} % {p.busiest_link}" if p.busiest_link else "-"),
-             *(percent(p.busy[name], ".0f") if name in p.busy else words("-") for name in others),
-             number(p.energy_per_sample_j, "J")] for p in t.points]  # fmt: skip
-    heads = columns("", "device busy", "busiest link", *others, "per sample", numbers=(1, *range(3, 4 + len(others))))
-    return Table(title="Use of the node", columns=heads, rows=rows, level=1)
-
-
 def memory_table(t: Training) -> Table:
     """What each device holds."""
     held = {"context" if name == "reserved" else name: size for name, size in asdict(t.memory).items() if size}
-    rows = [[words(name), number(size, "B"), percent(size / t.memory_capacity_bytes),
-             stacked({name: size}, t.memory_capacity_bytes, "B", {name: "0"})] for name, size in held.items()]  # fmt: skip
     note = f"{show(t.gradient_bytes, 'B', 3)} of gradients are exchanged, in {t.buckets} bucket{'' if t.buckets == 1 else 's'}."
-    return Table(title="Memory of a device", columns=columns("", "size", "share", "", numbers=(1, 2), bars=(3,)), rows=rows,
-                 notes=[note], level=1)  # fmt: skip
+    return held_table(held, t.memory_capacity_bytes, note)
 
 
 def scaling_chart(t: Training) -> Chart:
@@ -158,10 +137,3 @@ def measured_words(r: TrainingReference) -> str:
     """A published step beside the simulated one."""
     return (f"{many(r.devices)} {show(r.measured_s, 's', 3)} a step ({r.source}), predicted {show(r.predicted_s, 's', 3)}, "
             f"error {100 * r.error:+.1f} %" + "".join(f"; measured with {said}" for said in r.conditions))  # fmt: skip
-
-
-def first_steps(recording: Recording | None, steps: int) -> Recording:
-    """What ran until the first steps ended."""
-    slices = recording.slices if recording is not None else []
-    until = max((piece.end_s for piece in slices if piece.words.get("step") == steps - 1), default=0.0)
-    return Recording(slices=[piece for piece in slices if piece.end_s <= until])

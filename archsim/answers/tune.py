@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict, fields
 from typing import Any
 
-from archsim.answers.front import FrontPoint, colours_of, front_chart, saves, thin
-from archsim.answers.whatif import points_words, share_words
+from archsim.answers.front import FrontPoint, front_chart, points_table, saves
+from archsim.answers.whatif import share_words, sure_words
 from archsim.base.units import show
-from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, columns, words
+from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, words
 from archsim.render.csv import csv_lines
 from archsim.study.objective import OUTPUTS
-from archsim.study.saving import Saving
 from archsim.study.tune import OperatingPoint, Tuning
 
 SCHEMA = "archsim-tune/1"
-FIRST = 6  # settings of a front on the first screen
 SETTINGS = {"clock_hz": ("core clock", "Hz"), "memory_clock_hz": ("memory clock", "Hz"), "power_limit_w": ("power limit", "W"),
             "batch": ("batch", "")}  # fmt: skip
 OUTCOMES = {"latency_s": ("latency", "s"), "energy_per_sample_j": ("energy per sample", "J"), "power_w": ("power", "W"),
@@ -44,20 +42,10 @@ def _verdict(t: Tuning) -> Verdict:
     lines = []
     for name, one in sorted(t.saved.items(), key=lambda pair: pair[0] != t.minimise):
         now, was = (_cell(point, name, OUTCOMES[name][1]).text for point in (t.best, t.default))
-        lines.append((_change(name, one), _sure(t, one), f"{now}, not {was}"))
+        sure = sure_words(one, t.interval_level, one.ratio > 2) + (", uncertain" if one.uncertain else "")
+        lines.append((share_words(one.ratio, OUTCOMES[name][0]), sure, f"{now}, not {was}"))
     best, own = (_setting(t, point) for point in (t.best, t.default))
     return Verdict(title=title, asked=asked, lines=lines, sentences=[f"Best with {best}; the default is {own}."])
-
-
-def _change(name: str, one: Saving) -> str:
-    return share_words(one.ratio, OUTCOMES[name][0])
-
-
-def _sure(t: Tuning, one: Saving) -> str:
-    """The interval of a ratio; where 1 is in it, errors of the predictions could undo the change."""
-    low, high = one.interval
-    ends = f"{low:.3g} to {high:.3g}" if one.ratio > 2 else f"{points_words(low)} to {points_words(high)} %"
-    return f"{100 * t.interval_level:.0f} %: {ends}{', uncertain' if one.uncertain else ''}"
 
 
 def _setting(t: Tuning, one: OperatingPoint) -> str:
@@ -94,14 +82,15 @@ def nearest_words(t: Tuning) -> str:
 def _table(t: Tuning) -> Table:
     """The default, the best or the nearest, and the front."""
     marked = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else [])]
-    rows = [*marked, *(("front", one) for one in t.front if one != t.best)]
     shown = _columns(t)
-    cells = [[words(which, tone="good" if which == "best" else ""), *(_cell(one, key, unit) for key, (_, unit) in shown.items())]
-             for which, one in rows]  # fmt: skip
-    first = [*range(len(marked)), *thin(range(len(marked), len(rows)), FIRST)]
+
+    def cells(which: str, one: OperatingPoint) -> list[Cell]:
+        values = (_cell(one, key, unit) for key, (_, unit) in shown.items())
+        return [words(which, tone="good" if which == "best" else ""), *values]
+
+    front = [cells("front", one) for one in t.front if one != t.best]
     note = "front: no other setting has both less latency and less energy per sample"
-    return Table(title="Settings", columns=columns("", *(name for name, _ in shown.values()), numbers=range(1, 1 + len(shown))),
-                 rows=cells, first=first, long=len(rows) > 20, notes=[note] if t.best else [])  # fmt: skip
+    return points_table("Settings", ("", *(name for name, _ in shown.values())), [cells(*pair) for pair in marked], front, note)
 
 
 def _columns(t: Tuning) -> dict[str, tuple[str, str]]:
@@ -123,28 +112,22 @@ def _cell(one: OperatingPoint, key: str, unit: str) -> Cell:
 
 
 def _chart(t: Tuning, best: OperatingPoint) -> Block:
-    """Latency and energy of the front, coloured by what varies in it."""
-    rows = [{name: getattr(one, key) for key, (name, _) in SETTINGS.items() if key != "memory_clock_hz"} for one in t.front]
-    units = dict(SETTINGS.values())
-    order, groups = colours_of(rows, ("batch", "power limit", "core clock"), lambda knob, value: show(value, units[knob], 3))
+    """Latency and energy of the front, with the batches beside its points, or the clocks where there is one batch."""
+    named = "batch" if len({one.batch for one in t.front}) > 1 else "clock_hz"
+    title, of = SETTINGS[named]
 
-    def point(one: OperatingPoint, group: str = "") -> FrontPoint:
+    def point(one: OperatingPoint) -> FrontPoint:
         tip = "\n".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items())
-        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, group=group, tip=tip)
+        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, label=f"{title} {_cell(one, named, of).text}", tip=tip)
 
     across, up = Axis(title="latency of a batch", unit="s"), Axis(title="energy per sample", unit="J")
-    return front_chart("Pareto front of latency and energy", across, up,
-                       [point(one, group) for one, group in zip(t.front, groups, strict=True)],
-                       marked={"default": point(t.default), "best": point(best)}, order=order)  # fmt: skip
+    marked = {"default": point(t.default), "best": point(best)}
+    return front_chart("Pareto front of latency and energy", across, up, list(map(point, t.front)), [], marked)
 
 
 def record(t: Tuning) -> dict[str, Any]:
     """Plain values for JSON."""
-    plain = {name: getattr(t, name) for name in (field.name for field in fields(Tuning))}
-    points = {name: None if plain[name] is None else asdict(plain[name]) for name in ("default", "best", "nearest")}
-    return {"schema": SCHEMA, **plain, **points, "changes": dict(t.changes), "limits": dict(t.limits),
-            "default_limits": dict(t.default_limits), "saved": {name: asdict(one) for name, one in t.saved.items()},
-            "front": [asdict(one) for one in t.front]}  # fmt: skip
+    return {"schema": SCHEMA, **asdict(t)}
 
 
 def csv(t: Tuning) -> str:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.estimate import FASTER_TEXT, ONE, asked, floor_line, rate_unit
+from archsim.answers.estimate import ONE, asked, rate_unit
 from archsim.answers.estimate import record as estimate_record
+from archsim.answers.layers import bounds_bar
 from archsim.base.units import grouped, show
-from archsim.cost.bounds import BOUNDS, bound_word
+from archsim.cost.bounds import bound_word
 from archsim.device.follow import notes
 from archsim.device.silicon import silicon
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.explain.summary import LayerGroup
-from archsim.render.blocks import Block, Cell, Column, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
+from archsim.explain.summary import LayerGroup, group_of, relieved
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import records_csv
 from archsim.render.palette import order
 from archsim.study.saving import Saving
@@ -43,9 +44,9 @@ def verdict(c: Change) -> Verdict:
     times = (f"{show(a.latency_s, 's', 3)} {per}, not {show(b.latency_s, 's', 3)}" if a.batch == b.batch else
              f"{grouped(a.throughput_per_s, 3)} {rate_unit(a)}, not {grouped(b.throughput_per_s, 3)}")  # fmt: skip
     each = [show(1.0 / e.throughput_per_w, "J", 3) for e in (a, b)]
-    lines = [(speed_words(speed.ratio), _sure(c, speed, times=True), times),
+    lines = [(speed_words(speed.ratio), sure_words(speed, b.interval_level, times=True), times),
              (share_words(energy.ratio, f"energy per {one}"),
-              _sure(c, energy, times=energy.ratio > 2), f"{each[0]}, not {each[1]}")]  # fmt: skip
+              sure_words(energy, b.interval_level, times=energy.ratio > 2), f"{each[0]}, not {each[1]}")]  # fmt: skip
     if c.dies is not None:
         lines.append((f"die of {c.dies[1].area:.0f} mm2", f"not {c.dies[0].area:.0f} mm2",
                       f"{show(c.dies[1].cost, 'USD', 3)} a die, not {show(c.dies[0].cost, 'USD', 3)}"))  # fmt: skip
@@ -62,11 +63,7 @@ def speed_words(ratio: float) -> str:
     """
     if abs(ratio - 1.0) < FEW:
         return "as fast as before"
-    return f"{max(ratio, 1 / ratio):.3g} times as {_fast(ratio)}"
-
-
-def _fast(ratio: float) -> str:
-    return "fast" if ratio > 1 else "long"
+    return f"{max(ratio, 1 / ratio):.3g} times as {'fast' if ratio > 1 else 'long'}"
 
 
 def share_words(ratio: float, of: str) -> str:
@@ -82,11 +79,11 @@ def share_words(ratio: float, of: str) -> str:
     return f"{100 * abs(ratio - 1):.0f} % {'more' if ratio > 1 else 'less'} {of}"
 
 
-def _sure(c: Change, one: Saving, times: bool = False) -> str:
+def sure_words(one: Saving, level: float, times: bool = False) -> str:
     """The interval of a ratio: as a factor, that of `speed_words` where it is below 1, or in per cent."""
     low, high = (1 / one.interval[1], 1 / one.interval[0]) if times and one.ratio < 1 - FEW else one.interval
     ends = f"{low:.3g} to {high:.3g}" if times else f"{points_words(low)} to {points_words(high)} %"
-    return f"{100 * c.before.interval_level:.0f} %: {ends}"
+    return f"{100 * level:.0f} %: {ends}"
 
 
 def points_words(ratio: float) -> str:
@@ -104,15 +101,8 @@ def _sentences(c: Change) -> list[str]:
         return [f"Nothing changes: by the {c.before.fidelity} model no output of this network on this device depends on it."]
     doubt = "Errors of the predictions could undo the change of speed." if c.saved["throughput_per_s"].uncertain else ""
     moved = "; ".join(changed_limits(c))
-    return [line for line in (gained(c), f"{moved[0].upper()}{moved[1:]}.", _then(c), doubt) if line]
-
-
-def _then(c: Change) -> str:
-    """What limits afterwards."""
-    a = c.after
-    saved = [(BOUNDS[name].word, time / a.latency_s) for name, time in a.relief_s.items() if time > FEW * a.latency_s][:3]
-    listed = ", ".join(f"{name} {'would save ' if not i else ''}{100 * share:.0f} %" for i, (name, share) in enumerate(saved))
-    return f"Then {FASTER_TEXT} faster {listed}." if saved else ""
+    then = relieved(c.after)
+    return [line for line in (gained(c), f"{moved[0].upper()}{moved[1:]}.", f"Then {then}" if then else "", doubt) if line]
 
 
 def followed_lines(c: Change) -> list[str]:
@@ -128,32 +118,33 @@ def followed_lines(c: Change) -> list[str]:
 
 def groups_table(c: Change) -> Table:
     """Layers by kind, before and after."""
-    longest = max((group.time for pair in c.groups for group in pair if group is not None), default=0.0)
-    rows = [
-        [words(old.name), _paired(old.time_s, {} if new is None else new.time_s, longest), number(old.time, "s"),
-         number(None if new is None else new.time, "s"), _faster(old.time, None if new is None else new.time),
-         words(_limits(old)), words("-" if new is None else _limits(new))]
-        for old, new in c.groups
-    ]  # fmt: skip
-    head = [Column(head=text, kind="bar" if i == 1 else "number" if 1 < i < 5 else "text", needed=i < 5)
-            for i, text in enumerate(("", "", "before", "after", "speed", "limited by", "then by"))]  # fmt: skip
-    return Table(title="Where the time goes", columns=head, rows=rows, key=_key(c))
+    return _table("Where the time goes", c.groups)
 
 
-def _limits(group: LayerGroup) -> str:
-    return ", ".join(BOUNDS[name].word for name in group.limited_by)
+def layers_table(c: Change) -> Table:
+    """Every layer before and after."""
+    def group(one: OpEstimate | None) -> LayerGroup | None:
+        return None if one is None else group_of(one.name, [one])
+
+    return _table("Layers", [(group(op.before), group(op.after)) for op in c.ops], level=1)
 
 
-def _key(c: Change) -> list[tuple[str, str]]:
-    """The colours of bars: what limits."""
-    bounds = order({one.bound for op in c.ops for one in (op.before, op.after) if one is not None})
-    return [*((name, bound_word(name)) for name in bounds), ("", "above before, below after")]
-
-
-def _paired(before: Mapping[str, float], after: Mapping[str, float], longest: float) -> Cell:
-    """Times by bound, before in the upper half of a bar, after in the lower one."""
-    old, new = ({name: times[name] for name in order(times)} for times in (before, after))
-    return Cell(bar=[*stacked(old, longest, "s", half="upper").bar, *stacked(new, longest, "s", half="lower").bar])
+def _table(title: str, pairs: Sequence[tuple[LayerGroup | None, LayerGroup | None]], level: int = 0) -> Table:
+    """Times by what limits, before in the upper half of a bar, after in the lower one."""
+    there = [group for pair in pairs for group in pair if group is not None]
+    longest = max((group.time for group in there), default=0.0)
+    rows = []
+    for old, new in pairs:
+        times = [None if group is None else group.time for group in (old, new)]
+        upper, lower = ({} if group is None else group.time_s for group in (old, new))
+        bar = [*bounds_bar(upper, longest, "upper").bar, *bounds_bar(lower, longest, "lower").bar]
+        limits = ("-" if group is None else ", ".join(map(bound_word, group.limited_by)) for group in (old, new))
+        rows.append([words((old or new or there[0]).name), Cell(bar=bar), *(number(time, "s") for time in times), _faster(*times),
+                     *map(words, limits)])  # fmt: skip
+    head = columns("", "", "before", "after", "speed", "limited by", "then by", numbers=(2, 3, 4), bars=(1,), spare=(5, 6))
+    bounds = order({name for group in there for name in group.time_s})
+    return Table(title=title, columns=head, rows=rows, long=len(rows) > LONG, level=level,
+                 key=[*((name, bound_word(name)) for name in bounds), ("", "above before, below after")])  # fmt: skip
 
 
 def _faster(before: float | None, after: float | None) -> Cell:
@@ -162,34 +153,7 @@ def _faster(before: float | None, after: float | None) -> Cell:
         return words("-")
     ratio = before / after
     tone = "" if abs(ratio - 1) < FEW else "good" if ratio > 1 else "bad"
-    return Cell(text=f"x {ratio:.3g}", value=ratio, tone=tone)
-
-
-def layers_table(c: Change) -> Table:
-    """Every layer before and after."""
-    longest = max((one.time_s for op in c.ops for one in (op.before, op.after) if one is not None), default=0.0)
-    rows = [
-        [words(op.name), words(op.kind), _paired(_time(op.before), _time(op.after), longest), _seconds(op.before),
-         _seconds(op.after), _faster(*(None if one is None else one.time_s for one in (op.before, op.after))),
-         _bound(op.before), _bound(op.after)]
-        for op in c.ops
-    ]  # fmt: skip
-    heads = ("layer", "kind", "", "before", "after", "speed", "limited by", "then by")
-    head = [Column(head=text, kind="bar" if i == 2 else "number" if 2 < i < 6 else "text", needed=i not in (1, 6, 7))
-            for i, text in enumerate(heads)]  # fmt: skip
-    return Table(title="Layers", columns=head, rows=rows, key=_key(c), long=len(rows) > LONG, level=1)
-
-
-def _time(op: OpEstimate | None) -> dict[str, float]:
-    return {} if op is None else {op.bound: op.time_s}
-
-
-def _seconds(op: OpEstimate | None) -> Cell:
-    return number(None if op is None else op.time_s, "s")
-
-
-def _bound(op: OpEstimate | None) -> Cell:
-    return words("-") if op is None else words(bound_word(op.bound), tone=op.bound)
+    return Cell(text=ratio_text(ratio), value=ratio, tone=tone)
 
 
 def totals_table(c: Change) -> Table:
@@ -198,10 +162,7 @@ def totals_table(c: Change) -> Table:
              words(quantity(getattr(c.after, name), unit, name, c.after)), words(ratio_text(c.ratios.get(name)))]
             for name, title, unit in TOTALS]  # fmt: skip
     rows.append([words("fits"), *(words("yes") if e.fits else words("NO", tone="bad") for e in (c.before, c.after)), words("")])
-    rows.append([words(f"{FASTER_TEXT} faster saves"), words(limits(c.before)), words(limits(c.after)), words("")])
-    floors = [(when, floor_line(e)) for when, e in (("before", c.before), ("after", c.after))]
-    return Table(title="Totals", columns=columns("", "before", "after", "after / before"), rows=rows, level=1,
-                 notes=[f"{when}: {line}" for when, line in floors if line])  # fmt: skip
+    return Table(title="Totals", columns=columns("", "before", "after", "after / before"), rows=rows, level=1)
 
 
 def ratio_text(ratio: float | None) -> str:
@@ -214,12 +175,6 @@ def quantity(value: float, unit: str, name: str, e: Estimate) -> str:
     if unit:
         return show(value, unit, 4)
     return f"{value:.4g} {rate_unit(e)}" + ("/W" if name == "throughput_per_w" else "")
-
-
-def limits(e: Estimate) -> str:
-    """What limits an estimate, and what more of the first three resources would save."""
-    saved = [(name, 100 * time / e.latency_s) for name, time in e.relief_s.items() if time > FEW * e.latency_s]
-    return ", ".join(f"{bound_word(name)} ({share:.0f} %)" for name, share in saved[:3]) or bound_word(e.limited_by)
 
 
 def _dies(c: Change) -> list[Block]:
@@ -238,26 +193,15 @@ def _dies(c: Change) -> list[Block]:
              for when, die in zip(("before", "after"), c.dies, strict=True) if not die.feasible]  # fmt: skip
     published = c.dies[0].published
     said += [f"scaled from the published {published:g} mm2"] if published is not None else []
-    parts = [[words(name, tone=tone), *(Cell(text=f"{part:.0f} mm2 ({100 * part / die.area:.0f} %)", value=part)
-              for die in c.dies for part in [die.parts[name]])] for name, tone in tones.items()]  # fmt: skip
-    return [
-        Table(title="Die", columns=columns("", "", "area", "yield", "cost", numbers=(2, 3, 4), bars=(1,)),
-              rows=[row("before", c.dies[0]), row("after", c.dies[1])], notes=["; ".join([*said, DIE])],
-              key=[(tone, name) for name, tone in tones.items()]),
-        Table(title="Parts of the die", columns=columns("", "before", "after", numbers=(1, 2)), rows=parts, level=1),
-    ]  # fmt: skip
+    return [Table(title="Die", columns=columns("", "", "area", "yield", "cost", numbers=(2, 3, 4), bars=(1,)),
+                  rows=[row("before", c.dies[0]), row("after", c.dies[1])], notes=["; ".join([*said, DIE])],
+                  key=[(tone, name) for name, tone in tones.items()])]  # fmt: skip
 
 
 def _trust(c: Change) -> list[tuple[str, Any]]:
     """How the interval of the ratio is made, and what is to be known beside it."""
-    level = 100 * c.before.interval_level
-    only = [op.name for op in c.ops if op.before is None or op.after is None]
-    return [
-        ("ratios", f"{level:.0f} % of measured ones are expected in such intervals: {c.basis}"),
-        ("with it", followed_lines(c)),
-        ("compared", "samples per second, as the batches differ" if c.before.batch != c.after.batch else ""),
-        ("unlike", f"{len(only)} layers exist on one side only: the two stacks build different graphs" if only else ""),
-    ]  # fmt: skip
+    inside = f"{100 * c.before.interval_level:.0f} % of measured ones are expected in such intervals: {c.basis}"
+    return [("ratios", inside), ("with it", followed_lines(c))]
 
 
 def record(c: Change) -> dict[str, Any]:

@@ -84,12 +84,12 @@ def command(
     seen = Recording()
     with Progress() as tell:
         request = told_request(beyond="link.", **choices(given))  # inputs cross it, which an estimate does not show
-        watchers = [seen] if timeline or form.html else []
+        watchers = [seen] if timeline else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
         curve = load_curve(request, load, answer, batching_of(batching), tell) if form.html else ()
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
-    form.show(answer, recording=seen, curve=curve)
+    form.show(answer, curve=curve)
 
 
 def batching_of(text: str) -> Batching:

@@ -73,8 +73,8 @@ def command(
         counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
         answer = simulate_training(
             request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
-            bucket_bytes=bucket, observers=[seen] if timeline or form.html else [],
+            bucket_bytes=bucket, observers=[seen] if timeline else [],
         )  # fmt: skip
     if timeline is not None:
         write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
-    form.show(answer, recording=seen)
+    form.show(answer)

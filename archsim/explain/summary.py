@@ -38,6 +38,8 @@ SMALL = 0.02  # of the latency: layers of a family that take less stand with tho
 NOTABLE = 0.25  # of a group's time: what takes as much limits it
 SAVES = 0.005  # of the latency: less is not worth a word
 NEAR_FLOOR = 0.8  # of the latency: from here on the host's floor is
+ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
+FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 LEAST = 0.02  # of the peak: less is no share of it that a reader cares for
 LARGER = 16  # the batch that is proposed where a larger one helps
 HIGHER = 2.0  # times the peak: a precision that has as much is proposed
@@ -153,6 +155,12 @@ def _kinds(ops: Sequence[OpEstimate]) -> str:
     return ", ".join(listed) if more <= 1 else f"{', '.join(listed[:FEW])} and {more} more"
 
 
+def busy_s(op: OpEstimate) -> float:
+    """How long an op runs [s]: what it adds to the latency, or longer where it overlaps with others."""
+    alone = math.fsum(kernel.time_s for kernel in op.kernels)
+    return alone if alone > op.time_s * (1 + ROUNDING) else op.time_s
+
+
 def peak(e: Estimate, precision: str = "") -> float | None:
     """Arithmetic that the cores in use can do at the clock of the estimate [FLOP/s], in its precision or another one; None where
     that has no peak."""
@@ -193,7 +201,7 @@ def why(e: Estimate) -> list[str]:
     groups = layer_groups(e)
     if not groups:
         return []
-    helps = " ".join(filter(None, (_savings(e), advice(e, groups))))
+    helps = " ".join(filter(None, (relieved(e), advice(e, groups))))
     return [line for line in (decides(e, groups), helps) if line]
 
 
@@ -211,7 +219,7 @@ def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
         within, clock = show(e.power_limit_w, "W", 3), show(e.clock_hz, "Hz", 3)
         return f"The power limit decides: within {within} the core clock is {clock} in the mean."
     if name == "none":
-        return f"No single part decides: none that is {100 * (FASTER - 1):.0f} % faster saves much."
+        return f"No single part decides: none that is {FASTER_TEXT} faster saves much."
     mine = max(groups, key=lambda group: group.time_s.get(name, 0.0))
     if name == "dram" and mine.dram_bytes:
         top = peak(e)
@@ -247,11 +255,10 @@ def _samples(e: Estimate) -> str:
     return f"for one {one}" if e.batch == 1 else f"for {e.batch} {one}s"
 
 
-def _savings(e: Estimate) -> str:
-    """What `FASTER` times as much of the first two resources would save."""
+def relieved(e: Estimate) -> str:
+    """What `FASTER` times as much of the first two resources would save; empty where that is little."""
     saved = [(BOUNDS[name].word, time / e.latency_s) for name, time in e.relief_s.items() if time > SAVES * e.latency_s][:2]
-    more = f"{100 * (FASTER - 1):.0f} %"
-    said = [f"{more} {RELIEF.get(word, f'more {word}')}{' saves' if not i else ''} {100 * share:.0f} %"
+    said = [f"{FASTER_TEXT} {RELIEF.get(word, f'more {word}')}{' saves' if not i else ''} {100 * share:.0f} %"
             for i, (word, share) in enumerate(saved)]  # fmt: skip
     return f"{', '.join(said)}." if said else ""
 

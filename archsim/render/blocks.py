@@ -13,12 +13,13 @@ a page has all of them, the deeper ones folded. `only` leaves a block to "text" 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from archsim.base.units import COUNT, grouped, show
 
 Only = Literal["", "text", "page"]
+Half = Literal["", "upper", "lower"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +35,7 @@ class Piece:
     tone: str = ""
     tip: str = ""
     sign: Literal["", "|", "o"] = ""
-    half: Literal["", "upper", "lower"] = ""
+    half: Half = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +215,7 @@ def percent(share: float | None, form: str = ".1f", tone: str = "") -> Cell:
 
 def stacked(
     parts: Mapping[str, float], most: float, unit: str = COUNT, tones: Mapping[str, str] | None = None,
-    half: Literal["", "upper", "lower"] = "",
+    half: Half = "",
 ) -> Cell:  # fmt: skip
     """A bar of parts by tone, of which `most` fills the column; `tones` are those of parts that have another name."""
     pieces, at = [], 0.0
@@ -235,4 +236,12 @@ def columns(*heads: str, numbers: Iterable[int] = (), bars: Iterable[int] = (), 
 
 def visible(blocks: Iterable[Block], level: int, where: Only) -> list[Block]:
     """The blocks that a reader of this depth sees there."""
-    return [block for block in blocks if block.level <= level and block.only in ("", where)]
+    return [_filled(block) for block in blocks if block.level <= level and block.only in ("", where)]
+
+
+def _filled(block: Block) -> Block:
+    """A table without columns that hold nothing."""
+    if not isinstance(block, Table) or not block.rows:
+        return block
+    kept = [i for i in range(len(block.columns)) if not i or any(row[i].text or row[i].bar for row in block.rows)]
+    return replace(block, columns=[block.columns[i] for i in kept], rows=[[row[i] for i in kept] for row in block.rows])

@@ -109,17 +109,13 @@ def _table(t: Table, on: Screen) -> list[str]:
     notes = [line for note in t.notes for line in _folded(note, on)]
     if not t.rows:
         return notes
-    kept = [i for i in range(len(t.columns)) if not i or any(row[i].text or row[i].bar for row in t.rows)]
-    columns, rows = _with_columns(t, kept)
+    columns, rows = t.columns, t.rows
     if on.width is not None and _width(columns, rows, on) > on.width:
-        columns, rows = _with_columns(t, [i for i in kept if t.columns[i].kind != "bar"])
+        kept = [i for i, column in enumerate(columns) if column.kind != "bar"]
+        columns, rows = [columns[i] for i in kept], [[row[i] for i in kept] for row in rows]
     head = [_heads(columns, t.title)]
     body = [line for part in _parts(columns, rows, on, head[0]) for line in ([""] if part[0] else []) + part[1]]
     return [*body, *notes]
-
-
-def _with_columns(t: Table, kept: Sequence[int]) -> tuple[list[Column], list[list[Cell]]]:
-    return [t.columns[i] for i in kept], [[row[i] for i in kept] for row in t.rows]
 
 
 def _heads(columns: Sequence[Column], title: str) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from archsim.answers import issue_slots as of_slots
 from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
-from archsim.answers.layers import layer_table, layers_chart, tree_chart
+from archsim.answers.layers import layer_table, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.answers.whatif import groups_table as changed_groups
 from archsim.answers.whatif import layers_table as changed_layers
@@ -76,7 +76,7 @@ def _times(c: Change, changed: bool) -> list[Block]:
     if changed:
         sides = [("before", why(c.before)), ("after", why(c.after))]
         return [changed_groups(c), Facts(title="What limits it", rows=sides), *tree_chart(c.after)]
-    return [groups_table(c.before), limits_table(c.before), layers_chart(c.before), *tree_chart(c.before)]
+    return [groups_table(c.before), replace(limits_table(c.before), level=0), *tree_chart(c.before)]
 
 
 def _slots(state: PageState) -> Sequence[Block]:
@@ -107,4 +107,4 @@ def _measured(e: Estimate, changed: bool) -> Block:
     when = ", before the change" if changed else ""
     if not e.references:
         return Facts(title=f"Measured by others{when}", rows=[("", "The corpus has no published measurement of this case.")])
-    return replace(measured_table(e), title=f"Measured by others{when}")
+    return replace(measured_table(e), title=f"Measured by others{when}", level=0)

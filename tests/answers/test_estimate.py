@@ -14,7 +14,7 @@ import pytest
 
 import archsim
 from archsim.answers import estimate as said
-from archsim.answers.layers import MOST, bars_of, layer_tree, layers_chart, tree_chart
+from archsim.answers.layers import layer_table, layer_tree, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.answers.timeline import power_chart
 from archsim.base.units import show
@@ -119,7 +119,7 @@ def test_everything_else_stands_behind_all(alexnet: Estimate) -> None:
     for words in (*alexnet.assumptions, *alexnet.assumed_values, show(alexnet.flop, "FLOP")):
         assert words in text
     for name, part in alexnet.energy_breakdown_j.items():
-        assert (f"{name} {100 * part / alexnet.energy_j:.0f} %" in text) == (part > 0)
+        assert (re.search(rf"^  {name} +{re.escape(show(part, 'J', 3))} ", text, re.M) is not None) == (part > 0)
     assert all(op.name in text_of(said.sections(alexnet), 1) for op in alexnet.ops if op.time_s > 0)
     assert [value for value in alexnet.provenance.values() if value not in page(said.sections(alexnet))] == []
 
@@ -129,17 +129,10 @@ def test_warnings_stand_one_on_a_line(alexnet: Estimate) -> None:
     assert "\nwarning: one\nwarning: two\n" in text
 
 
-def test_values_that_the_user_set_are_listed() -> None:
-    faster = archsim.estimate("alexnet", "tegra_x1", set={"memory.bandwidth": "51.2 GB/s"})
-    assert "Values that were set" in page(said.sections(faster))
-    assert "Values that were set" not in page(said.sections(estimate("alexnet", "tegra_x1")))
-
-
 def test_a_run_that_waits_for_the_host_says_below_what_no_chip_gets() -> None:
     e = estimate("resnet_50", "h100_sxm5_80gb", batch=8)
     floor = show(e.host_floor_s, "s", 3)
     assert said.floor_line(e) == f"xeon_platinum_8480 needs {floor} to issue this; no faster chip gets below; --graph does"
-    assert "waiting for the host" in said.time_line(e)
     assert said.floor_line(estimate("vgg_16", "gtx_1080", batch=16)) == ""
 
 
@@ -163,15 +156,19 @@ def filled(table: Table, column: int) -> list[float]:
     return [max((piece.end for piece in row[column].bar), default=0.0) for row in table.rows]
 
 
-def test_bars_of_layers_are_as_long_as_their_times_and_energies(alexnet: Estimate, training: Estimate) -> None:
-    for e in (alexnet, training):
-        times = [group.time for group in bars_of(e)]
-        assert filled(layers_chart(e), 1) == pytest.approx([time / max(times) for time in times])
-        assert max(filled(layers_chart(e), 3)) == pytest.approx(1.0)
-        assert math.fsum(times) == pytest.approx(e.latency_s)
-    assert [group.name for group in bars_of(alexnet)] == [op.name for op in alexnet.ops if op.time_s > 0]
-    assert len(bars_of(training)) < MOST
-    assert {"conv2d", "conv2d, backward data", "conv2d, backward filter", "update"} <= {group.name for group in bars_of(training)}
+def test_bars_of_layers_are_as_long_as_their_times_and_energies(alexnet: Estimate) -> None:
+    live = [op for op in alexnet.ops if op.time_s > 0]
+    for column, values in ((5, [op.time_s for op in live]), (11, [op.energy_j for op in live])):
+        assert filled(layer_table(alexnet), column) == pytest.approx([value / max(values) for value in values])
+
+
+def test_no_layer_in_the_shadow_of_others_computes_beyond_the_peak() -> None:
+    """On several streams an op may add next to nothing to the latency; it runs for as long all the same."""
+    shares = []
+    for streams in (1, 4):
+        e = estimate("googlenet", "gtx_1080", batch=16, fidelity="event", streams=streams)
+        shares.append(max(row[9].value or 0.0 for row in layer_table(e).rows))
+    assert shares[1] <= shares[0] < 1.0
 
 
 def leaves(tree: list[Any]) -> Iterator[list[Any]]:
@@ -192,12 +189,6 @@ def test_a_tree_of_blocks_holds_each_op_once(alexnet: Estimate, training: Estima
     assert tree_chart(alexnet) == []
 
 
-def test_many_blocks_of_one_stem_are_one_group() -> None:
-    names = [node[0] for node in layer_tree(estimate("bert_large", "a100_sxm4_40gb", precision="fp16", seq_len=64))]
-    assert "block1 to block24" in names
-    assert "block1" not in names
-
-
 def ceilings(e: Estimate) -> dict[str, tuple[float, bool]]:
     """Of each precision the peak, and whether it is the one of the estimate."""
     lines = [s for s in roofline(e).series if not s.mark and len(set(s.y)) == 1]
@@ -207,14 +198,13 @@ def ceilings(e: Estimate) -> dict[str, tuple[float, bool]]:
 def test_ceilings_are_the_peaks_of_the_device_at_the_clock_of_the_estimate(alexnet: Estimate) -> None:
     fp32 = 2 * 2 * 128 * 690e6
     found = ceilings(alexnet)
-    assert found.keys() == {"fp64", "fp32", "fp16"}
-    assert (found["fp32"], found["fp16"]) == ((fp32, True), (2 * fp32, False))
+    assert found == {"fp32": (fp32, True)}
+    assert ceilings(archsim.estimate("alexnet", "tegra_x1", precision="fp16"))["fp16"][0] == pytest.approx(2 * fp32, rel=0.2)
 
 
 def test_halves_that_a_chip_widens_have_no_ceiling_of_their_own() -> None:
     """A GTX 1080 multiplies 2 halves per clock and SM as such, so that programs compute them as fp32."""
-    names = {precision: [*ceilings(estimate("alexnet", "gtx_1080", precision=precision))] for precision in ("fp32", "fp16")}
-    assert names == {"fp32": ["fp64", "fp32", "int8"], "fp16": ["fp64", "fp32, fp16 computed as fp32", "int8"]}
+    assert [*ceilings(estimate("alexnet", "gtx_1080", precision="fp16"))] == ["fp32 and fp16"]
 
 
 def test_a_cpu_that_uses_half_its_cores_has_half_the_peak() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +45,7 @@ def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
 def test_several_batches_stand_side_by_side(cli: Any) -> None:
     words = ("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--batch")
     out = cli(*words, "1,16,2000").out
-    for text in ("batch 1, 16, 2000", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
+    for text in ("batch 1, 16, 2000 ", "Batch 16 does 2.33 times the img/s of batch 1, with 57 % less energy per img",
                  "NO: does not fit", "Where the time goes", "conv2d"):  # fmt: skip
         assert text in out, text
     both = json.loads(cli(*words, "1,16", "--json").out)
@@ -62,54 +61,11 @@ def test_a_condition_holds_for_any_of_several_batches(cli: Any) -> None:
 
 def test_the_nearest_measured_batch_is_named(cli: Any) -> None:
     out = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "128").out
-    assert re.search(r"nearest +242 img/s .*NVIDIA Jetson TX1 whitepaper", out)
+    assert "nearest   242 img/s with the same software (NVIDIA Jetson TX1 whitepaper" in out
+    assert "batch 48 samples, not 128 samples" in out
     there = cli("estimate", "--net", "alexnet", "--hw", "i7_6700k", "--batch", "48").out
-    assert re.search(r"measured +242 img/s", there)
-    assert "nearest" not in there
-
-
-def test_a_device_of_ones_own_runs_at_once(cli: Any, tmp_path: Path) -> None:
-    mine = str(tmp_path / "my.toml")
-    changes = ("--set", "sm.count=40", "--set", "memory.bandwidth=500GB/s")
-    assert cli("new", "hw", "--from", "gtx_1080", *changes, "--out", mine).code == 0
-    words = ("--net", "alexnet", "--json")
-    there = json.loads(cli("estimate", *words, "--hw", mine).out)
-    asked = json.loads(cli("estimate", *words, "--hw", "gtx_1080", *changes).out)
-    assert (there["hardware"], there["latency_s"], there["power_w"]) == ("my", asked["latency_s"], asked["power_w"])
-    Path(mine).write_text(f"{Path(mine).read_text('utf-8')}# mine\n", "utf-8")
-    assert "is there already" in cli("new", "hw", "--from", "gtx_1080", *changes, "--out", mine).err
-
-
-def test_all_that_is_wrong_with_a_new_device_is_said_at_once(cli: Any, tmp_path: Path) -> None:
-    out = tmp_path / "my.toml"
-    wrong = ("--set", "sm.count=4.5", "--set", "bandwidth=51GB/s", "--set", "power.tdp=180")
-    found = cli("new", "hw", "--from", "gtx_1080", *wrong, "--out", str(out))
-    assert (found.code, out.exists()) == (65, False)
-    for text in ("3 problems", "4.5 must be a whole number", "nearest: memory.bandwidth", "'180' lacks its unit"):
-        assert text in found.err, text
-
-
-def test_a_naive_file_is_told_all_and_the_way_out(cli: Any, tmp_path: Path) -> None:
-    naive = tmp_path / "naive.toml"
-    naive.write_text('inherits = "gtx_1080"\n[sm]\ncount = 40\n[memory]\nbandwidth = "500 GB/s"\n', "utf-8")
-    said = cli("estimate", "--net", "alexnet", "--hw", str(naive)).err
-    for text in ("schema: must be 1", "id: is missing", "name: is missing", "year: is missing", "sm.count: is a bare value",
-                 "clock.sustained: is missing", "power.idle: is missing",
-                 "`archsim new hw --from gtx_1080 --set sm.count=40 --set memory.bandwidth=500GB/s --out"):  # fmt: skip
-        assert text in said, text
-
-
-@pytest.mark.parametrize("name", ["rtx 3060 laptop", "RTX 3060 Laptop GPU", "rtx_3060_mobile", "RTX 3060 Max-Q", "3060m"])
-def test_a_laptop_card_is_described_by_the_desktop_and_its_own_figures(cli: Any, name: str) -> None:
-    said = cli("estimate", "--net", "alexnet", "--hw", name).err
-    way = re.search(r"laptop: (.*?), with the figures", said)
-    assert way is not None, said
-    assert way[1].startswith("--hw rtx_3060 --power-limit 80W --set sm.count=28")
-    assert cli("estimate", "--net", "alexnet", *way[1].split()).code == 0
-
-
-def test_several_devices_of_one_estimate_lead_to_compare(cli: Any) -> None:
-    assert "archsim compare --hw gtx_1080,i7_6700k" in cli("estimate", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k").err
+    assert "measured  242 img/s" in there
+    assert "nearest " not in there
 
 
 def test_a_command_line_without_a_command_says_what_to_do_here(cli: Any) -> None:
@@ -131,17 +87,6 @@ def test_a_computer_that_tells_nothing_is_said_to(tmp_path: Path) -> None:
     (card / "information").write_text("Model: \t\t NVIDIA L4\nIRQ: 1\n", "utf-8")
     (tmp_path / "proc" / "cpuinfo").write_text("processor : 0\nmodel name : A CPU\n", "utf-8")
     assert hello(tmp_path).startswith("This computer: A CPU, 1 core, NVIDIA L4.")
-
-
-@pytest.mark.parametrize(("words", "said"), [
-    (("--p99", "10ms"), "waits up to 6.3 ms and then takes 6.3 ms, more than 10 ms"),
-    (("--p99", "20ms"), "a request that just misses one waits for it, takes as long again"),
-    (("--p99", "60ms", "--devices", "2"), "and the queue grows beyond"),
-    (("--p99", "1ms"), "because a request alone takes 6.27 ms"),
-])  # fmt: skip
-def test_why_the_highest_rate_is_what_it_is(cli: Any, words: tuple[str, ...], said: str) -> None:
-    out = cli("simulate", "serve", "--net", "resnet_50", "--hw", "l4", "--batching", "max=16", "--requests", "2000", *words).out
-    assert said in out
 
 
 def test_torch_is_pytorch_where_that_is_usual(cli: Any) -> None:

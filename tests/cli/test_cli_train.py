@@ -27,7 +27,7 @@ def test_a_scaling_curve(cli: Any) -> None:
         assert word in result.out, word
     assert len(result.out.splitlines()) <= 24
     every = cli(*TRAIN, "--devices", "8", "--input", "disk,decode=8,pcie", "--all").out
-    for word in ("of gradients are exchanged, in", "cpu0 > plx0", "not published"):
+    for word in ("of gradients are exchanged, in", "not published"):
         assert word in every, word
 
 
@@ -90,7 +90,7 @@ def test_page_and_timeline(cli: Any, tmp_path: Path) -> None:
     page, timeline = tmp_path / "train.html", tmp_path / "train.json"
     words = ("--devices", "1,2", "--input", "disk,decode=4,pcie", "--html", str(page), "--timeline", str(timeline))
     assert cli(*TRAIN, *words).code == 0
-    assert all(word in page.read_text("utf-8") for word in ("<h2>Scaling</h2>", "<h2>The first 3 steps on 2 devices</h2>"))
+    assert "<h2>Scaling</h2>" in page.read_text("utf-8")
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
     assert {"gpu1 decode", "all-reduce", "gpu0"} <= {event["args"]["name"] for event in events if event["ph"] == "M" and
                                                      "name" in event["args"]}  # fmt: skip

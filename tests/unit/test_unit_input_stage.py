@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archsim.answers import sections_of
-from archsim.answers.estimate import sections, time_line
+from archsim.answers.estimate import sections
 from archsim.base.errors import ArgumentError, InputError
 from archsim.calibration.constants import default
 from archsim.cost.dispatch import feed_time, link_rate
@@ -126,10 +126,10 @@ def test_the_wait_is_a_part_of_the_breakdown_and_limits() -> None:
 def test_the_wait_is_told_in_words_pages_and_explanations() -> None:
     late, ready = asked(inputs="decoded,pixels=1000000"), asked(inputs="decoded")
     shown = estimate_of(late)
-    assert "waiting for decoded input" in time_line(shown)
-    assert "input; 20 % faster saves: " in text_of(sections(shown), 2)
-    assert "decoded input" not in time_line(estimate_of(ready))
-    assert "reading and decoding the samples of a batch" in page(sections(shown))
+    assert "Input decides: " in text_of(sections(shown))
+    assert "Input decides: " not in text_of(sections(estimate_of(ready)))
+    for said in (text_of(sections(shown), 2), page(sections(shown))):
+        assert "reading and decoding the samples of a batch" in said
     first, second = (text_of(sections_of(explain(late, layer, "forward"))) for layer in ("conv1", "conv2"))
     assert "for its batch, which takes: decoding" in first
     assert "for its batch" not in second
