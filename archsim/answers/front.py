@@ -45,7 +45,7 @@ def front_chart(
         rest, own = ([p for p in points if p.group == group] for points in (others, front))
         series += [_marks(group or "other points", rest, str(place) if group else "quiet", 0.02),
                    _marks(group or "Pareto front", own, str(place), 0.12)]  # fmt: skip
-    series += [_marks(name, [point], str(MOST_COLOURS - place), 0.2, "d", name)
+    series += [_marks(name, [point], str(MOST_COLOURS - place), 0.2, name)
                for place, (name, point) in enumerate((marked or {}).items())]  # fmt: skip
     return Chart(title=title, x=x, y=y, series=series, notes=notes, height=420)
 
@@ -59,8 +59,8 @@ def _fitted(axis: Axis, values: Sequence[float]) -> Axis:
     return replace(axis, log=False, ends=(max(low - room, min(low, 0.0)), high + room))
 
 
-def _marks(name: str, points: Sequence[FrontPoint], tone: str, size: float, mark: Any = "o", label: str = "") -> Series:
-    return Series(name=name, x=[p.x for p in points], y=[p.y for p in points], tone=tone, mark=mark, joined=False,
+def _marks(name: str, points: Sequence[FrontPoint], tone: str, size: float, label: str = "") -> Series:
+    return Series(name=name, x=[p.x for p in points], y=[p.y for p in points], tone=tone, joined=False,
                   sizes=[size] * len(points), hollow=[p.hollow for p in points], tips=[p.tip for p in points],
                   labels=[label or p.label for p in points])  # fmt: skip
 

@@ -190,7 +190,7 @@ def power_curve(rows: Sequence[PowerEstimate]) -> Chart:
     tips = [f"{one.name or i}: {show(one.power_w, 'W', 3)}" for i, one in zip(place, rows, strict=True)]
     lines = [Series(name="predicted", tone="0", x=place, y=powers, low=[one.power_interval_w[0] for one in rows],
                     high=[one.power_interval_w[1] for one in rows], tips=tips),
-             Series(name="measured", tone="1", mark="d", joined=False, x=[i for i, _ in seen], y=[watts for _, watts in seen])]
+             Series(name="measured", tone="1", joined=False, x=[i for i, _ in seen], y=[watts for _, watts in seen])]
     top = max([first.power_limit_w, *(one.power_interval_w[1] for one in rows), *(watts for _, watts in seen)])
     mean, limit = fmean(powers), first.power_limit_w
     return Chart(title="Power row by row", series=lines if len(rows) > 1 else (), height=260,

@@ -9,7 +9,7 @@ import click
 
 from archsim.cli.terminal import missed, show_text
 
-PACKAGES = ("numpy", "networkx", "simpy", "plotly", "pydantic", "click", "rich", "jinja2")
+PACKAGES = ("numpy", "networkx", "simpy", "pydantic", "click", "rich", "jinja2")
 EXTRAS = {  # extra -> (package, what it is for)
     "calibrate": ("scipy", "`archsim calibrate`"), "measure": ("onnxruntime", "`archsim measure`"),
     "fast": ("numba", "compiled `archsim cache` and `--fidelity cycle`, all loops of `archsim detect --probe`"),

@@ -1,48 +1,17 @@
-"""What renderers share: colours that can be read, numbers that stay numbers, one vendored library, charts in files."""
+"""What renderers share: numbers that stay numbers, Markdown, charts in files."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import itertools
-import subprocess
-import sys
-from base64 import b64decode
-from importlib.resources import files
 from xml.etree import ElementTree
 
-import pytest
-
-from archsim.cost.bounds import BOUNDS
 from archsim.render.blocks import Axis, Chart, Facts, Note, Series, Table, Verdict, columns, stacked, words
 from archsim.render.csv import csv_lines
 from archsim.render.markdown import WIDTH, markdown, pictures
-from archsim.render.palette import SERIES, contrast, ink_on
-from archsim.render.plotted import library
 from archsim.render.svg import drawn
 
-BUNDLE_SHA256 = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"  # plotly.js-basic-dist-min 4.1.1 of npm
 LINES = Chart(title="Time of a|b", name="time of a/b", x=Axis(title="batch"), y=Axis(title="time", unit="s"),
               series=[Series(name=name, x=[1, 2, 400], y=[1e-3, 2e-3, y]) for name, y in (("first", 3e-3), ("<second>", 4e-3))])
-
-
-def test_the_library_is_the_vendored_bundle_with_its_licence() -> None:
-    code = gzip.decompress(b64decode(library())).decode()
-    assert hashlib.sha256(code.encode()).hexdigest() == BUNDLE_SHA256
-    assert "MIT" in files("archsim.render").joinpath("vendor", "LICENSE.plotly").read_text()
-    assert len(library()) < 560_000
-
-
-@pytest.mark.parametrize("colour", sorted({bound.colour for bound in BOUNDS.values()} | set(SERIES)))
-def test_words_on_a_colour_can_be_read(colour: str) -> None:
-    assert contrast(colour, ink_on(colour)) >= 4.5
-
-
-def test_a_notebook_does_not_import_plotly() -> None:
-    check = "import sys, archsim; archsim.estimate('alexnet', 'tegra_x1')._repr_html_(); sys.exit('plotly' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
-    assert subprocess.run([sys.executable, "-c", "import sys, plotly; sys.exit('plotly' in sys.modules)"],
-                          check=False).returncode == 1  # fmt: skip
 
 
 def test_csv_escapes_formulas_and_no_numbers() -> None:
