@@ -28,7 +28,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
               help="Iterations to simulate.")  # fmt: skip
 @click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
 @options(rows_called("clock", "settings", "scales"))
-@answer_forms("Print one CSV row per loop.", all="Also print ports, waits, and a picture of the pipeline.")
+@answer_forms("Print one CSV row per loop.")
 @html_option("Also write a page with a picture of the pipeline.")
 def command(
     hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
@@ -71,8 +71,6 @@ def command(
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
-    if html is not None and len(loops) > 1:
-        raise click.UsageError(f"--html draws one loop, and {path} has {len(loops)}; --name chooses one")
     found = simulate_all(spec, loops, clock=clock, trips=trips, trace=RECORDED, fast=False if plain else None)
     if html is not None:
         write_page(html, sections(found))
