@@ -39,7 +39,7 @@ def result(state: PageState) -> str:
         drawn([*_expected(c.after), Note(text="\n".join(reason), tone="verdict")]), variants(state, _of_variant),
         drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
         _layer(state) if b.fidelity == SIMULATED else "",
-        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state, c),
+        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state),
     ]  # fmt: skip
     return "\n".join(filter(None, sections))
 
