@@ -243,7 +243,3 @@ def validate(
     )  # fmt: skip
     cases, skips = selected_rows(cases, skips, filters)
     return replace(scored(cases[:most], skips, settings), data=data_hash(files))
-
-
-def _quiet(text: str) -> None:
-    """Progress that nobody sees."""

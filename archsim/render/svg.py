@@ -112,7 +112,7 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     lines += _line_labels(live, plot, taken)
     guides = [*_guides(chart, plot, taken)]
     names = [*_labels(live, plot, taken, width or SLIM), *(_end_names(ends, plot) if named else ())]
-    cover = f'<rect x="-{left:.0f}" y="-14" width="{left:.0f}" height="{height + 60}" fill="{PAPER}"/>' * chart.zooms
+    cover = f'<rect x="-{left:.0f}" y="-14" width="{left - 6:.0f}" height="{height + 60}" fill="{PAPER}"/>' * chart.zooms
     side = [f'<g class="side">{cover}', *_rows(chart, plot), "</g>"]
     body = "\n".join([*_grid(chart, plot), *lines, *points, *guides, *names, *side])
     begin = f'role="img"><title>{html.escape(clean(chart.title))}</title>\n'

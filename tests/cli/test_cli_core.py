@@ -95,7 +95,6 @@ def test_what_a_core_cannot_run_is_counted(cli: Cli, loops: str) -> None:
 def test_a_gpu_and_a_loop_that_is_not_there_are_refused(cli: Cli, loops: str) -> None:
     assert "simulate sm" in cli("simulate", "core", "--hw", "gtx_1080", "--kernel", "relu").err
     assert "nearest: chain" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--name", "chains").err
-    assert "--name chooses one" in cli("simulate", "core", "--hw", "i7_6700k", "--loop", loops, "--html", "x.html").err
 
 
 def other(op: int, **change: Any) -> dict[str, Any]:

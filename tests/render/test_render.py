@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from xml.etree import ElementTree
+
+import pytest
 
 from archsim.render.blocks import Axis, Chart, Facts, Note, Series, Table, Verdict, columns, stacked, words
 from archsim.render.csv import csv_lines
+from archsim.render.html import page
 from archsim.render.markdown import WIDTH, markdown, pictures
 from archsim.render.svg import drawn
+
+from ..chromium import CHROMIUM, Browser
 
 LINES = Chart(title="Time of a|b", name="time of a/b", x=Axis(title="batch"), y=Axis(title="time", unit="s"),
               series=[Series(name=name, x=[1, 2, 400], y=[1e-3, 2e-3, y]) for name, y in (("first", 3e-3), ("<second>", 4e-3))])
@@ -70,3 +76,18 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
     assert len(keys) == 12
     assert len({y for _, y in keys}) > 2
     assert max(x for x, _ in keys) < 600 - 100
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+def test_a_chart_of_many_points_comes_closer_and_keeps_its_names_in_sight(browser: Browser, tmp_path: Path) -> None:
+    bars = Series(name="", x=[0.0, 0.5], ends=[0.1, 0.6], y=[0, 0])
+    chart = Chart(title="t", zooms=True, x=Axis(title="time", unit="s"), y=Axis(title="", names=["row"]), series=[bars])
+    (tmp_path / "page.html").write_text(page([chart]), "utf-8")
+    browser.open((tmp_path / "page.html").as_uri())
+    width, place = (f"document.querySelector('{one}').getBoundingClientRect()" for one in (".drawing > svg", ".side text"))
+    before, left = browser.run(f"{width}.width"), browser.run(f"{place}.left")
+    assert browser.run("getComputedStyle(document.querySelector('.fine')).display") == "none"
+    browser.run("for (var i = 0; i < 3; i += 1) { document.querySelector('.choice button').click(); }")
+    assert browser.run(f"{width}.width") == pytest.approx(8 * before, rel=0.01)
+    assert browser.run("getComputedStyle(document.querySelector('.fine')).display") != "none"
+    browser.wait(f"document.querySelector('.zooms').scrollLeft > 100 && Math.abs({place}.left - {left}) < 1")
