@@ -13,7 +13,7 @@ from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.form import in_words
 from archsim.ui.state import MODELS, PageState
-from archsim.ui.variants import Total, cards, heading, total, variants
+from archsim.ui.variants import Total, total, variants, verdict
 
 
 def model_result(state: PageState) -> str:
@@ -21,9 +21,9 @@ def model_result(state: PageState) -> str:
     before, after = generated(state, changed=False), generated(state)
     changed = bool(state.settings)
     sections = [
-        heading(state, before.network, " · ".join(asked(before)), before.hardware_name),
-        drawn([Note(text="\n".join(after.warnings), tone="warning")]), cards(totals(before), totals(after), changed),
-        drawn([Note(text="\n".join(why(after)), tone="verdict")]), variants(state, _of_variant),
+        drawn([verdict(state, asked(before), totals(before), totals(after), why(after)),
+               Note(text="\n".join(after.warnings), tone="warning")]),
+        variants(state, _of_variant),
         drawn([_phases(before, after) if changed else phases_table(after), limits_table(after), *_memory(after),
                Facts(title="How far to trust it", rows=trust(before)),
                _basis(after)]),

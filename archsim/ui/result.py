@@ -11,7 +11,7 @@ from archsim.answers.roofline import roofline
 from archsim.answers.simulated import sections as of_layer
 from archsim.answers.whatif import groups_table as changed_groups
 from archsim.answers.whatif import layers_table as changed_layers
-from archsim.answers.whatif import verdict
+from archsim.answers.whatif import verdict as changed_verdict
 from archsim.cost.bounds import bound_word
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
@@ -25,18 +25,18 @@ from archsim.study.whatif import Change
 from archsim.ui.estimates import change_of, estimated, requested
 from archsim.ui.export import export
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, total, variants
+from archsim.ui.variants import Total, pair, total, variants, verdict
 
 
 def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
-    reason = verdict(c).sentences if changed else why(b)
+    reason = changed_verdict(c).sentences if changed else why(b)
     sections = [
-        heading(state, b.network, " · ".join(asked(b)), state.spec.identity.name),
-        drawn([Note(text="\n".join(c.after.warnings), tone="warning")]), cards(totals(b), totals(c.after), changed),
-        drawn([*_expected(c.after), Note(text="\n".join(reason), tone="verdict")]), variants(state, _of_variant),
+        drawn([verdict(state, asked(b), totals(b), totals(c.after), reason),
+               Note(text="\n".join(c.after.warnings), tone="warning"), *_expected(c.after)]),
+        variants(state, _of_variant),
         drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
         _layer(state) if b.fidelity == SIMULATED else "",
         drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state),
