@@ -12,7 +12,6 @@ from html.parser import HTMLParser
 from typing import Any
 
 from archsim.render.blocks import Block, Verdict, visible
-from archsim.render.html import DEEPEST
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
 OF_SVG = {"line", "rect", "circle", "path", "polyline", "polygon"}  # which may end themselves
@@ -180,11 +179,3 @@ def spoiled(value: Any, inside: bool = False) -> Any:
             kept[3] = value[3]  # the bound of a leaf
         return tuple(kept)
     return value
-
-
-def deepest(blocks: Iterable[Block]) -> list[Block]:
-    """All blocks of a text."""
-    return visible(blocks, DEEPEST, "text")
-
-
-__all__ = [name for name, value in list(globals().items()) if callable(value) and not name.startswith("_")]

@@ -172,15 +172,6 @@ def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, expected: str) -
     assert found[0].startswith(expected)
 
 
-def test_each_of_four_thousand_unknown_keys_is_told(tmp_path: Path) -> None:
-    assert len(problems(tmp_path, BASE.replace("[sm]", "[sm]\n" + "".join(f"k{i} = 1\n" for i in range(4000))))) == 4000
-
-
-def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder"):
-        catalog.find(str(tmp_path))
-
-
 def test_a_spec_that_inherits_from_itself(tmp_path: Path) -> None:
     found = problems(tmp_path, BASE.replace("year = 2015", f'year = 2015\ninherits = "{tmp_path}/mine.toml"'))
     assert found == (f"inherits: {tmp_path}/mine.toml: inherits: leads back to the file itself",)
