@@ -12,10 +12,8 @@
   var found = [], styles = new Map();
   var page = document.documentElement, wide = page.clientWidth;
   var SHAPES = ["path", "rect", "circle", "ellipse", "line", "polyline", "polygon"].join(", ");
-  var TESTER = "#js-plotly-tester";  // in which plotly tries texts, far off the page
-  var UNSEEN = "script, style, noscript, template, option, textarea, title, desc, " + TESTER + " *";
+  var UNSEEN = "script, style, noscript, template, option, textarea, title, desc";
   var FIELDS = "select, input:not([type=hidden], [type=range], [type=file], [type=checkbox], [type=radio])";
-  var PATIENCE = 10000, LOOK = 10;  // for charts to be drawn [ms]
 
   function style(element) {
     if (!styles.has(element)) { styles.set(element, getComputedStyle(element)); }
@@ -96,7 +94,7 @@
   function checkOutside() {
     if (page.scrollWidth > wide) { tell("outside", page, "", "the page is " + page.scrollWidth + " px wide, its window " + wide); }
     var told = new Set();
-    document.body.querySelectorAll("*:not(svg *, " + TESTER + ")").forEach(function (element) {
+    document.body.querySelectorAll("*:not(svg *)").forEach(function (element) {
       if (told.has(element.parentElement)) { told.add(element); }
       if (!seen(element) || told.has(element)) { return; }
       var box = element.getBoundingClientRect();
@@ -264,9 +262,7 @@
 
   // Marks of data of a chart, legends apart: those inside its drawing, and those outside that no clip hides.
   function checkCharts() {
-    var charts = new Set(document.querySelectorAll(".chart"));
-    document.querySelectorAll("svg:not(svg svg, " + TESTER + ")").forEach(function (svg) { charts.add(svg.closest(".chart") || svg); });
-    charts.forEach(function (chart) {
+    document.querySelectorAll("svg:not(svg svg)").forEach(function (chart) {
       if (!seen(chart)) { return; }
       var inside = 0, outside = [];
       chart.querySelectorAll(SHAPES).forEach(function (shape) {
@@ -283,20 +279,8 @@
     });
   }
 
-  // Charts are drawn when their library is unpacked; one that never is has no mark.
-  function drawn(done) {
-    var until = performance.now() + PATIENCE;
-    (function look() {
-      if (document.querySelector(".chart[data-width]:not(:has(.main-svg))") && performance.now() < until) {
-        setTimeout(look, LOOK);
-      } else {
-        requestAnimationFrame(function () { setTimeout(done); });
-      }
-    })();
-  }
-
   document.querySelectorAll("details").forEach(function (one) { one.open = true; });
-  return new Promise(drawn).then(function () {
+  return new Promise(function (done) { requestAnimationFrame(function () { setTimeout(done); }); }).then(function () {
     var all = lines();
     checkOutside();
     checkCut(all);

@@ -54,7 +54,7 @@ def bandwidths(a: AllReduces) -> Chart:
                             y=[row.bandwidth_Bps for row in mine]))  # fmt: skip
     seen = [(m, row.bandwidth_Bps * row.time_s / m.time_s) for row in a.rows for m in row.measured]
     tips = [f"{m.hardware}, {m.devices} devices: {show(m.time_s, 's', 3)}" for m, _ in seen]
-    lines.append(Series(name="measured", tone="quiet", mark="d", joined=False, tips=tips, x=[m.size for m, _ in seen],
+    lines.append(Series(name="measured", tone="quiet", joined=False, tips=tips, x=[m.size for m, _ in seen],
                         y=[rate for _, rate in seen]))  # fmt: skip
     top = 1.1 * max(max(line.y, default=0.0) for line in lines)
     return Chart(title="Bus bandwidth by size", series=lines, x=Axis(title="size", unit="B"),

@@ -16,7 +16,6 @@ from archsim.render.blocks import (
     Table,
     Verdict,
     columns,
-    count,
     number,
     percent,
     stacked,
@@ -26,9 +25,7 @@ from archsim.render.csv import records_csv
 from archsim.simulate.core import SCHEMA, SimulatedCore, SimulatedCores
 
 WORTH = 0.005  # clocks or lines of an iteration: less is not told
-ROWS, WIDTH = 24, 50  # micro-operations and clocks of the text
-DRAWN = 160  # micro-operations of the picture
-LEGEND = "D renamed, = waits, e executes, E done, - waits for those before it, R retired"
+DRAWN = 60  # micro-operations of the picture
 PARTS = ("waits for operands or a port", "executes", "waits for those before it")
 
 
@@ -100,7 +97,7 @@ def _one(s: SimulatedCore) -> list[Block]:
                    columns=columns("", "clocks", "share", "", numbers=(1, 2), bars=(3,)))  # fmt: skip
     verdict = Verdict(title=f"{s.name} on one core of {s.hardware}", asked=[show(s.clock_hz, "Hz", 3)], lines=lines,
                       sentences=[s.limit])  # fmt: skip
-    return [verdict, bounds, Facts(title="Its parts", rows=_facts(s)), *_pipeline(s)]
+    return [verdict, bounds, Facts(title="Its parts", rows=_facts(s)), *([_picture(s)] if s.result.trace else [])]
 
 
 def _facts(s: SimulatedCore) -> list[tuple[str, str]]:
@@ -134,30 +131,6 @@ def shares(use: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {100 * share:.0f} %" for name, share in use.items() if share > WORTH) or "none"
 
 
-def _pipeline(s: SimulatedCore) -> list[Block]:
-    """The first micro-operations, in a text as llvm-mca draws them, a column for each clock; none where none were kept."""
-    if not s.result.trace:
-        return []
-    first = s.result.trace[0][2]
-    rows = [[count(one[1]), words(_name(s, one)), words(_port(s, one)), words(_drawn(one, first))]
-            for one in s.result.trace[:ROWS] if one[2] - first < WIDTH]  # fmt: skip
-    return [Table(title="Pipeline", columns=columns("", "operation", "port", "clocks", numbers=(0,)), rows=rows, notes=[LEGEND],
-                  level=1, only="text"),
-            _picture(s)]  # fmt: skip
-
-
-def _drawn(one: tuple[int, ...], first: int) -> str:
-    """The clocks of a micro-operation from the first one on; what lies beyond the width is cut off."""
-    _, _, renamed, started, ended, retired, port = one
-    marks = "." * (renamed - first) + "D"
-    if port >= 0:
-        marks += "=" * max(0, started - renamed - 1)
-        marks += "e" * max(0, ended - max(started, renamed + 1)) + "E"
-    end = first + len(marks) - 1
-    marks = marks + "-" * (retired - end - 1) + "R" if retired > end else marks[:-1] + "R"
-    return marks if len(marks) <= WIDTH else marks[:WIDTH] + ">"
-
-
 def _name(s: SimulatedCore, one: tuple[int, ...]) -> str:
     row = s.result.rows[one[0]]
     operation = s.loop.operations[row.operation]
@@ -186,7 +159,7 @@ def _picture(s: SimulatedCore) -> Chart:
                      ends=[max(begin, end) - first for begin, end in part])
               for name, part, tone in zip(PARTS, spans, ("energy.base", "0", "energy.leakage"), strict=True)]  # fmt: skip
     end = max((one[5] - first for one in seen), default=1)
-    return Chart(title=f"The first {len(seen)} micro-operations", series=series, zooms=True, height=14 * max(12, len(seen)),
+    return Chart(title=f"The first {len(seen)} micro-operations", series=series,
                  x=Axis(title="clock", log=False, ends=(0.0, 1.01 * end)),
                  y=Axis(title="", names=[f"{one[1]}: {_name(s, one)}" for one in seen]),
                  notes=["A row for each micro-operation, with its iteration: from rename to its start, to its end, to "

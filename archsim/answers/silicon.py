@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import statistics
 
-from archsim.base.units import show
 from archsim.device.silicon import silicon
 from archsim.render.blocks import Block, Note, Table, Verdict, columns, percent, words
-from archsim.study.silicon import DieCheck, DieEstimate, die_checks
+from archsim.study.silicon import DieCheck, die_checks
 
 NOTE = (
     "Estimates of the die alone. The area counts the pins of the memory, HBM's too. The cost leaves out the memory: no GDDR "
@@ -48,11 +47,3 @@ def dies_table(found: list[DieCheck]) -> Table:
              percent(c.error, "+.0f")] for c in found]  # fmt: skip
     return Table(title="Published dies", columns=columns("", "spec", "node", "published", "model", "error", numbers=(3, 4, 5)),
                  rows=rows)  # fmt: skip
-
-
-def die_line(c: DieEstimate) -> str:
-    """One die on one line."""
-    parts = ", ".join(f"{name} {100 * part / c.area:.0f} %" for name, part in c.parts.items())
-    own = "" if c.published is None else f", scaled from the published {c.published:g} mm2"
-    large = "" if c.feasible else f"; no mask can make it as one die: one exposure covers {silicon().field:.0f} mm2"
-    return f"{c.area:.0f} mm2 ({parts}), {100 * c.good:.0f} % yield, {show(c.cost, 'USD', 3)} a die{own}{large}"

@@ -6,27 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from archsim.answers.timeline import timeline_chart
 from archsim.base.units import show
 from archsim.cycle.program import PIPES
 from archsim.cycle.stalls import MEANINGS, StalledInstruction, limit, shares
-from archsim.render.blocks import (
-    Axis,
-    Block,
-    Chart,
-    Column,
-    Facts,
-    Series,
-    Table,
-    Verdict,
-    columns,
-    percent,
-    stacked,
-    words,
-)
+from archsim.render.blocks import Block, Column, Facts, Table, Verdict, columns, percent, stacked, words
 from archsim.schedule.observer import Recording
 from archsim.simulate.sm import SCHEMA, SimulatedSm
 
-FIRST = 1000  # clocks of the picture
+FIRST = 1500  # instructions of the picture
 SHOWN = 0.0005  # of the clocks of the warps: a smaller stall is left to JSON
 
 
@@ -48,7 +36,7 @@ def sections(s: SimulatedSm) -> list[Block]:
     """The blocks of a simulated SM."""
     found: list[Block] = [verdict(s), stall_table(shares(s.result)), *stalled_table(s.stalled),
                           Facts(title="Pipes, bandwidth, energy", rows=_facts(s), level=1)]  # fmt: skip
-    return [*found, _picture(s)] if s.result.record else found
+    return [*found, timeline_chart(recording_of(s, FIRST), "The first instructions")] if s.result.record else found
 
 
 def verdict(s: SimulatedSm) -> Verdict:
@@ -104,28 +92,11 @@ def stalled_table(found: Sequence[StalledInstruction], kernel: str = "", level: 
     return [Table(title=title, columns=columns("", "share", "stall", numbers=(1,)), rows=rows, level=level)] if rows else []
 
 
-def recording_of(s: SimulatedSm) -> Recording:
-    """The first instructions as a timeline: a track for each warp of each scheduler, and one for each pipe's issues."""
-    found = Recording()
-    for clock, scheduler, warp, at in s.result.record:
+def recording_of(s: SimulatedSm, most: int | None = None) -> Recording:
+    """The first instructions as a timeline, a track for each warp of each scheduler; `most` of them from the first one on."""
+    found, begin = Recording(), s.begins if most else 0.0
+    for clock, scheduler, warp, at in s.result.record[:most]:
         i = s.program.instructions[at]
-        start, end = clock / s.clock_hz, (clock + 1.0) / s.clock_hz
+        start, end = (clock - begin) / s.clock_hz, (clock - begin + 1.0) / s.clock_hz
         found.ran(f"scheduler {scheduler} warp {warp}", i.name, start, end, {"kind": PIPES[i.pipe], "instruction": at})
     return found
-
-
-def _picture(s: SimulatedSm) -> Chart:
-    """A mark for each instruction of the first clocks, in the colour of its pipe."""
-    seen = [one for one in s.result.record if one[0] <= s.begins + FIRST]
-    rows = {pair: row for row, pair in enumerate(sorted({(scheduler, warp) for _, scheduler, warp, _ in seen}))}
-    code, series = s.program.instructions, []
-    for pipe, name in enumerate(PIPES):
-        mine = [one for one in seen if code[one[3]].pipe == pipe]
-        series.append(Series(name=name, x=[one[0] for one in mine], y=[rows[one[1], one[2]] for one in mine], joined=False,
-                             tips=[f"{code[one[3]].name}, clock {one[0]:.1f}" for one in mine]))  # fmt: skip
-    return Chart(
-        title=f"The first {FIRST} clocks", series=[one for one in series if one.x], zooms=True, height=16 * max(8, len(rows)),
-        x=Axis(title="clock", log=False, ends=(s.begins, s.begins + FIRST)),
-        y=Axis(title="", names=[f"{a}: warp {b}" for a, b in rows]),
-        notes=["A mark for each instruction, in the colour of its pipe; a row for each warp, after its scheduler."],
-    )  # fmt: skip

@@ -25,7 +25,7 @@ RECORDED = 400  # micro-operations that are kept for a picture
               help="Iterations to simulate.")  # fmt: skip
 @PLAIN
 @options(rows_called("clock", "settings", "scales"))
-@answer_forms("Print one CSV row per loop.", all="Also print ports, waits, and a picture of the pipeline.", page=True)
+@answer_forms("Print one CSV row per loop.", page=True)
 def command(
     hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
     **given: Any,
@@ -66,8 +66,6 @@ def command(
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
-    if form.html and len(loops) > 1:
-        raise click.UsageError(f"--html draws one loop, and {path} has {len(loops)}; --name chooses one")
     form.show(simulate_all(spec, loops, clock=clock, trips=trips, trace=RECORDED, fast=False if plain else None))
 
 

@@ -96,11 +96,6 @@ def _at_its_pace(on: Prepared) -> Prepared:
     return prepared(replace(on.machine, fetch=0.0), on.program.unstored)
 
 
-def trips_alike(program: Program) -> int:
-    """Trips of a loop after which the next ones are like those before."""
-    return min(program.trips, _few(program)[1])
-
-
 def _few(program: Program) -> tuple[int, int]:
     """Trips of a loop between which time has come to grow by the same for each.
 

@@ -135,7 +135,7 @@ class Series:
     x: Sequence[float]
     y: Sequence[float]
     tone: str = ""
-    mark: Literal["", "o", "d"] = "o"
+    mark: Literal["", "o"] = "o"
     joined: bool = True
     stepped: bool = False
     dashed: bool = False
@@ -152,7 +152,7 @@ class Series:
 class Chart:
     """Series over two axes. `guides` are lines across: (axis, value, what it stands for).
 
-    zooms: many points, of which a reader may enlarge a part
+    zooms: many points, of which a page shows a part larger
     name: of the picture in a file of its own
     tree: shares that open, as `[name, time, energy, tone]` and `[name, [children]]`, in place of series
     """

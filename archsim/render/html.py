@@ -1,6 +1,4 @@
 """Answers as pages: one file that loads nothing, drawn by templates that escape all that they are given.
-
-A chart that a reader enlarges takes plotly's library into the page, packed; all others are static drawings.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ def page(blocks: Iterable[Block]) -> str:
     shown = list(blocks)
     title = next((block.title for block in shown if isinstance(block, Verdict)), "archsim")
     found: str = _templates()["page.html"].render(
-        title=title, sections=_marked(sections(shown)), styles=_marked(styles()), library=_marked(library_of(shown)),
-        scripts=_marked("".join(map(asset, SCRIPTS))),
+        title=title, sections=_marked(sections(shown)), styles=_marked(styles()), scripts=_marked("".join(map(asset, SCRIPTS))),
     )  # fmt: skip
     return found
 
@@ -65,15 +62,6 @@ def asset(name: str) -> str:
     return files("archsim.render").joinpath(name).read_text(encoding="utf-8")
 
 
-def library_of(blocks: Iterable[Block]) -> str:
-    """The packed library of charts that zoom, if the blocks have any; else empty."""
-    if not any(isinstance(block, Chart) and block.zooms and block.series for block in blocks):
-        return ""
-    from archsim.render.plotted import library
-
-    return library()
-
-
 @cache
 def _templates() -> Mapping[str, Any]:
     """The templates, which escape all words; jinja2 is imported when a page is first made."""
@@ -83,7 +71,7 @@ def _templates() -> Mapping[str, Any]:
                               lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # fmt: skip
     made.filters |= {"clean": clean, "identifier": _identifier}
     made.globals |= {"legend": legend, "data": _data, "drawn": lambda chart: _marked(drawn(chart)),
-                     "packed": lambda tree: _marked(_packed(tree)), "figure": lambda chart: _marked(_figure(chart))}  # fmt: skip
+                     "packed": lambda tree: _marked(_packed(tree))}  # fmt: skip
     return {name: made.get_template(name) for name in ("page.html", "blocks.html")}
 
 
@@ -92,12 +80,6 @@ def _marked(made: str) -> Any:
     from markupsafe import Markup
 
     return Markup(made)
-
-
-def _figure(chart: Chart) -> str:
-    from archsim.render.plotted import figure_of
-
-    return figure_of(chart)
 
 
 def _packed(tree: Mapping[str, Any]) -> str:

@@ -52,27 +52,3 @@ def order(bounds: Iterable[str]) -> list[str]:
     asked = set(bounds)
     return [name for name in BOUNDS if name in asked] + sorted(asked - set(BOUNDS))
 
-
-def ink_on(ground: str) -> str:
-    """Black or white, whichever has the higher contrast on a colour: at least 4.5 (WCAG 2.2, relative luminance).
-
-    >>> ink_on("#e69f00"), ink_on("#0072b2")
-    ('#000000', '#ffffff')
-    """
-    return "#000000" if contrast(ground, "#000000") >= contrast(ground, "#ffffff") else "#ffffff"
-
-
-def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, from 1 to 21 (WCAG 2.2, contrast ratio).
-
-    >>> contrast("#000000", "#ffffff")
-    21.0
-    """
-    low, high = sorted((_luminance(one), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(shade: str) -> float:
-    parts = [value / 255 for value in bytes.fromhex(shade.removeprefix("#"))]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

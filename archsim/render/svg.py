@@ -21,7 +21,8 @@ INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
 LETTER, BOLD, LINE = 6.6, 7.7, 15.0  # of a text [px]
 Box = tuple[float, float, float, float, float]  # share of the width [1]; left, top, right and bottom from there [px]
 TOP, BELOW, EDGE, KEY = 14, 46, 16, 24  # margins of the plot, and the height of a legend above it [px]
-USUAL, SLIM, PHONE = 1000.0, 560.0, 280.0  # widths of a plot for which labels are placed [px]
+USUAL, SLIM, PHONE = 1000.0, 560.0, 280.0  # widths of a plot: for its numbers, for its labels, for those that a phone has [px]
+FINE = 16  # times as many marks where a reader has come close
 LOG_SIZES = ((1, 1.5, 2, 3, 4, 5, 6, 8), (1, 2, 5), (1,))  # marks of a power of ten, from many to few
 LOG_FROM = 8.0  # ratio of largest to smallest value above which an axis is logarithmic
 STRETCH = 1000  # width of what is stretched
@@ -110,15 +111,16 @@ def drawn(chart: Chart, width: int | None = None) -> str:
     taken: list[Box] = []
     lines += _line_labels(live, plot, taken)
     guides = [*_guides(chart, plot, taken)]
-    names = [*_labels(live, plot, taken, [plot.width] if width else [USUAL, SLIM]), *(_end_names(ends, plot) if named else ())]
-    body = "\n".join([*_grid(chart, plot), *lines, *points, *guides, *names])
+    names = [*_labels(live, plot, taken, width or SLIM), *(_end_names(ends, plot) if named else ())]
+    cover = f'<rect x="-{left:.0f}" y="-14" width="{left - 6:.0f}" height="{height + 60}" fill="{PAPER}"/>' * chart.zooms
+    side = [f'<g class="side">{cover}', *_rows(chart, plot), "</g>"]
+    body = "\n".join([*_grid(chart, plot), *lines, *points, *guides, *names, *side])
     begin = f'role="img"><title>{html.escape(clean(chart.title))}</title>\n'
     look = f'font-family="{FONT}" font-size="12"'
     if width is None:
-        room = f'class="drawing" style="--l:{left:.0f}px;--r:{aside:.0f}px;--e:{edge:.0f}px"'
+        room = f'class="drawing{" zooms" * chart.zooms}" style="--l:{left:.0f}px;--r:{aside:.0f}px;--e:{edge:.0f}px"'
         return f'<div {room}><svg width="100%" height="{height}" overflow="visible" {look} {begin}{body}\n</svg></div>'
-    named_there = {s.name for s, _ in ends} if named else set()
-    key, top = _key([one for one in legend(chart) if one[0] not in named_there], left, width - EDGE)
+    key, top = _key([one for one in legend(chart) if not named or one[0] not in {s.name for s, _ in ends}], left, width - EDGE)
     whole = top + height + BELOW
     frame = f'width="{width}" height="{whole}" viewBox="0 0 {width} {whole}" xmlns="http://www.w3.org/2000/svg"'
     return (f'<svg {frame} {look} {begin}<rect width="100%" height="100%" fill="{PAPER}"/>\n{"".join(key)}'
@@ -180,11 +182,18 @@ def _mark_text(axis: Axis, value: float) -> str:
     return "0" if value == 0 else show(value, axis.unit, 3)
 
 
+def _rows(chart: Chart, plot: _Plot) -> Iterator[str]:
+    """The numbers or names beside the plot, which stay when it is moved."""
+    for value in plot.up.marks:
+        yield _text("-8", plot.y(value) + 4, _mark_text(chart.y, value), "end")
+    if chart.y.title:
+        yield _text("0", -3, chart.y.title, ink=INK)
+
+
 def _grid(chart: Chart, plot: _Plot) -> Iterator[str]:
     for value in plot.up.marks:
         y = plot.y(value)
         yield f'<line x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}" stroke="{RULE}"/>'
-        yield _text("-8", y + 4, _mark_text(chart.y, value), "end")
     free = -math.inf  # right of the last number
     for i, value in enumerate(plot.across.marks):
         x, said = plot.x(value), _mark_text(chart.x, value)
@@ -193,9 +202,10 @@ def _grid(chart: Chart, plot: _Plot) -> Iterator[str]:
         if middle - half >= free:
             free = middle + half + 4
             yield _text(x, plot.height + 17, said, "middle", more=' class="odd"' if i % 2 else "")
+    if chart.zooms and not plot.across.log:
+        for value in {*_marks(plot.across.low, plot.across.high, FINE * 8)}.difference(plot.across.marks):
+            yield _text(plot.x(value), plot.height + 17, _mark_text(chart.x, value), "middle", more=' class="fine"')
     yield _text("50%", plot.height + 36, chart.x.title, "middle", INK)
-    if chart.y.title:
-        yield _text("0", -3, chart.y.title, ink=INK)
 
 
 def _guides(chart: Chart, plot: _Plot, taken: list[Box]) -> Iterator[str]:
@@ -253,11 +263,7 @@ def _marks_of(s: Series, paint: str, plot: _Plot) -> Iterator[str]:
         inside = PAPER if s.hollow and s.hollow[i] else paint
         look = f'fill="{inside}" stroke="{paint if inside == PAPER else PAPER}"' + (' fill-opacity="0.8"' if s.sizes else "")
         tip = f"<title>{html.escape(clean(s.tips[i]))}</title>" if s.tips else ""
-        if s.mark == "d":
-            yield (f'<svg x="{x}" y="{y:.1f}" overflow="visible"><path d="M0-{size + 2:.1f}L{size + 2:.1f} 0 0 {size + 2:.1f}-'
-                   f'{size + 2:.1f} 0Z" {look}>{tip}</path></svg>')  # fmt: skip
-        else:
-            yield f'<circle cx="{x}" cy="{y:.1f}" r="{size:.1f}" {look}>{tip}</circle>'
+        yield f'<circle cx="{x}" cy="{y:.1f}" r="{size:.1f}" {look}>{tip}</circle>'
 
 
 def _intervals(s: Series, paint: str, plot: _Plot) -> Iterator[str]:
@@ -293,7 +299,7 @@ def _line_labels(series: Sequence[Series], plot: _Plot, taken: list[Box]) -> Ite
                 yield _text(plot.x(s.x[i]), y, _short(said), "end" if last else "start", more=more)
 
 
-def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box], widths: Sequence[float]) -> Iterator[str]:
+def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box], width: float) -> Iterator[str]:
     """What stands beside points, those with the largest marks first, where there is room; a narrow plot has fewer."""
     points = [(_radius(s, i), plot.across(s.x[i]), plot.y(s.y[i]), s.labels[i] if s.labels else "")
               for s in series if s.mark for i in range(len(s.x))]  # fmt: skip
@@ -304,7 +310,7 @@ def _labels(series: Sequence[Series], plot: _Plot, taken: list[Box], widths: Seq
         places = ((r + 5, 4.0, "start"), (-r - 5, 4.0, "end"), (0.0, -r - 6, "middle"), (0.0, r + 14, "middle"))
         room = [(not _free(box, taken, PHONE), i, box) for i, (dx, dy, anchor) in enumerate(places)
                 if (box := _box(x, y + dy, dx, LETTER * len(_short(said)), anchor))[2] > 0 and box[4] < plot.height
-                and all(_free(box, taken, width) for width in widths)]  # fmt: skip
+                and _free(box, taken, width)]  # fmt: skip
         if room:
             minor, i, box = min(room)
             taken.append(box)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from archsim.evidence.claims import NOTE, Claim
 from archsim.render.markdown import table
 from archsim.site.markdown import plain
 
@@ -39,6 +40,13 @@ def page(summary: Mapping[str, Any], served: Mapping[str, Any] | None = None) ->
     worth = [[plain(part), f"{100 * one['median']:.1f}{SPACE}%"] for part, one in sorted(summary["ablation"].items())]
     parts.append(f"## What parts are worth to times of networks\n\n{table(('without', SCORES[1]), worth, (1,))}")
     return "\n".join([*parts, *(_served(served) if served else ())])
+
+
+def others(claims: Iterable[Claim]) -> str:
+    """What other tools say of themselves: an item for each, its source as a link."""
+    items = "".join(f"- **{plain(one.tool)}**: {plain(one.says)}; {plain(one.of)}. Here: {plain(one.here)}. "
+                    f"[{plain(one.source)}]({one.url})\n" for one in claims)  # fmt: skip
+    return f"\n## What other tools say of themselves\n\n{NOTE}\n\n{items}"
 
 
 def _served(served: Mapping[str, Any]) -> list[str]:

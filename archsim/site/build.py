@@ -18,7 +18,7 @@ from archsim.base.errors import InputError, MissingExtra
 from archsim.base.version import __version__
 from archsim.evidence.claims import claims
 from archsim.render.markdown import table
-from archsim.site import accuracy, commands, field, keys, schemas, terms
+from archsim.site import accuracy, commands, keys, terms
 from archsim.site.markdown import contents
 
 SECTIONS = {  # captions of the menu and their pages of the manual, in order
@@ -31,7 +31,7 @@ SECTIONS = {  # captions of the menu and their pages of the manual, in order
 }  # fmt: skip
 MADE = {  # pages that are computed, with what each answers
     "Understand": {"accuracy": "how far predictions are from measurements, by class, source, engine and model",
-                   "terms/index": "each quantity of the model: equation, source, worked number, tests"},
+                   "terms/index": "each quantity of the model: equation, source, worked number"},
     "Look up": {"commands/index": "every command with its options and examples",
                 "keys/index": "every key of a device's file with its unit", "schemas/index": "the JSON of every command"},
 }  # fmt: skip
@@ -56,13 +56,11 @@ def sources(manual: Mapping[str, str], about: Mapping[str, str], group: click.Gr
     """Every page as Markdown, by its place in the site.
 
     manual: pages of the manual by their names; about: one line for each; group: the commands
-    checkout: folder with tests and the summary of the validation; without one the pages that need them leave them out
+    checkout: folder with the summary of the validation; without one the page that needs it is left out
     """
     found = {place(name): _linked(name, text, manual) for name, text in manual.items()}
-    found[place("predictors")] += field.section(claims())
-    found |= commands.pages(group) | keys.pages() | schemas.pages()
-    tests = checkout / "tests" if checkout else None
-    found |= terms.pages(tests if tests and tests.is_dir() else None)
+    found[place("predictors")] += accuracy.others(claims())
+    found |= commands.pages(group) | keys.pages() | terms.pages()
     summary, served = (_frozen(checkout, name) for name in ("validation", "served"))
     if summary:
         found["accuracy"] = accuracy.page(summary, served)

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.answers.llm import asked, memory_table, trust
+from archsim.answers.llm import TONES, asked, limits_table, memory_table, phases_table, trust
 from archsim.generation.estimate import GenerationEstimate
-from archsim.generation.why import limit_word
-from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, percent, stacked, words
+from archsim.generation.why import limit_word, why
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, stacked
 from archsim.render.html import sections as drawn
 from archsim.ui.estimates import generated
 from archsim.ui.export import export
 from archsim.ui.form import in_words
 from archsim.ui.state import MODELS, PageState
-from archsim.ui.variants import Total, cards, heading, total, variants
-
-SHOWN = 0.005  # of the time of a phase: less is not listed
+from archsim.ui.variants import Total, total, variants, verdict
 
 
 def model_result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     before, after = generated(state, changed=False), generated(state)
     changed = bool(state.settings)
-    level = f"Intervals of {100 * after.interval_level:.0f} %, from {after.interval_basis}."
     sections = [
-        heading(state, before.network, " · ".join(asked(before)), before.hardware_name),
-        drawn([Note(text="\n".join(after.warnings), tone="warning")]), cards(totals(before), totals(after), changed),
-        drawn([Note(text=level, tone="quiet"), _limits(before, after, changed)]), variants(state, _of_variant),
-        drawn([*_phases(before, after, changed), *_memory(after), Facts(title="How far to trust it", rows=trust(before)),
+        drawn([verdict(state, asked(before), totals(before), totals(after), why(after)),
+               Note(text="\n".join(after.warnings), tone="warning")]),
+        variants(state, _of_variant),
+        drawn([_phases(before, after) if changed else phases_table(after), limits_table(after), *_memory(after),
+               Facts(title="How far to trust it", rows=trust(before)),
                _basis(after)]),
         export(state),
     ]  # fmt: skip
@@ -50,44 +48,16 @@ def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
     return totals(e), ", ".join(f"{phase}: {limit_word(limit)}" for phase, limit in e.limited_by.items())
 
 
-def _limits(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> Block:
-    rows = []
-    for phase, limit in after.limited_by.items():
-        was = before.limited_by[phase]
-        earlier = f", by {limit_word(was)} before" if changed and was != limit else ""
-        rows.append((phase, f"is limited by {limit_word(limit)}{earlier}"))
-    return Facts(title="What limits it", rows=rows)
-
-
-def _phases(before: GenerationEstimate, after: GenerationEstimate, changed: bool) -> list[Block]:
-    """The time of each phase, before in the upper half of its bar, and what limits the parts of it."""
-    note = ("All prompts are read, then all tokens are made. Colours say what limits each part of the time: engine is the host's "
-            "work between steps, links are collectives.")  # fmt: skip
-    live = [name for name, one in after.phases.items() if one.time_s > 0]
-    longest = max(one.time_s for e in (before, after) for one in e.phases.values())
-    rows = [[words(name), _bar(before, after, name, longest, changed), *_old(before.phases[name].time_s, changed),
-             number(after.phases[name].time_s, "s"), number(after.phases[name].energy_j, "J")] for name in live]  # fmt: skip
-    times = ("before", "after") if changed else ("time",)
-    heads = columns("phase", "", *times, "energy", numbers=range(2, 5), bars=(1,))
-    parts = [
-        [words(name), words(limit_word(limit), tone=limit), *_old(before.phases[name].breakdown_s.get(limit, 0.0), changed),
-         number(time, "s"), percent(time / after.phases[name].time_s)]
-        for name in live for limit, time in after.phases[name].breakdown_s.items() if time > SHOWN * after.phases[name].time_s
-    ]  # fmt: skip
-    limits = columns("phase", "limit", *times, "share", numbers=range(2, 5))
-    return [Table(title="Prefill and decode", columns=heads, rows=rows, notes=[note]), Table(columns=limits, rows=parts)]
-
-
-def _old(time: float, changed: bool) -> list[Cell]:
-    return [number(time, "s")] if changed else []
-
-
-def _bar(before: GenerationEstimate, after: GenerationEstimate, name: str, longest: float, changed: bool) -> Cell:
-    new = after.phases[name].breakdown_s
-    if not changed:
-        return stacked(new, longest, "s")
-    old = stacked(before.phases[name].breakdown_s, longest, "s", half="upper")
-    return Cell(bar=[*old.bar, *stacked(new, longest, "s", half="lower").bar])
+def _phases(before: GenerationEstimate, after: GenerationEstimate) -> Table:
+    """The time of each phase with what limits it, before in the upper half of its bar."""
+    longest, rows = max(one.time_s for e in (before, after) for one in e.phases.values()), []
+    for name, took, _, _, *limited in phases_table(after).rows:
+        old, new = (e.phases[name.text] for e in (before, after))
+        bar = [piece for half, one in (("upper", old), ("lower", new))
+               for piece in stacked(one.breakdown_s, longest, "s", TONES, half).bar]  # type: ignore[arg-type]  # fmt: skip
+        rows.append([name, number(old.time_s, "s"), took, Cell(bar=bar), *limited])
+    heads = columns("", "before", "after", "", "limited by", "energy", numbers=(1, 2, 5), bars=(3,), spare=(4, 5))
+    return Table(title="Where the time goes", columns=heads, rows=rows)
 
 
 def _memory(e: GenerationEstimate) -> list[Block]:

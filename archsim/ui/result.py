@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from archsim.answers import issue_slots as of_slots
 from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
 from archsim.answers.layers import layer_table, tree_chart
 from archsim.answers.roofline import roofline
+from archsim.answers.simulated import sections as of_layer
 from archsim.answers.whatif import groups_table as changed_groups
 from archsim.answers.whatif import layers_table as changed_layers
-from archsim.answers.whatif import verdict
-from archsim.base.errors import ArchsimError
+from archsim.answers.whatif import verdict as changed_verdict
 from archsim.cost.bounds import bound_word
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.result import Estimate
-from archsim.explain.issue_slots import issue_slots
+from archsim.explain.layer import slowest
+from archsim.explain.simulated import simulate_layer
 from archsim.explain.summary import why
 from archsim.render.blocks import Block, Chart, Facts, Note
 from archsim.render.html import escaped
@@ -25,21 +25,21 @@ from archsim.study.whatif import Change
 from archsim.ui.estimates import change_of, estimated, requested
 from archsim.ui.export import export
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, cards, heading, pair, total, variants
+from archsim.ui.variants import Total, pair, total, variants, verdict
 
 
 def result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
-    reason = verdict(c).sentences if changed else why(b)
+    reason = changed_verdict(c).sentences if changed else why(b)
     sections = [
-        heading(state, b.network, " · ".join(asked(b)), state.spec.identity.name),
-        drawn([Note(text="\n".join(c.after.warnings), tone="warning")]), cards(totals(b), totals(c.after), changed),
-        drawn([*_expected(c.after), Note(text="\n".join(reason), tone="verdict")]), variants(state, _of_variant),
+        drawn([verdict(state, asked(b), totals(b), totals(c.after), reason),
+               Note(text="\n".join(c.after.warnings), tone="warning"), *_expected(c.after)]),
+        variants(state, _of_variant),
         drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
-        drawn(_slots(state)) if b.fidelity == SIMULATED else "",
-        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state, c),
+        _layer(state) if b.fidelity == SIMULATED else "",
+        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state),
     ]  # fmt: skip
     return "\n".join(filter(None, sections))
 
@@ -79,14 +79,14 @@ def _times(c: Change, changed: bool) -> list[Block]:
     return [groups_table(c.before), replace(limits_table(c.before), level=0), *tree_chart(c.before)]
 
 
-def _slots(state: PageState) -> Sequence[Block]:
-    """The issue slots before and after; a sentence where there is nothing to simulate."""
-    try:
-        before = issue_slots(requested(state, changed=False), state.choices.get("layer"))
-        after = issue_slots(requested(state), before.layer) if state.settings else None
-    except ArchsimError as error:
-        return [Facts(title="Issue slots", rows=[("", str(error))])]
-    return of_slots.sections(before, after)
+def _layer(state: PageState) -> str:
+    """What the kernels of a layer wait for, before and after, as the cycle model explains it."""
+    before = requested(state, changed=False)
+    layer = state.choices.get("layer") or slowest(before).ops[0].layer
+    sides = {"before": before, "after": requested(state)} if state.settings else {"": before}
+    shown = [drawn([Note(text=f"{layer} {when}", tone="verdict"), *of_layer(simulate_layer(side, layer), hint=False)[1:]])
+             for when, side in sides.items()]  # fmt: skip
+    return pair(*shown) if state.settings else shown[0]
 
 
 def _rooflines(c: Change) -> str:

@@ -72,9 +72,9 @@ function accept() {
 function strip() {
   said.textContent = "";
   result.querySelectorAll(".cards div").forEach(function (card) {
-    var cell = said.appendChild(element("span", "")), ratio = card.querySelector(".ratio");
-    cell.append(element("b", "", card.querySelector(".big").textContent), " ", element("span", "", card.querySelector("dt").textContent),
-      " ", element("span", "", ratio ? ratio.textContent : ""), " ");
+    var cell = said.appendChild(element("span", "")), notes = card.querySelectorAll(".note");
+    cell.append(element("b", "", card.querySelector(".big").textContent), " ",
+      element("span", "", notes[0].textContent.split(",")[0]), " ", element("span", "", notes[1].textContent.split(": ")[1] || ""), " ");
   });
 }
 

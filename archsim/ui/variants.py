@@ -1,4 +1,4 @@
-"""What both pages show of a change: headings, totals before and after, and the pinned variants side by side."""
+"""What both pages show of a change: totals before and after, and the pinned variants side by side."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from archsim.answers.whatif import ratio_text
 from archsim.base.errors import ArchsimError
 from archsim.base.units import show
-from archsim.render.blocks import Cell, Note, Table, columns, words
+from archsim.render.blocks import Cell, Note, Table, Verdict, columns, words
 from archsim.render.html import escaped, sections
 from archsim.ui.state import MOST_PINS, PageState, read_state
 
@@ -29,22 +29,16 @@ def total(title: str, value: float, unit: str, ends: tuple[float, float] | None 
     return Total(title=title, value=value, shown=show(value, unit), span=span)
 
 
-def heading(state: PageState, title: str, asked: str, hardware: str) -> str:
-    """What runs where, and what is changed."""
-    changed = ", ".join(state.words) or "nothing is changed: move a slider or write a value with its unit"
-    return (f"<h2>{escaped(title)} on {escaped(hardware)}</h2>\n<p class=\"asked\">{escaped(asked)}</p>\n"
-            f"<p><b>What if:</b> {escaped(changed)}</p>")  # fmt: skip
-
-
-def cards(before: Sequence[Total], after: Sequence[Total], changed: bool) -> str:
-    """Each total after the change, with its interval, the value before and the ratio."""
-    boxes = []
-    for old, new in zip(before, after, strict=True):
-        ratio = f'<span class="ratio">{escaped(ratio_text(new.value / old.value if old.value else None))}</span>'
-        was = f'<dd class="note">was {escaped(old.shown)}: {ratio}</dd>' if changed else ""
-        span = f'<dd class="note">{escaped(new.span)}</dd>' if new.span else ""
-        boxes.append(f'<div><dt>{escaped(new.title)}</dt><dd class="big">{escaped(new.shown)}</dd>{span}{was}</div>')
-    return f'<dl class="cards four">\n{"".join(boxes)}\n</dl>'
+def verdict(
+    state: PageState, asked: Sequence[str], before: Sequence[Total], after: Sequence[Total], why: Sequence[str]
+) -> Verdict:
+    """What runs where, what is changed, and each total with its interval, the value before and the ratio."""
+    changed = f"what if {', '.join(state.words)}" if state.settings else "move a slider or write a value with its unit"
+    lines = [(new.shown, ", ".join(filter(None, (new.title, new.span))),
+              f"was {old.shown}: {ratio_text(new.value / old.value if old.value else None)}" if state.settings else "")
+             for old, new in zip(before, after, strict=True)]  # fmt: skip
+    title = f"{state.title(state.net)} on {state.spec.identity.name}"
+    return Verdict(title=title, asked=[*asked, changed], lines=lines, sentences=why)
 
 
 def variants(state: PageState, totals: Callable[[PageState], tuple[Sequence[Total], str]]) -> str:

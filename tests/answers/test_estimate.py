@@ -22,9 +22,8 @@ from archsim.cost.energy import COMPONENTS
 from archsim.estimation.estimate import estimate
 from archsim.estimation.result import Estimate
 from archsim.render.blocks import Table
-from archsim.render.html import library_of, page
+from archsim.render.html import page
 from archsim.render.text import text_of
-from archsim.schedule.observer import Recording
 
 
 @pytest.fixture(scope="module")
@@ -245,14 +244,6 @@ def test_a_sample_of_a_language_model_is_a_sequence() -> None:
     assert " per sequence" in first_screen(bert)
     assert " seq/s" in first_screen(bert)
     assert " img/s" not in first_screen(bert)
-
-
-def test_plotly_stands_only_in_a_page_that_has_a_timeline(alexnet: Estimate) -> None:
-    seen = Recording()
-    estimate("alexnet", "tegra_x1", fidelity="event", observers=[seen])
-    blocks = said.sections(alexnet, seen)
-    assert page(blocks).count(library_of(blocks)) == 1
-    assert library_of(said.sections(alexnet)) == ""
 
 
 def test_a_large_training_step_stays_small(training: Estimate) -> None:

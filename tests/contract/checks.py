@@ -12,14 +12,13 @@ from html.parser import HTMLParser
 from typing import Any
 
 from archsim.render.blocks import Block, Verdict, visible
-from archsim.render.html import DEEPEST
 
 VOID = {"meta", "link", "br", "hr", "img", "input", "col"}
 OF_SVG = {"line", "rect", "circle", "path", "polyline", "polygon"}  # which may end themselves
 ADDRESSES = ("src", "href", "action", "xlink:href")
 INSIDE = ("data:", "#")  # beginnings of addresses that load nothing
 NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-HEAVIEST = 300_000  # of a page without plotly's library [B]
+HEAVIEST = 300_000  # of a page [B]
 HOSTILE = "<script>alert('1')</script> & \"quoted\" </title>\x07\x1b[2J"
 SHOWN = {"title", "asked", "lines", "sentences", "rows", "text", "tip", "head", "notes", "name", "labels", "tips", "guides", "x",
          "y", "series", "columns", "bar", "tree", "names"}  # fields of blocks in which names from files may stand  # fmt: skip
@@ -125,14 +124,13 @@ class PageReader(HTMLParser):
 
 
 def ill_formed(page: str) -> list[str]:
-    """What is wrong with a page: tags, ids, references, a title, its size without plotly's library."""
+    """What is wrong with a page: tags, ids, references, a title, its size."""
     read = PageReader(page)
     found = list(read.faults)
     if not re.search(r"<title>[^<]*\S[^<]*</title>\s*<style>", page):
         found.append("no title")
-    own = re.sub(r'<script type="application/octet-stream"[^>]*>[^<]*</script>', "", page)
-    if len(own.encode()) > HEAVIEST:
-        found.append(f"{len(own.encode()):,} bytes")
+    if len(page.encode()) > HEAVIEST:
+        found.append(f"{len(page.encode()):,} bytes")
     for sheet in re.findall(r"(?s)<style>(.*?)</style>", page):
         found += [f"a style loads {one}" for one in re.findall(r"@import[^;]*|url\((?!data:)[^)]*\)", sheet)]
     return found
@@ -181,11 +179,3 @@ def spoiled(value: Any, inside: bool = False) -> Any:
             kept[3] = value[3]  # the bound of a leaf
         return tuple(kept)
     return value
-
-
-def deepest(blocks: Iterable[Block]) -> list[Block]:
-    """All blocks of a text."""
-    return visible(blocks, DEEPEST, "text")
-
-
-__all__ = [name for name, value in list(globals().items()) if callable(value) and not name.startswith("_")]

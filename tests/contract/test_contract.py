@@ -177,13 +177,3 @@ def test_what_is_spoiled_reaches_every_word() -> None:
     for word in ("a on b", "12.5 ms", ">t", ">h", "w", "tip", ">n", ">c", ">l", ">p", "g"):
         assert f"{word}&lt;script&gt;" in text, word
     assert "<script>alert" not in text
-
-
-@in_a_browser
-def test_the_browser_finds_what_is_too_wide_or_too_pale_or_has_no_name(tmp_path: Path, browser: Browser) -> None:
-    place = tmp_path / "wide.html"
-    place.write_text(PAGE.replace("<h1>", '<p style="width:900px;color:#777;background:#888">wide</p><input><h1>'), "utf-8")
-    found = " ".join(browser.faults_in_views(place.as_uri()))
-    assert "phone" in found
-    assert "contrast" in found
-    assert "label" in [rule for _, rule, _ in browser.serious()]

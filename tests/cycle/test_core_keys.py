@@ -1,12 +1,10 @@
-"""Every key of a core's pipeline and of its caches moves a result of a simulated core: the time of a network, or of a loop."""
+"""Every key of a core's pipeline and of its caches moves the time of a loop on a simulated core."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 
 import pytest
 
@@ -18,18 +16,7 @@ from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operati
 from archsim.cycle.core.run import run_loop
 from archsim.device import catalog
 from archsim.device.spec import Spec, keys
-from archsim.estimation.pipeline import run
-from archsim.estimation.request import make_request, with_spec
 
-TINY = [
-    {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 16, 9, 9]}, "dtype": "fp32", "source": "test"},
-    {"op": "conv2d", "name": "c", "in": ["x"], "out": ["N", 20, 9, 9], "kernel": [3, 3], "stride": [1, 1], "pad": [1, 1],
-     "groups": 1},
-    {"op": "relu", "name": "r", "in": ["c"], "out": ["N", 20, 9, 9]},
-    {"op": "reshape", "name": "f", "in": ["r"], "out": ["N", 1620]},
-    {"op": "linear", "name": "l", "in": ["f"], "out": ["N", 2000]},
-]  # fmt: skip
-STACKS = ("caffe-openblas", "onnxruntime-cpu")
 WORDS = {"pipeline.order": ("in", "out"), "pipeline.binding": ("rename", "issue"),
          "pipeline.eliminates": ("none", "zero", "moves", "memory"), "pipeline.fuses": ("none", "memory", "branch", "both")}
 FACTORS = (0.25, 4.0, 1 / 16, 16.0, 1e-3)
@@ -37,15 +24,6 @@ FIRST = ("i7_6700k", "xeon_platinum_8480", "epyc_9655", "tegra_x1_cpu", "apple_m
 WIDE = "xeon_platinum_8480"
 TOLD_BY = 3  # devices that state a key, at most, on which it is tried
 CLOCK = 3e9  # Hz
-NETWORK = (
-    "l1.bandwidth", "l1.prefetched", "l1.write_bandwidth", "l2.tlb_entries", "l2.tlb_miss", "l2.tlb_page", "pipeline.binding",
-    "pipeline.datapath", "pipeline.fetch", "pipeline.fuses", "pipeline.int_registers", "pipeline.issue_delay",
-    "pipeline.load_path", "pipeline.load_queue", "pipeline.loop_buffer", "pipeline.op_cache", "pipeline.order",
-    "pipeline.rename", "pipeline.retire", "pipeline.scheduler", "pipeline.scheduler_int", "pipeline.scheduler_memory",
-    "pipeline.scheduler_vector", "pipeline.slot_width", "pipeline.store_path", "pipeline.store_queue",
-    "pipeline.vector_registers", "pipeline.window", "latency.int", "latency.load_vector", "latency.mul", "latency.fma",
-    "latency.fma_chain", "hold.fma", "hold.mul",
-)  # what the programs of a small network ask of a core; other keys need other loops
 NARROW = {f"port512.{name}" for name in ("int", "multiply", "address", "branch", "store_data", "broadcast")}  # never 512 bit wide
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")]
 
@@ -83,11 +61,6 @@ def machine_of(changed: Spec, spec: Spec) -> CoreMachine:
                 for kind, mask in masks.items()}  # fmt: skip
 
     return replace(made, ports=ports, masks=numbered(made.masks), wide=numbered(made.wide)) if {*made.ports} <= {*ports} else made
-
-
-def seconds(trace: str, spec: Spec, stack: str) -> float:
-    request = make_request(trace, spec.identity.id, stack=stack, fidelity="cycle")
-    return float(run(with_spec(request, spec)).latency_s[0])
 
 
 MEMORY = {"load", "load_vector", "store_address", "store_data", "store_data_vector", "indexed", "gather", "broadcast"}
@@ -182,22 +155,3 @@ def test_each_key_of_a_core_moves_a_loop(key: str) -> None:
 @pytest.mark.parametrize("key", sorted(NARROW))
 def test_what_no_loop_asks_for_is_known(key: str) -> None:
     assert not moves_a_loop(key), "a model reads it now: take it off the list"
-
-
-@pytest.mark.parametrize("key", NETWORK)
-def test_keys_of_a_core_move_a_network(key: str, trace: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archsim.estimation.memo.memo", dict)
-    for name in told_by(key):
-        spec = catalog.find(name)
-        for stack in STACKS:
-            before = seconds(trace, spec, stack)
-            if any(seconds(trace, changed, stack) != before for changed in variants(spec, key)):
-                return
-    pytest.fail(f"{key} moves no time of --fidelity cycle")
-
-
-@pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
-    path: Path = tmp_path_factory.mktemp("traces") / "tiny.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in TINY))
-    return str(path)

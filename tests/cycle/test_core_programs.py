@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from importlib.util import find_spec
 from itertools import pairwise
 
 import numpy as np
@@ -72,13 +71,6 @@ PROGRAMS: dict[str, CoreLoop] = {
     "transposed": transposed(256, 4160, 1 << 20, 3), "rows": rows_copied(256, 2, 12544, 1 << 24, 4),
     "values": value_by_value(64, 1 << 24, 4), "pass": elements(256, 2, 3, 1, 1 << 22, 3),
 }  # fmt: skip
-
-
-@pytest.mark.skipif(find_spec("numba") is None, reason="needs the extra fast")
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_compiled_programs_take_what_plain_ones_do(name: str) -> None:
-    on = machine("i7_6700k")
-    assert run_loop(on, PROGRAMS[name], trips=40, fast=True) == run_loop(on, PROGRAMS[name], trips=40, fast=False)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -68,13 +68,6 @@ def test_no_bound_of_a_program_is_passed(core: str) -> None:
         assert run.cycles >= 0.98 * largest, loop.name
 
 
-@pytest.mark.parametrize("name", sorted(LOOPS))
-def test_compiled_programs_equal_plain_ones(name: str) -> None:
-    pytest.importorskip("numba")
-    plain, compiled = (run_loop(machine(CORES[0]), LOOPS[name], trips=30, trace=60, fast=fast) for fast in (False, True))
-    assert plain == compiled
-
-
 def test_a_mispredicted_branch_costs_what_the_spec_says() -> None:
     on = machine(CORES[0])
     slower = replace(on, pipeline=replace(on.pipeline, mispredict=float(on.pipeline.mispredict or 0) + 10.0))

@@ -1,7 +1,6 @@
 """Programs of attention: instructions that a reader can count, and the peaks that they stay below."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 
@@ -100,11 +99,3 @@ def test_a_product_on_lanes_stays_below_their_peak() -> None:
     few, more = (ran("gtx_1080", replace(PLAIN, blocks=blocks), tensor=False).clocks for blocks in (2, 6))
     share = 4 * 2 * 64 * 64 * 64 / (more - few) / (machine.lanes[0] * machine.schedulers)
     assert 0.2 < share <= 1.0
-
-
-@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-@pytest.mark.slow
-@pytest.mark.parametrize(("hw", "tile"), [("a100_sxm4_40gb", replace(SECOND, blocks=2)), ("h100_sxm5_80gb", THIRD),
-                                          ("a100_sxm4_40gb", SINGLE)])  # fmt: skip
-def test_compiled_and_plain_count_the_same(hw: str, tile: AttentionTile) -> None:
-    assert ran(hw, tile, 2, fast=True) == ran(hw, tile, 2, fast=False)

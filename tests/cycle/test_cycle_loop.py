@@ -1,7 +1,6 @@
 """The loop of the SM: worked cases that a reader can count, and the same counts however it runs."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 
@@ -177,17 +176,6 @@ def test_counts_are_those_of_the_program() -> None:
     found = ran(on, element_wise(on, reads=2, writes=1, lane_bytes=8, threads=128), 3)
     assert found.l1 == 3 * 3 * 8 * 128
     assert found.issued == 3 * 4 * len(element_wise(on, reads=2, writes=1, lane_bytes=8, threads=128).instructions)
-
-
-@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-@pytest.mark.slow
-def test_compiled_and_plain_count_the_same() -> None:
-    tile = TiledProduct(m=64, n=64, k=8, threads=64, registers=120, shared=8192, depth=512)
-    for hw in ("gtx_1080", "tesla_k40", "a100_sxm4_40gb"):
-        on = machine(hw)
-        for program in (on_lanes(on, tile), element_wise(on, reads=2)):
-            plain, fast = (ran(on, program, 6, trips=3, fast=fast, record=100) for fast in (False, True))
-            assert plain == fast
 
 
 def test_a_scheduler_that_runs_ahead_counts_what_it_counts_in_step() -> None:

@@ -1,7 +1,6 @@
 """Kernels that need the sum of a row before they write it: counts that a reader can check, and limits they keep."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 
@@ -90,10 +89,3 @@ def test_one_cta_alone_does_not_fill_the_memory() -> None:
     in_flight = CHANNEL.threads * 4 * 4  # four loads of 4 B of each thread
     assert alone.dram / alone.clocks <= in_flight / on.dram * 1.5 + on.dram_rate * 0.1
     assert alone.dram / alone.clocks < ran(CHANNEL, 4, on).dram / ran(CHANNEL, 4, on).clocks
-
-
-@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [replace(CHANNEL, row=4096), SHORT])
-def test_compiled_and_plain_count_the_same(rows: Rows) -> None:
-    assert ran(rows, 5, fast=True) == ran(rows, 5, fast=False)

@@ -1,7 +1,6 @@
 """Kernels that go through a window for each result: counts that a reader can check."""
 
 from dataclasses import replace
-from importlib.util import find_spec
 
 import pytest
 
@@ -47,10 +46,3 @@ def test_a_window_whose_bounds_are_checked_takes_longer() -> None:
 def test_windows_that_lie_apart_take_more_of_the_l1() -> None:
     far = replace(TAPS, step=4.0, inputs=Source(past_l1=0.0))
     assert ran(far, 32).clocks > ran(replace(far, step=1.0), 32).clocks
-
-
-@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-@pytest.mark.slow
-@pytest.mark.parametrize("window", [CHECKED, TAPS])
-def test_compiled_and_plain_count_the_same(window: Window) -> None:
-    assert ran(window, 8, fast=True) == ran(window, 8, fast=False)

@@ -1,48 +1,23 @@
-"""What renderers share: colours that can be read, numbers that stay numbers, one vendored library, charts in files."""
+"""What renderers share: numbers that stay numbers, Markdown, charts in files."""
 
 from __future__ import annotations
 
-import gzip
-import hashlib
 import itertools
-import subprocess
-import sys
-from base64 import b64decode
-from importlib.resources import files
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
-from archsim.cost.bounds import BOUNDS
 from archsim.render.blocks import Axis, Chart, Facts, Note, Series, Table, Verdict, columns, stacked, words
 from archsim.render.csv import csv_lines
+from archsim.render.html import page
 from archsim.render.markdown import WIDTH, markdown, pictures
-from archsim.render.palette import SERIES, contrast, ink_on
-from archsim.render.plotted import library
 from archsim.render.svg import drawn
 
-BUNDLE_SHA256 = "99784e3abfb07b142a15e521a439e6d9addceadb3f79553fd24c72774f0649ba"  # plotly.js-basic-dist-min 4.1.1 of npm
+from ..chromium import CHROMIUM, Browser
+
 LINES = Chart(title="Time of a|b", name="time of a/b", x=Axis(title="batch"), y=Axis(title="time", unit="s"),
               series=[Series(name=name, x=[1, 2, 400], y=[1e-3, 2e-3, y]) for name, y in (("first", 3e-3), ("<second>", 4e-3))])
-
-
-def test_the_library_is_the_vendored_bundle_with_its_licence() -> None:
-    code = gzip.decompress(b64decode(library())).decode()
-    assert hashlib.sha256(code.encode()).hexdigest() == BUNDLE_SHA256
-    assert "MIT" in files("archsim.render").joinpath("vendor", "LICENSE.plotly").read_text()
-    assert len(library()) < 560_000
-
-
-@pytest.mark.parametrize("colour", sorted({bound.colour for bound in BOUNDS.values()} | set(SERIES)))
-def test_words_on_a_colour_can_be_read(colour: str) -> None:
-    assert contrast(colour, ink_on(colour)) >= 4.5
-
-
-def test_a_notebook_does_not_import_plotly() -> None:
-    check = "import sys, archsim; archsim.estimate('alexnet', 'tegra_x1')._repr_html_(); sys.exit('plotly' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
-    assert subprocess.run([sys.executable, "-c", "import sys, plotly; sys.exit('plotly' in sys.modules)"],
-                          check=False).returncode == 1  # fmt: skip
 
 
 def test_csv_escapes_formulas_and_no_numbers() -> None:
@@ -101,3 +76,18 @@ def test_a_legend_takes_the_lines_that_it_needs() -> None:
     assert len(keys) == 12
     assert len({y for _, y in keys}) > 2
     assert max(x for x, _ in keys) < 600 - 100
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH")
+def test_a_chart_of_many_points_comes_closer_and_keeps_its_names_in_sight(browser: Browser, tmp_path: Path) -> None:
+    bars = Series(name="", x=[0.0, 0.5], ends=[0.1, 0.6], y=[0, 0])
+    chart = Chart(title="t", zooms=True, x=Axis(title="time", unit="s"), y=Axis(title="", names=["row"]), series=[bars])
+    (tmp_path / "page.html").write_text(page([chart]), "utf-8")
+    browser.open((tmp_path / "page.html").as_uri())
+    width, place = (f"document.querySelector('{one}').getBoundingClientRect()" for one in (".drawing > svg", ".side text"))
+    before, left = browser.run(f"{width}.width"), browser.run(f"{place}.left")
+    assert browser.run("getComputedStyle(document.querySelector('.fine')).display") == "none"
+    browser.run("for (var i = 0; i < 3; i += 1) { document.querySelector('.choice button').click(); }")
+    assert browser.run(f"{width}.width") == pytest.approx(8 * before, rel=0.01)
+    assert browser.run("getComputedStyle(document.querySelector('.fine')).display") != "none"
+    browser.wait(f"document.querySelector('.zooms').scrollLeft > 100 && Math.abs({place}.left - {left}) < 1")

@@ -199,14 +199,6 @@ def test_a_dropped_network_is_drawn_and_its_hostile_names_are_text(address: str,
     fine(browser)
 
 
-def test_hostile_words_in_the_address_are_text(address: str, browser: Browser) -> None:
-    for key in ("net", "hw", "batch", "stack", "sm.count", HOSTILE):
-        browser.open(f"{address}?net=alexnet&hw=tegra_x1".replace(f"{key}=", f"x{key}=") + f"&{quote(key)}={quote(HOSTILE)}")
-        assert browser.run("document.querySelector('#result [role=alert]').textContent").startswith("Not possible:")
-        assert browser.run("document.querySelectorAll('img').length") == 0
-        assert browser.run("window.hit === undefined")
-
-
 @each(("name", "told"), (("net.onnx", "Not taken: net.onnx"), ("run.py", "Not taken: run.py")))
 def test_a_file_that_is_refused_is_told_and_the_page_stays(name: str, told: str, address: str, browser: Browser) -> None:
     browser.open(address + LARGE)

@@ -18,17 +18,6 @@ def test_every_value_that_fails_is_named() -> None:
     assert [error.__notes__ for error in caught.value.exceptions] == [["for x = -2"], ["for x = -4"]]
 
 
-def test_an_exception_that_stays_out_fails_for_its_value_only() -> None:
-    @each(("text", "kind"), [("a", ValueError), ("1", ValueError)])
-    def check(text: str, kind: type[Exception]) -> None:
-        with pytest.raises(kind):
-            int(text)
-
-    with pytest.RaisesGroup(pytest.fail.Exception) as caught:
-        check()
-    assert caught.value.exceptions[0].__notes__[-1] == "for text = '1', kind = <class 'ValueError'>"
-
-
 def test_no_values_are_no_success() -> None:
     @each("x", [])
     def check(x: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -59,12 +58,9 @@ def test_its_references_are_predicted_by_it(sixfold: Fidelity) -> None:
     assert all(a.predicted < 0.3 * b.predicted for a, b in zip(own, fitted, strict=True) if a.metric == "throughput_per_s")
 
 
-def test_json_and_text_name_it(sixfold: Fidelity, run: Callable[..., Result]) -> None:
-    assert json.loads(run("estimate", *CELL, "--fidelity", "sixfold", "--json").stdout)["fidelity"] == "sixfold"
+def test_commands_and_their_help_name_it(sixfold: Fidelity, run: Callable[..., Result]) -> None:
     assert "sixfold model" in run("estimate", *CELL, "--fidelity", "sixfold").stdout
-
-
-def test_list_and_help_name_it(sixfold: Fidelity, run: Callable[..., Result]) -> None:
+    assert "sixfold model" in run("compare", "--net", "alexnet", "--hw", "tegra_x1,gtx_1080", "--fidelity", "sixfold").stdout
     assert "six times as long" in run("list", "fidelities").stdout
     for command in ("estimate", "compare", "sweep", "validate"):
         assert "roofline, analytical, event, cycle or sixfold" in " ".join(run(command, "--help").stdout.split())
@@ -73,11 +69,6 @@ def test_list_and_help_name_it(sixfold: Fidelity, run: Callable[..., Result]) ->
 def test_a_wrong_name_is_told_of_it(sixfold: Fidelity) -> None:
     with pytest.raises(UnknownName, match="nearest: sixfold"):
         make_request("alexnet", "tegra_x1", fidelity="sixfolds")
-
-
-def test_compare_takes_it(sixfold: Fidelity, run: Callable[..., Result]) -> None:
-    words = ("compare", "--net", "alexnet", "--hw", "tegra_x1,gtx_1080", "--fidelity", "sixfold")
-    assert "sixfold model" in run(*words).stdout
 
 
 def test_validate_takes_it(sixfold: Fidelity, run: Callable[..., Result]) -> None:

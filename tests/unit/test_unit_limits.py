@@ -15,62 +15,27 @@ from archsim.base import limits, toml
 from archsim.base.errors import InputError
 from archsim.base.files import GZIP_RATIO
 from archsim.base.limits import LIMITS
+from archsim.calibration.constants import load as calibration
+from archsim.device.catalog import find as device
+from archsim.estimation.power_file import powers_of_file
+from archsim.evidence.readers import read_files
+from archsim.evidence.table import read_table
+from archsim.node.spec import find as node
+from archsim.simulate.arrivals import recorded_arrivals as arrivals
+from archsim.stack.catalog import find as stack
+from archsim.study.buying import read_prices
+from archsim.study.file import load as study
+from archsim.trace import load as network
 
 ROOT = Path(__file__).parents[2]
 
 
-def device(path: str) -> Any:
-    from archsim.device.catalog import find
-
-    return find(path)
-
-
-def node(path: str) -> Any:
-    from archsim.node.spec import find
-
-    return find(path)
-
-
-def stack(path: str) -> Any:
-    from archsim.stack.catalog import find
-
-    return find(path)
-
-
-def calibration(path: str) -> Any:
-    from archsim.calibration.constants import load
-
-    return load(path)
-
-
-def study(path: str) -> Any:
-    from archsim.study.file import load
-
-    return load(path)
-
-
-def network(path: str) -> Any:
-    from archsim.trace import load
-
-    return load(path)
-
-
 def measurements(path: str) -> Any:
-    from archsim.evidence.readers import read_files
-
     return read_files([path])
 
 
 def prices(path: str) -> Any:
-    from archsim.study.buying import read_prices
-
-    return read_prices(path, {}, lambda name: name)
-
-
-def arrivals(path: str) -> Any:
-    from archsim.simulate.arrivals import recorded_arrivals
-
-    return recorded_arrivals(path)
+    return read_prices(path, {}, str)
 
 
 TOML: dict[str, Callable[[str], Any]] = {
@@ -126,15 +91,11 @@ def test_a_table_with_too_many_rows_is_refused(kind: str, tmp_path: Path, monkey
         place.write_text("arrival_s\n" + "".join(f"{i}\n" for i in range(5)))
         refused(arrivals, place, "has more than 3 rows")
         return
-    from archsim.evidence.table import read_table
-
     place.write_text("a,b\n" + "1,2\n" * 5)
     refused(lambda path: read_table(path, few), place, "has more than 3 rows")
 
 
 def test_a_file_of_shares_has_a_limit_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from archsim.estimation.power_file import powers_of_file
-
     monkeypatch.setitem(limits.LIMITS, "shares", replace(LIMITS["shares"], entries=3))
     place = tmp_path / "many.csv"
     place.write_text("fp32\n" + "0.5\n" * 5)

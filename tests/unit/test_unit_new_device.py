@@ -9,7 +9,6 @@ import pytest
 import archsim
 from archsim.base.errors import InputError
 from archsim.device import catalog
-from archsim.device.write import to_toml
 
 CARD = """
 schema = 1
@@ -64,11 +63,3 @@ def test_a_misread_data_sheet_is_noticed(card: str) -> None:
     Path(card).write_text(CARD.replace('"1770 MHz"', '"1970 MHz"'), "utf-8")
     with pytest.raises(InputError, match=r"stated\.peak_fp32: 9\.1 TFLOP/s is 9\.\d% less .*sm\.count, rate\.fp32, clock\.boost"):
         catalog.find(card)
-
-
-def test_a_whole_file_without_a_parent_estimates_the_same(card: str, tmp_path: Path) -> None:
-    """But for the start of CTAs: that of the parent, where a file names one, and the usual one of the architecture without."""
-    whole = tmp_path / "whole.toml"
-    whole.write_text(to_toml(catalog.find(card), "whole"), "utf-8")
-    one, other = (archsim.estimate(net="alexnet", hw=str(path), batch=16) for path in (card, whole))
-    assert (one.latency_s, one.energy_j) == pytest.approx((other.latency_s, other.energy_j), rel=2e-3)

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from archsim.answers.llm import record, sections
 from archsim.evidence.shipped import serving_files
 from archsim.generation.estimate import llm
 from archsim.generation.plan import serving_plan
 from archsim.generation.references import references_of
-from archsim.render.text import text_of
 
 ASKED = {"input": 1024, "output": 1024, "batch": 16, "engine": "tensorrt-llm-0.11", "precision": "fp16"}
 
@@ -68,12 +66,3 @@ def test_otherwise_the_nearest_run_is_shown_as_such(words: dict[str, Any], run: 
 def test_a_changed_device_another_card_and_shared_layers_have_none() -> None:
     assert references_of(plan(scales={"memory.bandwidth": 2.0})) == ()
     assert references_of(plan(hw="l40s")) == ()
-
-
-def test_text_and_json_say_what_was_measured() -> None:
-    same, none = llm("llama_3_8b", "a100_sxm4_40gb", **ASKED), llm("llama_3_8b", "l40s", input=128, output=8)
-    text = text_of(sections(same))
-    assert "measured  LLM-Inference-Bench, 2024; tensorrt-llm-0.11, fp16, batch 16, 1024 + 1024 tokens: the same run" in text
-    assert "all answered 20.2 s, predicted" in text
-    assert "no shipped run of llama_3_8b on l40s" in text_of(sections(none))
-    assert record(same)["references"]

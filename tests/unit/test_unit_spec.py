@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archsim.answers.device import counted
-from archsim.base.errors import ArchsimError, InputError, UnknownName
+from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.base.units import TEXT
 from archsim.device import catalog
@@ -100,21 +100,13 @@ ONE_PROBLEM = {
     ),
     "missing key": (BANDWIDTH, "", "memory.bandwidth: is missing (peak bandwidth of all channels)"),
     "wrong unit": (BANDWIDTH, BANDWIDTH.replace("GB/s", "GHz"), "memory.bandwidth: '25.6 GHz' is not in B/s"),
-    "unknown prefix": (BANDWIDTH, BANDWIDTH.replace("GB/s", "XB/s"), "memory.bandwidth: '25.6 XB/s' is not in B/s"),
     "base above boost": ('"76.8 MHz"', '"2 GHz"', "clock.base: 2 GHz is more than clock.boost (998.4 MHz)"),
     "misspelt device kind": ('kind = "gpu"', 'kind = "gpuu"', "kind: must be gpu, cpu, tpu, is 'gpuu'"),
-    "a list as device kind": ('kind = "gpu"', 'kind = ["gpu"]', "kind: must be gpu, cpu, tpu"),
-    "a date as name": ('name = "NVIDIA', 'name = 2015-11-01 #"NVIDIA', "name: must be text"),
-    "a table as id": ('id = "tegra_x1"', 'id = { a = 1 }', "id: must be 2 to 40"),
-    "a list as table": ("[market]", "[[market]]", "market: unknown key"),
     "a stated peak that is absent": ('value = "1.024 TFLOP/s"', 'value = "absent"', "stated.peak_fp16: 'absent' is not a number"),
     "no device kind": ('kind = "gpu"', "", "kind: is missing"),
     "other schema": ("schema = 1", "schema = 2", "schema: must be 1, is 2"),
-    "schema as truth value": ("schema = 1", "schema = true", "schema: must be 1, is True"),
-    "no schema": ("schema = 1", "", "schema: must be 1, is 'missing'"),
     "year": ("year = 2015", "year = 1066", "year: must be a whole number, 1990 to 2100, is '1066'"),
     "no architecture": ('architecture = "maxwell"', "", "architecture: is missing"),
-    "year as text": ("year = 2015", 'year = "2015"', "year: must be a whole number, 1990 to 2100, is '2015'"),
     "an alias that is no text": ("aliases = [", "aliases = [1, ", "aliases: must be a list of texts"),
     "id with spaces": ('id = "tegra_x1"', 'id = "Tegra X1"', "id: "),
     "unknown stated peak": ("peak_fp16 =", "peak_fp17 =", "stated.peak_fp17: unknown key; nearest: peak_fp16"),
@@ -164,21 +156,12 @@ def test_all_problems_of_a_file_are_told_at_once(tmp_path: Path) -> None:
 
 FILES = {
     "empty": (b"", "is empty"),
-    "blank": (b" \n\n", "is empty"),
     "binary": (bytes(range(256)), "is not UTF-8 text"),
-    "with a zero byte": (b"schema = 1\0", "is binary"),
     "in Latin-1": (BASE.replace("NVIDIA", "NVIDIÄ").encode("latin-1"), "is not UTF-8 text"),
-    "too large": (b'schema = 1\nx = "' + b"a" * 300_000 + b'"', "is larger than"),
     "40 kB of dots": (b"schema = 1\n" + b"a." * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
-    "dots after a quoted part": (b'schema = 1\n"a".' + b"a." * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
-    "dots with spaces": (b"schema = 1\n" + b"a . " * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
     "dots in an inline table": (b"schema = 1\nx = {" + b"a." * 100_000 + b"a = 1}\n", "line 2: a key with more than 16 dots"),
-    "dots in a table name": (b"schema = 1\n[" + b"a." * 20_000 + b"a]\n", "line 2: a key with more than 16 dots"),
-    "dots of quoted parts": (b"schema = 1\n" + b'"a".' * 20_000 + b"a = 1\n", "line 2: a key with more than 16 dots"),
     "deep lists": (b"schema = 1\nx = " + b"[" * 100_000 + b"]" * 100_000, "is nested deeper than 8 levels"),
-    "deep tables": (b"schema = 1\nx = " + b"{a=" * 20_000 + b"1" + b"}" * 20_000, "is nested deeper than 8 levels"),
     "one long word": (b"schema = 1\n" + b"a" * 200_000, "is not valid TOML"),
-    "one long row of quotes": (b"schema = 1\n" + b'"' * 200_000, "is not valid TOML"),
 }
 
 
@@ -187,15 +170,6 @@ def test_a_file_that_is_no_spec(tmp_path: Path, content: bytes, expected: str) -
     found = problems(tmp_path, content)
     assert len(found) == 1
     assert found[0].startswith(expected)
-
-
-def test_each_of_four_thousand_unknown_keys_is_told(tmp_path: Path) -> None:
-    assert len(problems(tmp_path, BASE.replace("[sm]", "[sm]\n" + "".join(f"k{i} = 1\n" for i in range(4000))))) == 4000
-
-
-def test_a_folder(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is a folder"):
-        catalog.find(str(tmp_path))
 
 
 def test_a_spec_that_inherits_from_itself(tmp_path: Path) -> None:
@@ -406,36 +380,3 @@ def test_the_range_of_a_field() -> None:
     assert share.problem(0.0) == "is outside the range > 0 to 1"
     assert share.problem(1.1) == "is outside the range > 0 to 1"
     assert Unit(unit="W", doc="", low=0, above=False).problem(0.0) is None
-
-
-def test_a_device_is_found_by_alias_name_and_any_spelling() -> None:
-    for name in ("tegra_x1", "TX1", "jetson-tx1", "Jetson TX1", "NVIDIA Tegra X1 (Jetson TX1 module)"):
-        assert catalog.find(name).identity.id == "tegra_x1"
-    assert catalog.find("GTX-1080").identity.id == "gtx_1080"
-
-
-def test_an_ambiguous_name_is_refused_with_the_candidates() -> None:
-    with pytest.raises(UnknownName, match="it could be titan_x_maxwell or titan_x_pascal"):
-        catalog.find("titan_x")
-
-
-def test_an_unknown_name_offers_near_ones() -> None:
-    with pytest.raises(UnknownName, match=r"nearest: .*tegra_x1"):
-        catalog.find("tegra_x")
-    for name in ("", "a" * 10_000, "\x1b[31m"):
-        with pytest.raises(ArchsimError):
-            catalog.find(name)
-
-
-def leads_to(alias: str) -> str:
-    """The id of the device, or the candidates."""
-    try:
-        return catalog.find(alias).identity.id
-    except UnknownName as error:
-        return str(error)
-
-
-def test_no_two_devices_share_an_id_and_every_alias_leads_to_one_device_or_says_so() -> None:
-    for name in catalog.names():
-        for alias in catalog.find(name).identity.aliases:
-            assert name in leads_to(alias), (name, alias)

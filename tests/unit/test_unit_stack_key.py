@@ -157,16 +157,6 @@ def test_a_required_key_is_missed_and_a_default_is_not() -> None:
     assert Key(doc="x").choices == ()
 
 
-def test_show_stack_marks_what_nobody_set_and_numbers_its_sources() -> None:
-    text = stack_text("caffe-cudnn4")
-    rows = {line.split()[0]: line.split() for line in text.splitlines() if line}
-    assert rows["graphs"] == ["graphs", "false", "default"]
-    assert rows["conv.workspace_limit"][-3:-1] == ["frameworks/caffe.toml", "[gpu]"]
-    number = rows["conv.workspace_limit"][-1]
-    (source,) = [line for line in text.splitlines() if line.startswith(f"  {number} ")]
-    assert "workspace_limit_bytes = 8 MiB" in source
-
-
 def test_json_of_a_stack_holds_every_value_with_its_component() -> None:
     for name in ("ideal", "torch7-mkl", "tensorrt-llm"):
         found: Mapping[str, Any] = json.loads(json.dumps(record(name), allow_nan=False))
