@@ -9,7 +9,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
-from archsim.render.blocks import Block
+from archsim.render.blocks import Block, Chart
 
 MODULES = {  # class of an answer -> the module here that says it
     "AllReduces": "allreduce", "CacheReport": "caches", "Change": "whatif", "Comparison": "compare",
@@ -44,6 +44,14 @@ def page_of(answer: Any) -> str:
     from archsim.render.html import page
 
     return page(sections_of(answer))
+
+
+def figures_of(answer: Any) -> dict[str, Any]:
+    """The charts of the answer over two axes as figures of plotly, by title."""
+    from archsim.render.plotted import figure_of
+
+    charts = [block for block in sections_of(answer) if isinstance(block, Chart) and block.series]
+    return {chart.title: figure_of(chart) for chart in charts}
 
 
 def notebook_of(answer: Any) -> str:

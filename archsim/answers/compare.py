@@ -145,7 +145,7 @@ def price_chart(c: Comparison, called: Called) -> list[Chart]:
         point = FrontPoint(x=x.price_usd or 0.0, y=x.throughput_per_s, label=called[x.name], tip=tip)
         (others if front and point.y <= front[-1].y else front).append(point)
     note = "Devices whose price is known; a line joins those that no other one beats in both."
-    return [front_chart("Speed against price", Axis(title="price", unit="USD"), Axis(title="speed", unit=unit), front, others,
+    return [front_chart("Speed against price", Axis(title="price", unit="USD"), Axis(title="speed", unit=unit), front, others, {},
                         notes=[note])]  # fmt: skip
 
 

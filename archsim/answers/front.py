@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from archsim.cost.bounds import bound_word
 from archsim.explain.summary import FASTER_TEXT
@@ -38,7 +38,7 @@ def front_chart(
     own = [replace(p, label="") if i and p.label == line[i - 1].label else p for i, p in enumerate(line)]  # said once
     series = [Series(name="", x=[p.x for p in line], y=[p.y for p in line], tone="quiet", mark=""),
               _marks("other points", others, "quiet", 0.02), _marks("Pareto front", own, "0", 0.12),
-              *(_marks(name, [replace(point, label=name)], str(tone), 0.2, "d")
+              *(_marks(name, [replace(point, label=name)], str(tone), 0.2)
                 for tone, (name, point) in enumerate(marked.items(), 1))]  # fmt: skip
     return Chart(title=title, x=x, y=y, series=series, notes=notes, height=420)
 
@@ -52,8 +52,8 @@ def _fitted(axis: Axis, values: Sequence[float]) -> Axis:
     return replace(axis, log=False, ends=(max(low - room, min(low, 0.0)), high + room))
 
 
-def _marks(name: str, points: Sequence[FrontPoint], tone: str, size: float, mark: Literal["o", "d"] = "o") -> Series:
-    return Series(name=name, x=[p.x for p in points], y=[p.y for p in points], tone=tone, mark=mark, joined=False,
+def _marks(name: str, points: Sequence[FrontPoint], tone: str, size: float) -> Series:
+    return Series(name=name, x=[p.x for p in points], y=[p.y for p in points], tone=tone, joined=False,
                   sizes=[size] * len(points), hollow=[p.hollow for p in points], tips=[p.tip for p in points],
                   labels=[p.label for p in points])  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from archsim.answers import notebook_of, page_of, record_of
+from archsim.answers import figures_of, notebook_of, page_of, record_of
 from archsim.api.functions import compare, estimate, llm, power, profile, register_op, sweep, tune, validate, whatif
 from archsim.base.answer import Answer, Presentation
 from archsim.estimation.power_estimate import PowerEstimate
@@ -13,4 +13,4 @@ __all__ = [
     "whatif",
 ]  # fmt: skip
 
-Answer.forms = Presentation(notebook=notebook_of, record=record_of, page=page_of)
+Answer.forms = Presentation(notebook=notebook_of, record=record_of, page=page_of, figures=figures_of)

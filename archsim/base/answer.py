@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Presentation:
-    """Three forms of an answer: what a notebook shows, the values of `--json`, and a whole page."""
+    """Forms of an answer: what a notebook shows, the values of `--json`, a whole page, and its charts by title."""
 
     notebook: Callable[[Any], str]
     record: Callable[[Any], Any]
     page: Callable[[Any], str]
+    figures: Callable[[Any], dict[str, Any]]
 
 
 class Answer:
@@ -35,6 +36,10 @@ class Answer:
     def to_page(self) -> str:
         """The answer as a self-contained HTML page, as `--html` writes it."""
         return self._forms().page(self)
+
+    def to_figures(self) -> dict[str, Any]:
+        """Its charts as figures of plotly, by title."""
+        return self._forms().figures(self)
 
     def _forms(self) -> Presentation:
         if Answer.forms is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from archsim.answers.llm import TONES, asked, limits_table, memory_table, phases_table, trust
+from archsim.answers.llm import TONES, asked, memory_table, phases_table, trust
 from archsim.generation.estimate import GenerationEstimate
 from archsim.generation.why import limit_word, why
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, stacked
@@ -24,7 +24,7 @@ def model_result(state: PageState) -> str:
         drawn([verdict(state, asked(before), totals(before), totals(after), why(after)),
                Note(text="\n".join(after.warnings), tone="warning")]),
         variants(state, _of_variant),
-        drawn([_phases(before, after) if changed else phases_table(after), limits_table(after), *_memory(after),
+        drawn([_phases(before, after) if changed else phases_table(after), *_memory(after),
                Facts(title="How far to trust it", rows=trust(before)),
                _basis(after)]),
         export(state),

@@ -31,7 +31,7 @@ ORDER = (
     ("__main__",),
 )
 RANK = {name: rank for rank, row in enumerate(ORDER) for name in row}
-HEAVY = {"scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml",
+HEAVY = {"plotly", "scipy", "pandas", "networkx", "simpy", "numba", "torch", "onnx", "onnxruntime", "pynvml",
          "distributed", "dask", "pyarrow", "sphinx"}
 LONGEST = 400
 MODEL = ("lower", "cost", "cache", "cycle", "schedule")

@@ -14,7 +14,7 @@ from .conftest import heard
 ARCHSIM = [sys.executable, "-m", "archsim"]
 LONG = ["estimate", "--net", "densenet_201", "--hw", "tegra_x1", "--task", "training_step", "--json"]
 EXPLAIN = ["explain", "--net", "alexnet", "--hw", "gtx_1080", "--layer", "conv2", "--equations"]
-HEAVY = ("scipy", "pandas", "networkx", "simpy", "numba")
+HEAVY = ("plotly", "scipy", "pandas", "networkx", "simpy", "numba")
 
 
 @pytest.mark.parametrize("words", [LONG, EXPLAIN, ["--help"]], ids=["long", "explain", "help"])

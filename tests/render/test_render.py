@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+import archsim
 from archsim.render.blocks import Axis, Chart, Facts, Note, Series, Table, Verdict, columns, stacked, words
 from archsim.render.csv import csv_lines
 from archsim.render.html import page
@@ -91,3 +92,14 @@ def test_a_chart_of_many_points_comes_closer_and_keeps_its_names_in_sight(browse
     assert browser.run(f"{width}.width") == pytest.approx(8 * before, rel=0.01)
     assert browser.run("getComputedStyle(document.querySelector('.fine')).display") != "none"
     browser.wait(f"document.querySelector('.zooms').scrollLeft > 100 && Math.abs({place}.left - {left}) < 1")
+
+
+def test_a_chart_is_a_figure_of_plotly_with_its_values_and_colours() -> None:
+    estimate = archsim.estimate("alexnet", "tegra_x1")
+    found = estimate.to_figures()
+    assert {"Roofline", "Power over time"} <= {*found}
+    (curve,) = found["Power over time"].data
+    assert (list(curve.y)[:-1], curve.line.shape) == (list(estimate.power_over_time.power_w), "hv")
+    roof = found["Roofline"]
+    assert (roof.layout.xaxis.type, roof.layout.yaxis.type) == ("log", "log")
+    assert {"memory", "arithmetic"} <= {trace.name for trace in roof.data}

@@ -136,7 +136,7 @@ def test_the_digest_tells_traces_apart():
 
 
 def test_importing_traces_stays_light():
-    heavy = "numpy networkx pydantic simpy scipy pandas click rich"
+    heavy = "numpy networkx pydantic simpy plotly scipy pandas click rich"
     code = f"import archsim.trace, sys; print([m for m in {heavy.split()} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
