@@ -166,7 +166,7 @@ def compare(
     batch: one number, a list, or a range like "1:256:x2" for curves over batches; 1, or what the file fixes, if not given
     where: "latency < 10ms and power < 200W": the largest batch of each device that meets it
     by: speed, watt, dollar or cost
-    price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
+    price, prices, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of

@@ -95,18 +95,9 @@ def command(
     if html is not None:
         write_page(html, module.sections(answer))
     form.show(answer, module)
-    if not all(map(_answered, found)):
+    if not all(one.contenders for one in found):
         missed(f"no device meets {where}" if where is not None else
                "no device holds this work; a smaller --batch or --precision fp16 takes less memory")  # fmt: skip
-
-
-def _answered(found: Any) -> bool:
-    """Whether any device holds the work, or meets the conditions."""
-    from archsim.study.comparison import Comparison, CurveComparison
-
-    if isinstance(found, CurveComparison):
-        return any(one.contenders for one in found.best)
-    return bool((found if isinstance(found, Comparison) else found.comparison).contenders)
 
 
 def _warn(field: Any, found: Sequence[Any]) -> None:

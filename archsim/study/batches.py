@@ -10,9 +10,6 @@ from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArchsimError
 from archsim.study.contender import Contender
 
-CURVATURE = (
-    "Curvature of the batch time. Falling: each further sample adds less time than the one before; rising: more; straight: equal."
-)
 STRAIGHT = 0.05  # relative change of the marginal time below which the curve counts as straight
 MOST_BATCHES = 200
 
@@ -54,11 +51,6 @@ class BatchCurve:
         inside = [p.throughput_per_s for p in self.points if p.estimate.fits]
         best = max(inside or [p.throughput_per_s for p in self.points])
         return tuple([p.throughput_per_s / best for p in self.points])
-
-    @property
-    def curvature(self) -> str:
-        """The stretches of equal curvature, in words; empty of fewer than three batches."""
-        return ", ".join(f"{name} from {low} to {high}" for name, low, high in self.runs)
 
     @property
     def limit(self) -> str:
