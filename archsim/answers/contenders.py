@@ -146,24 +146,18 @@ def _seconds(c: Contender, r: Reference) -> float:
 
 def detail_table(c: Comparison, called: Called) -> Table:
     """What else is known of each device: its clock, intervals, what limits it, memory."""
-    found = c.contenders
-    rate = rate_unit(found[0].estimate)
     rows = []
-    for x in found:
+    for x in c.contenders:
         e = x.estimate
-        more = x.energy_j / e.energy_j
-        low, high = e.energy_interval_j
+        joules = [end * x.energy_j / e.energy_j for end in e.energy_interval_j]
         rows.append([
             words(called[x.name]), number(e.clock_hz, "Hz"), words(_ends(interval(x.latency_interval_s, "s", e.interval_level))),
-            number(x.energy_j, "J"), words(_ends(interval((low * more, high * more), "J", e.interval_level))),
-            number(x.throughput_per_w),
-            words(bound_word(e.limited_by), tone=e.limited_by),
-            number(e.memory_bytes, "B"), words(e.host_cpu if x.kind != "cpu" else ""),
+            words(_ends(interval((joules[0], joules[1]), "J", e.interval_level))),
+            words(bound_word(e.limited_by), tone=e.limited_by), number(e.memory_bytes, "B"),
         ])  # fmt: skip
-    level = f"{100 * found[0].estimate.interval_level:.0f} % interval"
-    heads = ("device", "clock", f"time, {level}", "energy of a batch", level, f"{rate}/W", "limited by", "memory", "host CPU")
-    return Table(title="Devices in detail", columns=columns(*heads, numbers=(1, 3, 5, 7), spare=(3, 4, 5, 7, 8)), rows=rows,
-                 long=len(rows) > LONG, level=2)  # fmt: skip
+    level = f"{100 * c.contenders[0].estimate.interval_level:.0f} % interval"
+    head = columns("device", "clock", f"time, {level}", f"energy, {level}", "limited by", "memory", numbers=(1, 5), spare=(3, 5))
+    return Table(title="Devices in detail", columns=head, rows=rows, long=len(rows) > LONG, level=2)
 
 
 def _ends(text: str) -> str:

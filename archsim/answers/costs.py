@@ -107,22 +107,14 @@ def work_table(work: Workload | None, contenders: Sequence[Contender], called: C
     rows = [[words(called[x.name]), Cell(text=str(x.estimate.batch), value=x.estimate.batch),
              Cell(text=duration(t.time_s), value=t.time_s), words(" to ".join(map(duration, t.interval_s))),
              Cell(text=f"{t.energy_j / KWH:.3g} kWh", value=t.energy_j), amount(t.cost_usd)] for x, t in totals]  # fmt: skip
-    heads = columns("device", "batch", "time", "interval", "energy", "cost in USD", numbers=(1, 2, 4, 5), spare=(3,))
-    return [Table(title=_work_title(work, contenders), columns=heads, rows=rows, notes=[_without(contenders[0])],
-                  first=range(FIRST), long=len(rows) > LONG)]  # fmt: skip
-
-
-def _work_title(work: Workload, contenders: Sequence[Contender]) -> str:
-    """The size of the work, in words; with the batch, if all have the same."""
     e = contenders[0].estimate
     times = "" if work.epochs == 1 else f"{work.epochs} epochs of "
-    same = len({c.estimate.batch for c in contenders}) == 1
-    return f"{times}{work.samples:,} {e.sample}, {e.task}, " + (f"batch {e.batch}" if same else "each at its quickest batch")
+    at = f"batch {e.batch}" if len({c.estimate.batch for c in contenders}) == 1 else "each at its quickest batch"
+    without = ["loading of data", *(["tests in between"] if e.task in TRAINING else []),
+               *(["updates (--task training_step has them)"] if e.task == "forward_backward" else [])]  # fmt: skip
+    heads = columns("device", "batch", "time", "interval", "energy", "cost in USD", numbers=(1, 2, 4, 5), spare=(3,))
+    return [Table(title=f"{times}{work.samples:,} {e.sample}, {e.task}, {at}", columns=heads, rows=rows, first=range(FIRST),
+                  long=len(rows) > LONG,
+                  notes=[f"Not counted: {', '.join(without)}; energy is that of the device, without PUE."])]  # fmt: skip
 
 
-def _without(c: Contender) -> str:
-    """What these totals leave out."""
-    task = c.estimate.task
-    without = ["loading of data"] + (["tests in between"] if task in TRAINING else [])
-    without += ["updates (--task training_step has them)"] if task == "forward_backward" else []
-    return f"Not counted: {', '.join(without)}; energy is that of the device, without PUE."

@@ -14,9 +14,6 @@ def change_blocks(c: StackChange) -> list[Block]:
     was, now = show(c.before_s, "s", 3), show(c.after_s, "s", 3)
     notes = [f"One after the other, from {c.before} ({was}) to {c.after} ({now}), {c.before_s / c.after_s:.2f} times as fast."]
     notes += [] if rows else ["No value differs that changes a time."]
-    if c.fp32_s is not None:
-        notes.append(f"With every product in fp32 in place of tf32 {c.before} takes {show(c.fp32_s, 's', 3)}, "
-                     f"{c.fp32_s / c.before_s:.2f} times as long.")  # fmt: skip
     title = f"From {c.before} to {c.after}"
     return [
         Table(title=title, columns=columns("", "latency", "saved", "of the first", numbers=(1, 2, 3)), rows=rows, notes=notes),

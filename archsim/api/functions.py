@@ -173,11 +173,9 @@ def compare(
     from archsim.study.buying import bought
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.comparison import ComparedDevices
-    from archsim.study.ranking import check_criterion
     from archsim.study.within import compared
 
     said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
-    check_criterion(by)
     if correlation is not None:
         correlation = read("correlation", share, correlation)
         if not 0.0 <= correlation <= MOST_CORRELATED:

@@ -76,10 +76,8 @@ def command(
     from archsim.study.batches import batches_of
     from archsim.study.buying import bought
     from archsim.study.comparison import ComparedDevices
-    from archsim.study.ranking import check_criterion
     from archsim.study.within import compared
 
-    check_criterion(by)
     nets, devices = list(dict.fromkeys(parts(net))), selected(parts(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:

@@ -18,7 +18,7 @@ from archsim.study.batches import BatchCurve, batch_curve
 from archsim.study.contender import Contender, contender
 from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
 from archsim.study.price import Price
-from archsim.study.ranking import CRITERIA, Criterion, Ranking, rank
+from archsim.study.ranking import CRITERIA, Criterion, Ranking, check_criterion, rank
 from archsim.study.stack_change import StackChange, stack_change
 from archsim.study.usage import Usage, Workload
 
@@ -154,6 +154,7 @@ class ComparedDevices:
         prices: Mapping[str, Price] | None = None, usage: Usage | None = None, workload: Workload | None = None,
         by: str = "speed",
     ) -> None:  # fmt: skip
+        check_criterion(by)
         self.arguments = dict(arguments or {})
         self._threads = self.arguments.pop("threads", None)
         self.prices, self.usage, self.workload, self.by = dict(prices or {}), usage or Usage(), workload, by

@@ -10,7 +10,7 @@ import pytest
 from archsim.estimation.request import make_request
 from archsim.study.batches import BadRange, batch_curve, batches_of
 from archsim.study.contender import Contender, contender, result_time
-from archsim.study.correlation import SAME_STACK, TWO_STACKS, correlation_note, matrix
+from archsim.study.correlation import SAME_STACK, TWO_STACKS, matrix
 from archsim.study.crossover import crossings, payoffs
 from archsim.study.ranking import CRITERIA, rank
 from tests.bench.correlation import correlations
@@ -59,14 +59,6 @@ def test_errors_are_correlated_as_measured_unless_the_user_says_otherwise() -> N
     assert (measured.correlation, apart.correlation) == (None, 0.0)
 
 
-def test_the_note_says_which_correlations_were_used() -> None:
-    gpus, cpus = [on("gtx_1080"), on("gtx_980")], [on("i7_6700k"), on("i7_3820")]
-    assert correlation_note(gpus, None).startswith(f"correlated as measured, {SAME_STACK:g} with one stack (")
-    both = correlation_note([*gpus, *cpus], None)
-    assert f"{SAME_STACK:g} with one stack and {TWO_STACKS:g} with two; for two CPUs too few were measured" in both
-    assert "0.5 (--correlation)" in correlation_note(gpus, 0.5)
-
-
 def unfit(c: Contender) -> Contender:
     return replace(c, estimate=replace(c.estimate, memory=replace(c.estimate.memory, activations=1e13)))
 
@@ -76,7 +68,7 @@ def test_what_does_not_fit_is_not_ranked(criterion: Any) -> None:
     fast, slow = unfit(on("gtx_1080")), on("gtx_980")
     found = rank([fast, slow], criterion)
     assert [c.name for c in found.order] == ["gtx_980"]
-    assert (found.best, found.unfit) == ((1.0,), ("gtx_1080",))
+    assert found.best == (1.0,)
     nothing = rank([fast], criterion)
     assert (nothing.order, nothing.best) == ((), ())
 
@@ -130,9 +122,7 @@ def test_curvature_is_named() -> None:
     # 1 ms a sample to 4, then 0.5 ms, then 2 ms
     points = [timed(base, b, t) for b, t in ((1, 1e-3), (2, 2e-3), (4, 4e-3), (8, 6e-3), (16, 22e-3))]
     found = batch_curve(points)
-    assert found.bends == ("straight", "falling", "rising")
     assert found.runs == (("straight", 1, 4), ("falling", 4, 8), ("rising", 8, 16))
-    assert found.marginal_s[-1] == pytest.approx(2e-3)
     assert max(found.efficiency) == 1.0
 
 
@@ -177,16 +167,6 @@ def test_ops_that_pay() -> None:
     assert by_name["relu1"].alone is None  # 1.2 MB in and out for one comparison a value
     slower = [replace(e, ops=tuple(replace(op, time_s=1e3) for op in e.ops)) for e in guest]
     assert all(row.resident is None for row in payoffs(home, slower, [q.trace.ops for q in requests["gtx_1080"]], device))
-
-
-def test_a_device_without_a_link_copies_nothing() -> None:
-    request = make_request("alexnet", "tegra_x1")
-    from archsim.estimation.estimate import estimate_of
-
-    e = estimate_of(request, references=False)
-    slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))
-    rows = payoffs([slower], [e], [request.trace.ops], request.spec.device)
-    assert all(row.alone == row.resident == 1 for row in rows)
 
 
 @pytest.mark.slow

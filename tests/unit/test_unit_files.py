@@ -122,7 +122,7 @@ def measurements(path: Path) -> Any:
 def prices(path: Path) -> Any:
     from archsim.study.buying import read_prices
 
-    return read_prices(str(path), {"EUR": 1.1}, str)
+    return read_prices(str(path), str)
 
 
 def shares(path: Path) -> Any:

@@ -64,7 +64,7 @@ def measurements(path: str) -> Any:
 def prices(path: str) -> Any:
     from archsim.study.buying import read_prices
 
-    return read_prices(path, {}, lambda name: name)
+    return read_prices(path, lambda name: name)
 
 
 def arrivals(path: str) -> Any:
