@@ -36,8 +36,7 @@ def sections(c: CurveComparison) -> list[Block]:
     first = [curve.points[0] for curve in c.curves]
     called = titles(first)
     ahead = {r.order[0].name for one in c.best for r in one.rankings if r.criterion.name == "speed" and r.order}
-    leaders = [one for one in c.crossings if one.winner in ahead and one.loser in ahead]
-    met = overtakings(leaders, called)
+    met = overtakings([one for one in c.crossings if {one.winner, one.loser} <= ahead], called)
     found: list[Block] = [
         _verdict(c, called, met), _times(c, called), _chart(c, called),
         *work_table(c.best[0].workload, quickest_points(c), called),
@@ -120,7 +119,7 @@ def _chart(c: CurveComparison, called: Called) -> Chart:
 def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> Table:
     """From which batch on each op gains."""
     def begins(batch: int | None) -> Cell:
-        return words("never", tone="quiet") if batch is None else Cell(text=f"from batch {batch}", value=batch)
+        return words("never" if batch is None else f"from batch {batch}")
 
     moved = sum(r.alone is not None for r in rows)
     note = (f"From which batch on {guest} is faster than {home}: with the data of the op already there, and with its inputs and "

