@@ -4,34 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from archsim.answers.contenders import (
-    LONG,
-    Called,
-    CsvRows,
     besides,
     besides_record,
     detail_table,
     devices_table,
-    excluded_record,
     left_out,
     measured_words,
-    own,
+    row_record,
     rows_csv,
+    rows_of,
 )
-from archsim.answers.costs import cost_table, money_facts, price_rows, price_text, work_table
+from archsim.answers.costs import LONG, Called, cost_table, money_facts, price_rows, price_text, work_table
 from archsim.answers.estimate import interval, rate_unit, task_words
-from archsim.answers.estimate import record as estimate_record
 from archsim.answers.front import FrontPoint, front_chart
 from archsim.answers.stack_change import change_blocks
 from archsim.base.units import COUNT, grouped, show
-from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Table, Verdict, words
+from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Table, Verdict, columns, number, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
 from archsim.study.correlation import pair_correlation
-from archsim.study.crosstable import CrossTable, by_stack
 from archsim.study.difference import software_note
 from archsim.study.ranking import Ranking
 from archsim.study.standing import best_line, certainty, chance, titles, toss_ups
@@ -51,10 +47,9 @@ def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Seque
 
     missed: what those that do not meet conditions miss; hints: software that is worth a try
     """
-    found: list[Block] = [devices_table(c, called)] if c.contenders else []
+    found: list[Block] = [devices_table(c, called), *work_table(c.workload, c.contenders, called)] if c.contenders else []
     found += left_out(c, called, missed, hints)
-    cross = by_stack(c)
-    found += [cross_table(cross, called)] if cross is not None and len(cross.rows) > 1 else []
+    found += by_stack(c, called)
     found += [block for change in c.changes for block in change_blocks(change)]
     found.append(Facts(title="How far to trust it", rows=[
         *besides(c.all, called), ("software", software_note(c, called)), *price_rows(c, called),
@@ -63,8 +58,7 @@ def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Seque
     if len(c.contenders) > 1:
         found += [*price_chart(c, called), ranking_table(c.rankings, called)]
     if c.contenders:
-        found += [detail_table(c, called), *cost_table(c, called), *work_table(c.workload, c.contenders, called),
-                  money_facts(c, called)]  # fmt: skip
+        found += [detail_table(c, called), *cost_table(c, called), money_facts(c, called)]
     return [*found, *([Note(text=COPIES, level=2)] if c.all[0].copies else [])]
 
 
@@ -102,36 +96,51 @@ def asked(contenders: Sequence[Contender], batch: str) -> list[str]:
     return [task_words(e), batch, precisions, *(said for said, holds in odd if holds)]
 
 
-def cross_table(cross: CrossTable, called: Called) -> Table:
-    """Devices against stacks, or against networks, the best marked."""
-    def cell(value: float | None, why: str, best: bool) -> Cell:
-        if value is None:
-            return words(why, tone="quiet")
-        return Cell(text=f"{show(value, COUNT, 4)}{' *' if best else '  '}", value=value, tone="good" if best else "")
+def by_stack(c: Comparison, called: Called) -> list[Table]:
+    """Which stack on which device, by the first criterion, the best of each device marked; nothing if none has several."""
+    criterion = c.rankings[0].criterion
+    found = {(x.device_name, x.estimate.stack): x for x in c.all}
+    devices = list(dict.fromkeys(x.device_name for x in c.all))
+    asked = [*(name for name, _ in found), *(one.hardware for one in c.excluded)]
+    if len(devices) < 2 or len(set(asked)) == len(asked):
+        return []
+    rows = []
+    for name in devices:
+        here = {stack: found.get((name, stack)) for stack in c.stacks}
+        known = {stack: score for stack, x in here.items()
+                 if x is not None and x.fits and (score := criterion.score(x)) is not None}  # fmt: skip
+        best = (min if criterion.less else max)(known, key=known.__getitem__, default="none")
+        rows.append([words(called[name]), *(score_cell(x, known.get(stack), stack == best) for stack, x in here.items()),
+                     words(best)])  # fmt: skip
+    title = f"Which stack on which device, by {criterion.title} (*: best of the device)."
+    return [cross_table((*c.stacks, "best"), rows, title)]
 
-    rows = [[words(called.get(row.name, row.name)), *(cell(*one) for one in row.cells), words(row.note)] for row in cross.rows]
-    head = [Column(head="device"), *(Column(head=name, kind="number") for name in cross.columns),
-            Column(head=cross.note, needed=False)]  # fmt: skip
-    return Table(columns=head, rows=rows, notes=[f"{cross.title}."], long=len(rows) > LONG)
+
+def cross_table(heads: Sequence[str], rows: Sequence[Sequence[Cell]], title: str) -> Table:
+    """Devices against stacks, or against networks, with a last column of text."""
+    return Table(columns=columns("device", *heads, numbers=range(1, len(heads)), spare=(len(heads),)), rows=rows, notes=[title],
+                 long=len(rows) > LONG)  # fmt: skip
+
+
+def score_cell(c: Contender | None, score: float | None, best: bool) -> Cell:
+    """A score, marked if it is the best; without one, whether the memory is why."""
+    if score is None:
+        return words("-" if c is None or c.fits else "does not fit", tone="quiet")
+    return Cell(text=f"{show(score, COUNT, 4)}{' *' if best else '  '}", value=score, tone="good" if best else "")
 
 
 def ranking_table(rankings: Sequence[Ranking], called: Called) -> Table:
     """The places by every criterion, side by side."""
     live = [r for r in rankings if r.order]
-    head, rows = [Column(head="place")], [[Cell(text=str(i + 1), value=i)] for i in range(max(len(r.order) for r in live))]
+    heads, cells = ["place"], [[Cell(text=str(i + 1), value=i) for i in range(max(len(r.order) for r in live))]]
     for r in live:
-        head += [Column(head=f"by {r.criterion.title}"), Column(head=r.criterion.unit_for(r.order[0]), kind="number"),
-                 Column(head="before next", kind="number", needed=False)]  # fmt: skip
-        for i, row in enumerate(rows):
-            row += _place(r, i, called)
-    return Table(title="Rankings", columns=head, rows=rows, notes=certainty(rankings), long=len(rows) > LONG, level=2)
-
-
-def _place(r: Ranking, i: int, called: Called) -> list[Cell]:
-    if i >= len(r.order):
-        return [words("")] * 3
-    ahead = Cell(text=chance(r.ahead[i]), value=r.ahead[i]) if i < len(r.ahead) else words("")
-    return [words(called[r.order[i].name]), Cell(text=show(r.scores[i], COUNT, 3), value=r.scores[i]), ahead]
+        heads += [f"by {r.criterion.title}", r.criterion.unit_for(r.order[0]), "before next"]
+        cells += [[words(called[x.name]) for x in r.order], list(map(number, r.scores)),
+                  [Cell(text=chance(p), value=p) for p in r.ahead]]  # fmt: skip
+    after = range(3, len(heads), 3)
+    return Table(title="Rankings", columns=columns(*heads, numbers=(*range(2, len(heads), 3), *after), spare=after),
+                 rows=list(zip_longest(*cells, fillvalue=words(""))), notes=certainty(rankings), long=len(live[0].order) > LONG,
+                 level=2)  # fmt: skip
 
 
 def price_chart(c: Comparison, called: Called) -> list[Chart]:
@@ -156,11 +165,11 @@ def record(c: Comparison) -> list[dict[str, Any]]:
     known = {change.after: asdict(change) for change in c.changes}
     more = besides_record(c.all)
     ran = [
-        estimate_record(x.estimate) | own(x, c.workload) | {"ranking": _places(x, c.rankings), "besides_the_device": more}
-        | {"hardware_name": x.full_name, "stack_change": known.get(x.estimate.stack)}
+        row_record(x, c.workload) | {"ranking": _places(x, c.rankings), "besides_the_device": more,
+                                     "stack_change": known.get(x.estimate.stack)}
         for x in c.all
     ]  # fmt: skip
-    return ran + [{"network": c.network} | excluded_record(one) for one in c.excluded]
+    return [*ran, *({"network": c.network, **asdict(one)} for one in c.excluded)]
 
 
 def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
@@ -175,11 +184,11 @@ def _places(c: Contender, rankings: Sequence[Ranking]) -> dict[str, Any]:
     return places
 
 
-def rows(c: Comparison) -> CsvRows:
-    """All that become rows of CSV."""
-    return CsvRows(c.all, [(c.network, one) for one in c.excluded], c.workload)
+def rows(c: Comparison) -> list[dict[str, Any]]:
+    """Those of CSV."""
+    return rows_of(c.all, c.workload, c.excluded, c.network)
 
 
 def csv(c: Comparison) -> str:
     """One row for each device and stack."""
-    return rows_csv([rows(c)])
+    return rows_csv(rows(c))

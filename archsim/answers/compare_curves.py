@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from archsim.answers.batches import verdict
 from archsim.answers.compare import COPIES, asked, title
-from archsim.answers.contenders import Called, CsvRows, besides, besides_record, excluded_record, own, rows_csv
-from archsim.answers.costs import money_facts, price_rows, work_table
-from archsim.base.units import COUNT, show
-from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, number, words
-from archsim.study.batches import CURVATURE, BatchCurve
+from archsim.answers.contenders import besides, besides_record, own, rows_csv, rows_of
+from archsim.answers.costs import FIRST, LONG, Called, money_facts, price_rows, work_table
+from archsim.answers.front import thin
+from archsim.base.units import show
+from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Series, Table, Verdict, columns, number, words
+from archsim.study.batches import BatchCurve
 from archsim.study.comparison import Comparison, CurveComparison, excluded_line
 from archsim.study.contender import Contender, job_totals
-from archsim.study.crossover import Payoff, crossing_lines
+from archsim.study.crossover import Payoff, overtakings
 from archsim.study.difference import software_note
-from archsim.study.standing import best_over, chance, titles
+from archsim.study.standing import best_over, titles
 from archsim.study.usage import Workload
 
 SCHEMA = "archsim-curves/1"
@@ -25,7 +28,6 @@ MOST_COLOURED = 8  # lines of a chart; of more, those that are the best at some 
 MOST_MARKS = 12  # batches that an axis names
 MOST_BANDS = 3  # devices whose intervals a chart has
 MOST_SAID = 3  # crossings of those that are the fastest somewhere, on the first screen
-FIRST = 10  # rows on the first screen
 NEARLY = 0.9  # of the highest rate
 
 
@@ -34,11 +36,10 @@ def sections(c: CurveComparison) -> list[Block]:
     first = [curve.points[0] for curve in c.curves]
     called = titles(first)
     ahead = {r.order[0].name for one in c.best for r in one.rankings if r.criterion.name == "speed" and r.order}
-    leaders = [one for one in c.crossings if one.winner in ahead and one.loser in ahead]
-    met = crossing_lines(leaders, c.curves, called, overtaken=True)
+    met = overtakings([one for one in c.crossings if {one.winner, one.loser} <= ahead], called)
     found: list[Block] = [
         _verdict(c, called, met), _times(c, called), _chart(c, called),
-        *work_table(c.best[0].workload, quickest_points(c), called, level=0),
+        *work_table(c.best[0].workload, quickest_points(c), called),
         *([Facts(rows=[("cannot run", [excluded_line(one) for one in c.excluded])])] if c.excluded else []),
     ]
     prices = next((one for one in c.best if one.contenders), c.best[0])
@@ -48,10 +49,7 @@ def sections(c: CurveComparison) -> list[Block]:
         Facts(title="How far to trust it",
               rows=[*besides(first, called), ("software", software_note(c.best[0], called)),
                     *price_rows(prices, called)]),
-        *([] if alone else [_best(c, called)]),
-        Facts(title="Crossings", level=2,
-              rows=[("faster", crossing_lines(c.crossings, c.curves, called)), ("left out", list(c.notes))]),
-        Facts(title="Curvature", rows=[*((called[x.name], x.curvature) for x in c.curves), ("means", CURVATURE)], level=2),
+        Facts(title="Crossings", rows=[("", overtakings(c.crossings, called)), ("left out", list(c.notes))], level=2),
         *(_payoffs(called[home], called[guest], rows) for home, guest, rows in c.pays if rows),
     ]  # fmt: skip
     found += [money_facts(prices, called)] if prices.contenders else []
@@ -65,24 +63,11 @@ def _verdict(c: CurveComparison, called: Called, met: Sequence[str]) -> Verdict:
     lines = [line for one in criteria if (line := best_over(c, one, called)) is not None]
     said = list(met[:MOST_SAID])
     if len(c.curves) == 1:
-        lines, said = [], [_best_batch(c.curves[0])]
+        lines, said = [], [verdict([p.estimate for p in c.curves[0].points])]
     elif not lines:
         said = ["No device holds this work at any of these batches."]
     return Verdict(title=title(first, called), asked=asked(first, f"batch {batches[0]} to {batches[-1]}"), lines=lines,
                    sentences=said)  # fmt: skip
-
-
-def _best_batch(curve: BatchCurve) -> str:
-    """What a larger batch gains on a device."""
-    fitting = [p for p in curve.points if p.fits]
-    if not fitting:
-        return "No batch fits."
-    best = max(fitting, key=lambda p: p.throughput_per_s)
-    sample, first = best.estimate.sample, fitting[0]
-    energy = best.throughput_per_w / first.throughput_per_w
-    rate = best.throughput_per_s / first.throughput_per_s
-    return (f"Batch {best.estimate.batch} does {rate:.3g} times the {sample}/s of batch {first.estimate.batch}, and {energy:.3g} "
-            f"times the {sample} per joule.")  # fmt: skip
 
 
 def _reach(curve: BatchCurve) -> str:
@@ -94,26 +79,21 @@ def _reach(curve: BatchCurve) -> str:
 
 def _times(c: CurveComparison, called: Called) -> Table:
     """Time per sample: a row for each batch, or for each device where these are many; the fastest of a batch marked."""
-    curves, batches = c.curves, c.curves[0].batches
-    best = [min((curve.per_sample_s[i] for curve in curves if curve.points[i].fits), default=None) for i in range(len(batches))]
-    cells = [[_time(time, p.fits, time == top and len(curves) > 1)
-              for time, p, top in zip(curve.per_sample_s, curve.points, best, strict=True)] for curve in curves]  # fmt: skip
-    lacking = [] if all(p.fits for curve in curves for p in curve.points) else ["NO: does not fit the memory."]
-    name = f"Time per {curves[0].points[0].estimate.sample}"
-    if len(curves) <= MOST_ACROSS:
-        head = [Column(head="batch"), *(Column(head=called[curve.name], kind="number") for curve in curves)]
-        rows = [[Cell(text=str(batch), value=batch), *row] for batch, row in zip(batches, zip(*cells, strict=True), strict=True)]
-        few = [*range(FIRST - 1), len(rows) - 1] if len(rows) > FIRST + 2 else []
-        return Table(title=f"{name}, by batch", columns=head, rows=rows, first=few, notes=lacking)
-    order = sorted(range(len(curves)), key=lambda i: max(p.throughput_per_s if p.fits else 0.0 for p in curves[i].points),
-                   reverse=True)  # fmt: skip
-    head = [Column(head="device"), *(Column(head=str(batch), kind="number") for batch in batches)]
-    return Table(title=f"{name} at batch", columns=head, rows=[[words(called[curves[i].name]), *cells[i]] for i in order],
-                 first=range(FIRST) if len(order) > FIRST + 2 else (), long=len(order) > 20, notes=lacking)  # fmt: skip
-
-
-def _time(seconds: float, fits: bool, best: bool) -> Cell:
-    return number(seconds, "s", tone="good" if best else "") if fits else words("NO", tone="bad")
+    curves = sorted(c.curves, key=lambda curve: -max((p.throughput_per_s for p in curve.points if p.fits), default=0.0))
+    names, batches = [called[curve.name] for curve in curves], c.curves[0].batches
+    known = [[time if p.fits else math.inf for p, time in zip(curve.points, curve.per_sample_s, strict=True)] for curve in curves]
+    best = [min(column) for column in zip(*known, strict=True)]
+    cells = [[words("NO", tone="bad") if time == math.inf else number(time, "s", tone="good" if time == top else "")
+              for time, top in zip(row, best, strict=True)] for row in known]  # fmt: skip
+    title = f"Time per {curves[0].points[0].estimate.sample}"
+    notes = ["NO: does not fit the memory."] if any(math.inf in row for row in known) else []
+    if len(curves) > MOST_ACROSS:
+        return Table(title=f"{title} at batch", columns=columns("device", *map(str, batches), numbers=range(1, len(batches) + 1)),
+                     rows=[[words(name), *row] for name, row in zip(names, cells, strict=True)], first=range(FIRST),
+                     long=len(curves) > LONG, notes=notes)  # fmt: skip
+    rows = [[Cell(text=str(batch), value=batch), *row] for batch, *row in zip(batches, *cells, strict=True)]
+    return Table(title=f"{title}, by batch", columns=columns("batch", *names, numbers=range(1, len(names) + 1)), rows=rows,
+                 first=thin(range(len(rows)), FIRST), notes=notes)  # fmt: skip
 
 
 def _chart(c: CurveComparison, called: Called) -> Chart:
@@ -136,33 +116,16 @@ def _chart(c: CurveComparison, called: Called) -> Chart:
                  x=Axis(title="batch", log=True, marks=batches if len(batches) <= MOST_MARKS else ()))  # fmt: skip
 
 
-def _best(c: CurveComparison, called: Called) -> Table:
-    """For each batch and criterion, the best device of those that fit, its score, and the probability that it is."""
-    criteria = [r.criterion for r in c.best[0].rankings]
-    head, rows = [Column(head="batch")], []
-    for k in criteria:
-        unit = k.unit_for(c.curves[0].points[0])
-        head += [Column(head=f"by {k.title}"), Column(head=unit, kind="number"), Column(head="sure", kind="number", needed=False)]
-    for batch, one in zip(c.curves[0].batches, c.best, strict=True):
-        row = [Cell(text=str(batch), value=batch)]
-        for k in criteria:
-            r = next(r for r in one.rankings if r.criterion is k)
-            row += [words(called[r.order[0].name]), Cell(text=show(r.scores[0], COUNT, 3), value=r.scores[0]),
-                    words("the only one" if len(r.order) == 1 else chance(r.best[0]))] if r.order else [words("-")] * 3
-        rows.append(row)
-    return Table(title="Best of those that fit", columns=head, rows=rows, level=2)
-
-
 def _payoffs(home: str, guest: str, rows: Sequence[Payoff]) -> Table:
     """From which batch on each op gains."""
     def begins(batch: int | None) -> Cell:
-        return words("never", tone="quiet") if batch is None else Cell(text=f"from batch {batch}", value=batch)
+        return words("never" if batch is None else f"from batch {batch}")
 
     moved = sum(r.alone is not None for r in rows)
     note = (f"From which batch on {guest} is faster than {home}: with the data of the op already there, and with its inputs and "
             f"output copied over the link, which {moved} of {len(rows)} ops repay.")  # fmt: skip
-    return Table(title=f"Ops that gain on {guest} beside {home}", notes=[note], long=len(rows) > 20, level=2,
-                 columns=[Column(head=head) for head in ("op", "kind", "data on the device", "moved alone")],
+    return Table(title=f"Ops that gain on {guest} beside {home}", notes=[note], long=len(rows) > LONG, level=2,
+                 columns=columns("op", "kind", "data on the device", "moved alone"),
                  rows=[[words(r.op), words(r.kind), begins(r.resident), begins(r.alone)] for r in rows])  # fmt: skip
 
 
@@ -187,7 +150,7 @@ def record(c: CurveComparison) -> dict[str, Any]:
         "crossings": [asdict(crossing) for crossing in c.crossings],
         "payoffs": [{"home": home, "guest": guest, "ops": [asdict(row) for row in rows]} for home, guest, rows in c.pays],
         "besides_the_device": besides_record(first),
-        "cannot_run": [excluded_record(one) for one in c.excluded],
+        "cannot_run": [asdict(one) for one in c.excluded],
         "notes": list(c.notes),
     }
 
@@ -211,11 +174,11 @@ def _curve(c: BatchCurve, work: Workload | None) -> dict[str, Any]:
             "max_batch": c.max_batch, "points": points, "curvature": runs}  # fmt: skip
 
 
-def rows(c: CurveComparison) -> CsvRows:
-    """All that become rows of CSV."""
-    return CsvRows([p for curve in c.curves for p in curve.points], [(c.network, one) for one in c.excluded], c.best[0].workload)
+def rows(c: CurveComparison) -> list[dict[str, Any]]:
+    """Those of CSV."""
+    return rows_of([p for curve in c.curves for p in curve.points], c.best[0].workload, c.excluded, c.network)
 
 
 def csv(c: CurveComparison) -> str:
     """One row for each device and batch."""
-    return rows_csv([rows(c)])
+    return rows_csv(rows(c))

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.answers import compare
-from archsim.answers.contenders import CsvRows, rows_csv
-from archsim.render.blocks import Block, Note
+from archsim.answers.contenders import rows_csv, rows_of
+from archsim.render.blocks import Block
 from archsim.study.standing import titles
-from archsim.study.within import HOW, Held
+from archsim.study.within import Held
 
 
 def sections(h: Held) -> list[Block]:
@@ -20,7 +20,7 @@ def sections(h: Held) -> list[Block]:
     hints = [f"{called[b.hardware]}: {b.ratio:.1f} times as fast with --stack {b.stack} --precision {b.precision} as with {b.of}"
              for b in h.best_stacks]  # fmt: skip
     first = compare.verdict(c, called, f"the largest batch with {where}", at, f"No device reaches {where}.")
-    return [first, *compare.body(c, called, h.missed, hints), Note(text=HOW, level=2)]
+    return [first, *compare.body(c, called, h.missed, hints)]
 
 
 def record(h: Held) -> list[dict[str, Any]]:
@@ -33,11 +33,11 @@ def record(h: Held) -> list[dict[str, Any]]:
     return [row | own for row, own in zip(found, more, strict=False)] + found[len(more) :]
 
 
-def rows(h: Held) -> CsvRows:
+def rows(h: Held) -> list[dict[str, Any]]:
     """Those that meet the conditions."""
-    return CsvRows(h.comparison.contenders, (), h.comparison.workload)
+    return rows_of(h.contenders, h.comparison.workload)
 
 
 def csv(h: Held) -> str:
     """One row for each device that meets the conditions."""
-    return rows_csv([rows(h)])
+    return rows_csv(rows(h))

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
-from archsim.answers.costs import duration, money_text, price_text
+from archsim.answers.costs import FIRST, LONG, Called, amount, price_text
 from archsim.answers.estimate import interval, off_words, rate_unit, wall_words
+from archsim.answers.estimate import record as estimate_record
 from archsim.answers.validation import scale
-from archsim.base.units import grouped, show, show_capacity
-from archsim.cost.bounds import BOUNDS
+from archsim.base.units import show, show_capacity
+from archsim.cost.bounds import bound_word
 from archsim.estimation.memory import USABLE
 from archsim.estimation.references import Reference
 from archsim.evidence.columns import RATES
-from archsim.render.blocks import Cell, Column, Facts, Piece, Table, number, words
+from archsim.render.blocks import Cell, Column, Facts, Piece, Table, columns, count, number, words
 from archsim.render.csv import csv_lines
 from archsim.study.comparison import Comparison, Excluded, excluded_line
 from archsim.study.contender import Contender, job_totals
@@ -28,47 +29,17 @@ COLUMNS = (
     "lifetime_years", "duty", "electricity_usd_per_kwh", "pue", "job_samples", "job_epochs", "job_time_s", "job_energy_j",
     "job_cost_usd", "cannot_run",
 )  # fmt: skip
-FIRST = 10  # devices on the first screen
-LONG = 20  # rows from which on a table scrolls
-Called = Mapping[str, str]  # what people read in place of the names of contenders and devices
 
 
-class CsvRows(NamedTuple):
-    """What becomes rows of CSV: those that run, those that cannot, by network, and the work that is asked of them."""
-
-    ran: Sequence[Contender]
-    excluded: Sequence[tuple[str, Excluded]]
-    work: Workload | None
+def rows_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """One row for each device and batch; of those that cannot run the last column has the reason."""
+    return csv_lines([COLUMNS, *([*map(_cells(row).get, COLUMNS)] for row in rows)])
 
 
-def rows_csv(found: Sequence[CsvRows]) -> str:
-    """One row for each device and batch; those that cannot run come last and have the reason in the last column."""
-    rows = [[_cells(c, one.work).get(name) for name in COLUMNS] for one in found for c in one.ran]
-    for network, out in (pair for one in found for pair in one.excluded):
-        known = {"network": network, **excluded_record(out)}
-        rows.append([known.get(name) for name in COLUMNS])
-    return csv_lines([COLUMNS, *rows])
-
-
-def _cells(c: Contender, work: Workload | None) -> dict[str, Any]:
-    e, price = c.estimate, c.price
-    names = ("stack", "clock_hz", "power_w", "memory_bytes", "batch", "network", "host_cpu", "memory_capacity_bytes", "max_batch",
-             "hardware", "limited_by")  # fmt: skip
-    cells: dict[str, Any] = {name: getattr(e, name) for name in names} | own(c, work) | _use(c)
-    cells |= {
-        "hardware_name": c.full_name, "fits": c.fits, "cost_usd_per_hour": c.usd_per_hour,
-        "cost_usd_per_million": c.usd_per_million, "price_usd_per_hour": None if price is None else price.usd_per_h,
-        "price_source": None if price is None else price.source,
-    }  # fmt: skip
-    if work is not None:
-        job = {**asdict(work), **asdict(job_totals(c, work))}
-        cells |= {f"job_{name}": value for name, value in job.items()}
-    return cells
-
-
-def excluded_record(one: Excluded) -> dict[str, Any]:
-    """A device that cannot run what is asked, with the reason."""
-    return {"hardware": one.hardware, "stack": one.stack, "cannot_run": one.reason}
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    price, cost, job = (row.get(name) or {} for name in ("price", "cost", "job"))
+    nested = {f"{name}_{key}": value for name, of in (("cost", cost), ("job", job)) for key, value in of.items()}
+    return {**row, **cost, **nested, "price_usd_per_hour": price.get("usd_per_h"), "price_source": price.get("source")}
 
 
 def besides_record(contenders: Sequence[Contender]) -> list[dict[str, Any]]:
@@ -80,24 +51,33 @@ def besides_record(contenders: Sequence[Contender]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
+def rows_of(
+    ran: Iterable[Contender], work: Workload | None, excluded: Iterable[Excluded] = (), network: str = ""
+) -> list[dict[str, Any]]:
+    """What becomes rows of CSV: contenders, then those that cannot run the network."""
+    rows = [{**row_record(c, work), "memory_capacity_bytes": c.estimate.memory_capacity_bytes} for c in ran]
+    return [*rows, *({"network": network, **asdict(one)} for one in excluded)]
+
+
+def row_record(c: Contender, work: Workload | None) -> dict[str, Any]:
+    """The estimate with the values that a comparison adds."""
+    return estimate_record(c.estimate) | own(c, work) | {"hardware_name": c.full_name}
+
+
 def own(c: Contender, work: Workload | None) -> dict[str, Any]:
-    """The values that a comparison adds to an estimate, and those that copies change."""
+    """The values that a comparison adds to an estimate, and those that copies change. Of the use it says what was assumed."""
+    u = c.usage
+    given = {"lifetime_years": u.lifetime_years, "duty": u.duty, "pue": u.pue}
     return {
         "latency_s": c.latency_s, "throughput_per_s": c.throughput_per_s, "energy_j": c.energy_j,
         "throughput_per_w": c.throughput_per_w, "price_usd": c.price_usd, "throughput_per_usd": c.throughput_per_usd,
         "copies": c.copies, "price": None if c.price is None else asdict(c.price),
         "cost": {"usd_per_hour": c.usd_per_hour, "usd_per_million": c.usd_per_million,
-                 "hour_by_part": None if c.hourly_usd is None else dict(c.hourly_usd), **_use(c)},
+                 "hour_by_part": None if c.hourly_usd is None else dict(c.hourly_usd),
+                 "electricity_usd_per_kwh": u.electricity, "lifetime_years": u.years, "duty": u.share, "pue": u.overhead,
+                 "assumed": [name for name, value in given.items() if value is None]},
         "job": None if work is None else {**asdict(work), **asdict(job_totals(c, work))},
     }  # fmt: skip
-
-
-def _use(c: Contender) -> dict[str, Any]:
-    """What the cost rests on: the use, and which values of it were assumed."""
-    u = c.usage
-    given = {"lifetime_years": u.lifetime_years, "duty": u.duty, "pue": u.pue}
-    return {"electricity_usd_per_kwh": u.electricity, "lifetime_years": u.years, "duty": u.share, "pue": u.overhead,
-            "assumed": [name for name, value in given.items() if value is None]}  # fmt: skip
 
 
 def devices_table(c: Comparison, called: Called) -> Table:
@@ -106,36 +86,28 @@ def devices_table(c: Comparison, called: Called) -> Table:
     e = found[0].estimate
     place = scale([v for x in found for v in (*x.latency_interval_s, *(seconds for seconds, _ in measured_times(x)))])
     priced = any(r.criterion.usage for r in c.rankings)
-    cost: tuple[str, Callable[[Contender], float | None], Callable[[Contender], str]] = (
-        (f"USD/M {e.sample}", lambda x: x.usd_per_million, lambda x: f"{x.usd_per_million:.3g}") if priced else
-        ("price", lambda x: x.price_usd, lambda x: price_text(x.price)))  # fmt: skip
-    work, same = c.workload, len({x.estimate.batch for x in found}) == 1
+    same = len({x.estimate.batch for x in found}) == 1
     shown: list[tuple[Column, list[Cell]]] = [
         (Column(head="device"), [words(called[x.device_name]) for x in found]),
         (Column(head="stack", needed=len({x.device_name for x in found}) < len(found)), [words(x.estimate.stack) for x in found]),
         (_right("batch"), [Cell(text=str(x.estimate.batch), value=x.estimate.batch) for x in found]),
         (Column(head="", kind="bar"), [_dumbbell(x, place) for x in found]),
         (_right("time"), _marked([number(x.latency_s, "s") for x in found])),
-        (_right(rate_unit(e)), _marked([Cell(text=grouped(x.throughput_per_s), value=x.throughput_per_s) for x in found], max)),
+        (_right(rate_unit(e)), _marked([count(x.throughput_per_s) for x in found], max)),
         (_right("power", False), [number(x.energy_j / x.latency_s, "W") for x in found]),
         (_right(f"energy/{e.sample.removesuffix('s')}", False),
          _marked([number(x.energy_j / x.estimate.batch, "J") for x in found])),
-        (_right(cost[0], same), [Cell(text=cost[2](x) if cost[1](x) is not None else "-", value=cost[1](x)) for x in found]),
+        (_right(f"USD/M {e.sample}" if priced else "price", same),
+         [amount(x.usd_per_million) if priced else Cell(text=price_text(x.price), value=x.price_usd) for x in found]),
     ]  # fmt: skip
-    if work is not None:
-        totals = [job_totals(x, work) for x in found]
-        whole = f"{work.samples:,} {e.sample}" if work.epochs == 1 else f"{work.epochs} epochs"
-        shown.append((_right(whole), [Cell(text=duration(t.time_s), value=t.time_s) for t in totals]))
-        shown.append((_right("their cost"), [Cell(text=money_text(t.cost_usd), value=t.cost_usd) for t in totals]))
     empty = {"device"} if len({x.device_name for x in found}) == 1 and len({x.estimate.stack for x in found}) > 1 else set()
     empty |= {"batch"} if same else set()
-    shown = [(head, cells) for head, cells in shown
-             if head.head not in empty and (head.kind == "bar" or any(cell.text != "-" for cell in cells))]  # fmt: skip
+    shown = [(head, cells) for head, cells in shown if head.head not in empty and any(cell.text != "-" for cell in cells)]
     ring = ", o what others measured of the same" if any(measured_times(x) for x in found) else ""
     note = f"Bars: {100 * e.interval_level:.0f} % intervals of the time on a logarithmic scale, | predicted{ring}."
     rows = [list(row) for row in zip(*(cells for _, cells in shown), strict=True)]
-    return Table(columns=[head for head, _ in shown], rows=rows,
-                 first=range(FIRST) if len(found) > FIRST + 2 else (), long=len(found) > LONG, notes=[note])  # fmt: skip
+    return Table(columns=[head for head, _ in shown], rows=rows, first=range(FIRST), long=len(found) > LONG,
+                 notes=[note])  # fmt: skip
 
 
 def _right(head: str, needed: bool = True) -> Column:
@@ -145,10 +117,8 @@ def _right(head: str, needed: bool = True) -> Column:
 def _marked(cells: list[Cell], best: Callable[[Sequence[float]], float] = min) -> list[Cell]:
     """A column with its best number marked, if it has several."""
     known = [cell.value for cell in cells if cell.value is not None]
-    if len(set(known)) < 2:
-        return cells
-    top = best(known)
-    return [Cell(text=cell.text, value=cell.value, tone="good" if cell.value == top else cell.tone) for cell in cells]
+    several = len(set(known)) > 1
+    return [replace(cell, tone="good") if several and cell.value == best(known) else cell for cell in cells]
 
 
 def _dumbbell(c: Contender, place: Callable[[float], float]) -> Cell:
@@ -176,24 +146,17 @@ def _seconds(c: Contender, r: Reference) -> float:
 
 def detail_table(c: Comparison, called: Called) -> Table:
     """What else is known of each device: its clock, intervals, what limits it, memory."""
-    found = c.contenders
-    rate = rate_unit(found[0].estimate)
     rows = []
-    for x in found:
+    for x in c.contenders:
         e = x.estimate
-        more = x.energy_j / e.energy_j
-        low, high = e.energy_interval_j
+        joules = [end * x.energy_j / e.energy_j for end in e.energy_interval_j]
         rows.append([
             words(called[x.name]), number(e.clock_hz, "Hz"), words(_ends(interval(x.latency_interval_s, "s", e.interval_level))),
-            number(x.energy_j, "J"), words(_ends(interval((low * more, high * more), "J", e.interval_level))),
-            Cell(text=f"{x.throughput_per_w:.3g}", value=x.throughput_per_w),
-            words(BOUNDS[e.limited_by].word if e.limited_by in BOUNDS else e.limited_by, tone=e.limited_by),
-            number(e.memory_bytes, "B"), words(e.host_cpu if x.kind != "cpu" else ""),
+            words(_ends(interval((joules[0], joules[1]), "J", e.interval_level))),
+            words(bound_word(e.limited_by), tone=e.limited_by), number(e.memory_bytes, "B"),
         ])  # fmt: skip
-    level = f"{100 * found[0].estimate.interval_level:.0f} % interval"
-    heads = ("device", "clock", f"time, {level}", "energy of a batch", level, f"{rate}/W", "limited by", "memory", "host CPU")
-    head = [Column(head=text, kind="number" if i in (1, 3, 5, 7) else "text", needed=i in (0, 1, 2, 6))
-            for i, text in enumerate(heads)]  # fmt: skip
+    level = f"{100 * c.contenders[0].estimate.interval_level:.0f} % interval"
+    head = columns("device", "clock", f"time, {level}", f"energy, {level}", "limited by", "memory", numbers=(1, 5), spare=(3, 5))
     return Table(title="Devices in detail", columns=head, rows=rows, long=len(rows) > LONG, level=2)
 
 

@@ -6,17 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from archsim.base.units import show
-from archsim.render.blocks import Cell, Column, Facts, Table, columns, words
+from archsim.render.blocks import Cell, Facts, Table, columns, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender, job_totals
 from archsim.study.difference import listed
 from archsim.study.price import Price
-from archsim.study.usage import Usage, Workload
+from archsim.study.usage import TRAINING, Workload
 
 DAY, HOUR, MINUTE = 86400.0, 3600.0, 60.0  # s
 KWH = 3.6e6  # J
 PARTS = ("purchase", "electricity", "idle electricity", "rent")
-Called = Mapping[str, str]
+FIRST = 10  # devices on the first screen
+LONG = 20  # rows from which on a table scrolls
+Called = Mapping[str, str]  # what people read in place of the names of contenders and devices
 
 
 def duration(seconds: float) -> str:
@@ -31,13 +33,6 @@ def duration(seconds: float) -> str:
     return show(seconds, "s", 3)
 
 
-def money_text(usd: float | None) -> str:
-    """An amount of dollars."""
-    if usd is None:
-        return "-"
-    return f"{usd:,.0f} USD" if usd >= 1000 else f"{usd:.3g} USD"
-
-
 def price_text(price: Price | None) -> str:
     """The price to buy, with a question mark where a spec assumes it."""
     if price is None or price.usd is None:
@@ -47,12 +42,11 @@ def price_text(price: Price | None) -> str:
 
 def price_rows(c: Comparison, called: Called) -> list[tuple[str, Any]]:
     """Prices that are missing or assumed, for the first screen."""
-    rows = []
-    for r in [r for r in c.rankings if r.unranked][:1]:
-        names = dict.fromkeys(called[x.device_name] for x in c.contenders if x.name in r.unranked)
-        rows.append(("no price", f"of {listed(list(names))} for {r.criterion.title}: {r.criterion.missing}"))
-    assumed = list(dict.fromkeys(called[x.name] for x in c.contenders if x.price is not None and x.price.kind == "assumed"))
-    return [*rows, ("USD?", f"no list price of {listed(assumed)} is published; the spec assumes one" if assumed else "")]
+    r = next((r for r in c.rankings if r.unranked), None)
+    lacking = dict.fromkeys(called[x.device_name] for x in c.contenders if r is not None and x.name in r.unranked)
+    assumed = dict.fromkeys(called[x.name] for x in c.contenders if x.price is not None and x.price.kind == "assumed")
+    return [("no price", f"of {listed([*lacking])} for {r.criterion.title}: {r.criterion.missing}" if r is not None else ""),
+            ("USD?", f"no list price of {listed([*assumed])} is published; the spec assumes one" if assumed else "")]
 
 
 def money_facts(c: Comparison, called: Called) -> Facts:
@@ -63,13 +57,13 @@ def money_facts(c: Comparison, called: Called) -> Facts:
     lines = [f"{called[name]}: {_amounts(price)} ({price.source})" for name, price in given.items()]
     if any(x.price_usd is not None and x.device_name not in given for x in found):
         lines.append("those of the device alone, at its launch unless another one is given (--price, --prices)")
-    used = any(r.criterion.usage for r in c.rankings) and bool(found)
+    used = any(r.criterion.usage for r in c.rankings)
     return Facts(title="Prices", rows=[("prices", lines), ("costs", usage_notes(found) if used else [])], level=2)
 
 
 def _amounts(price: Price) -> str:
-    buy = [] if price.usd is None else [f"{price.usd:g} USD to buy"]
-    return ", ".join(buy + ([] if price.usd_per_h is None else [f"{price.usd_per_h:g} USD/h to rent"]))
+    named = ((price.usd, "USD to buy"), (price.usd_per_h, "USD/h to rent"))
+    return ", ".join(f"{usd:g} {what}" for usd, what in named if usd is not None)
 
 
 def usage_notes(contenders: Sequence[Contender]) -> list[str]:
@@ -77,20 +71,13 @@ def usage_notes(contenders: Sequence[Contender]) -> list[str]:
     u = contenders[0].usage
     rented = any(c.price is not None and c.price.usd_per_h is not None for c in contenders)
     bought = any(c.price is not None and c.price.usd_per_h is None for c in contenders)
-    lines = []
-    if bought:
-        lines.append(f"bought: worth nothing after {u.years:g} years{_assumed(u.lifetime_years)}, at work "
-                     f"{100 * u.share:g} % of the time{_assumed(u.duty)}; {_electricity(u)}")  # fmt: skip
-    if rented:
-        lines.append("rented: electricity is in the price, and only hours of work are paid")
-    return [*lines, "costs are those of the device alone, without host, room and staff; M: million"]
-
-
-def _electricity(u: Usage) -> str:
-    if u.electricity is None:
-        return "electricity is not counted (--electricity 0.25USD/kWh)"
     idle = "; it idles in the rest" if u.share < 1 else ""
-    return f"electricity {u.electricity:g} USD/kWh, PUE {u.overhead:g}{_assumed(u.pue)}{idle}"
+    power = (f"electricity {u.electricity:g} USD/kWh, PUE {u.overhead:g}{_assumed(u.pue)}{idle}" if u.electricity is not None else
+             "electricity is not counted (--electricity 0.25USD/kWh)")  # fmt: skip
+    lines = [f"bought: worth nothing after {u.years:g} years{_assumed(u.lifetime_years)}, at work {100 * u.share:g} % of the time"
+             f"{_assumed(u.duty)}; {power}"] if bought else []  # fmt: skip
+    lines += ["rented: electricity is in the price, and only hours of work are paid"] if rented else []
+    return [*lines, "costs are those of the device alone, without host, room and staff; M: million"]
 
 
 def _assumed(given: float | None) -> str:
@@ -98,47 +85,36 @@ def _assumed(given: float | None) -> str:
 
 
 def cost_table(c: Comparison, called: Called) -> list[Table]:
-    """What an hour of work costs by part, and a million samples, the cheapest first; nothing if nothing was said of the use."""
-    ranked = next((r.order for r in c.rankings if r.criterion.usage), ())
-    parts = [part for part in PARTS if any((x.hourly_usd or {}).get(part) for x in ranked)]
-    rows = [[words(called[x.name]), *map(_amount, (*map((x.hourly_usd or {}).get, parts), x.usd_per_hour, x.usd_per_million))]
-            for x in ranked]  # fmt: skip
-    if not rows:
-        return []
-    heads = ("device", *(f"{part} USD/h" for part in parts), "USD/h", f"USD/M {ranked[0].estimate.sample}")
-    return [Table(title="Cost of work", columns=columns(*heads, numbers=range(1, len(heads))), rows=rows, level=2)]
+    """What an hour of work costs by part, the cheapest first; nothing if nothing was said of the use."""
+    costs = [(x, x.hourly_usd or {}) for r in c.rankings if r.criterion.usage for x in r.order]
+    parts = [part for part in PARTS if any(hourly.get(part) for _, hourly in costs)]
+    rows = [[words(called[x.name]), *map(amount, (*map(hourly.get, parts), x.usd_per_hour))] for x, hourly in costs]
+    heads = ("device", *(f"{part} USD/h" for part in parts), "USD/h")
+    head = columns(*heads, numbers=range(1, len(heads)))
+    return [Table(title="Cost of work", columns=head, rows=rows, level=2)] if rows else []
 
 
-def _amount(usd: float | None) -> Cell:
-    return words("-") if usd is None else Cell(text=f"{usd:.3g}", value=usd)
+def amount(usd: float | None) -> Cell:
+    """Dollars, of which the head of a column says for what."""
+    return words("-") if usd is None else Cell(text=f"{usd:,.3g}" if usd < 1000 else f"{usd:,.0f}", value=usd)
 
 
-def work_table(work: Workload | None, contenders: Sequence[Contender], called: Called, level: int = 2) -> list[Table]:
+def work_table(work: Workload | None, contenders: Sequence[Contender], called: Called) -> list[Table]:
     """What work of the size that was asked takes, quickest first; nothing without."""
     if work is None or not contenders:
         return []
     totals = sorted(((x, job_totals(x, work)) for x in contenders), key=lambda pair: pair[1].time_s)
     rows = [[words(called[x.name]), Cell(text=str(x.estimate.batch), value=x.estimate.batch),
-             Cell(text=f"{t.batches:,}", value=t.batches), Cell(text=duration(t.time_s), value=t.time_s),
-             words(" to ".join(map(duration, t.interval_s))), Cell(text=f"{t.energy_j / KWH:.3g} kWh", value=t.energy_j),
-             Cell(text=money_text(t.cost_usd), value=t.cost_usd)] for x, t in totals]  # fmt: skip
-    head = [Column(head=text, kind="text" if i in (0, 4) else "number", needed=i in (0, 1, 3, 5, 6))
-            for i, text in enumerate(("device", "batch", "batches", "time", "interval", "energy", "cost"))]  # fmt: skip
-    return [Table(title=_work_title(work, contenders), columns=head, rows=rows, level=level, notes=[_without(contenders[0])])]
-
-
-def _work_title(work: Workload, contenders: Sequence[Contender]) -> str:
-    """The size of the work, in words; with the batch, if all have the same."""
+             Cell(text=duration(t.time_s), value=t.time_s), words(" to ".join(map(duration, t.interval_s))),
+             Cell(text=f"{t.energy_j / KWH:.3g} kWh", value=t.energy_j), amount(t.cost_usd)] for x, t in totals]  # fmt: skip
     e = contenders[0].estimate
     times = "" if work.epochs == 1 else f"{work.epochs} epochs of "
-    same = len({c.estimate.batch for c in contenders}) == 1
-    return f"{times}{work.samples:,} {e.sample}, {e.task}, " + (f"batch {e.batch}" if same else "each at its quickest batch")
+    at = f"batch {e.batch}" if len({c.estimate.batch for c in contenders}) == 1 else "each at its quickest batch"
+    without = ["loading of data", *(["tests in between"] if e.task in TRAINING else []),
+               *(["updates (--task training_step has them)"] if e.task == "forward_backward" else [])]  # fmt: skip
+    heads = columns("device", "batch", "time", "interval", "energy", "cost in USD", numbers=(1, 2, 4, 5), spare=(3,))
+    return [Table(title=f"{times}{work.samples:,} {e.sample}, {e.task}, {at}", columns=heads, rows=rows, first=range(FIRST),
+                  long=len(rows) > LONG,
+                  notes=[f"Not counted: {', '.join(without)}; energy is that of the device, without PUE."])]  # fmt: skip
 
 
-def _without(c: Contender) -> str:
-    """What these totals leave out."""
-    task = c.estimate.task
-    without = ["loading of data"] + ([] if task == "inference" else ["tests in between"])
-    if task == "forward_backward":
-        without.append("updates (--task training_step has them)")
-    return f"Not counted: {', '.join(without)}; energy is that of the device, without PUE."

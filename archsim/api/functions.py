@@ -162,18 +162,16 @@ def compare(
     batch: one number, a list, or a range like "1:256:x2" for curves over batches; 1, or what the file fixes, if not given
     where: "latency < 10ms and power < 200W": the largest batch of each device that meets it
     by: speed, watt, dollar or cost
-    price, prices, exchange, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
+    price, prices, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
     from archsim.study.buying import bought
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.comparison import ComparedDevices
-    from archsim.study.ranking import check_criterion
     from archsim.study.within import compared
 
     said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
-    check_criterion(by)
     if correlation is not None:
         correlation = read("correlation", share, correlation)
         if not 0.0 <= correlation <= MOST_CORRELATED:

@@ -14,7 +14,7 @@ from typing import Any
 from archsim.base.errors import ArgumentError, nearest
 from archsim.base.files import is_path
 from archsim.base.units import COUNT, show
-from archsim.base.values import amount, factor, name, names, pairs, quantity, read, table, whole, written, yes_or_no
+from archsim.base.values import factor, name, names, pairs, quantity, read, share, table, whole, written, yes_or_no
 
 LARGEST_BATCH = 1 << 20
 MOST_THREADS = 1 << 16  # of a stack on one computer
@@ -118,12 +118,11 @@ KINDS: dict[str, tuple[Callable[[Argument, object], Any], str]] = {
     "file": (lambda row, value: name(value), "str | PathLike"),
     "constants": (lambda row, value: name(value), "str | PathLike | Calibration"),
     "list": (lambda row, value: ",".join(names(value)), "str | Iterable[str]"),
-    "amount": (lambda row, value: amount(value), "float | str"),
+    "share": (lambda row, value: share(value), "float | str"),
     "whole": (lambda row, value: whole(value), "int | str"),
     "quantity": (lambda row, value: quantity(value, row.unit), "float | str"),
     "flag": (lambda row, value: yes_or_no(value), "bool"),
     "pairs": (lambda row, value: [(key, name(each)) for key, each in pairs(value, row.example)], "Mapping | Iterable[str]"),
-    "table": (lambda row, value: _each(name, value, row), "Mapping | Iterable[str]"),
     "values": (lambda row, value: _each(written, value, row), "Mapping | Iterable[str]"),
     "factors": (lambda row, value: _each(factor, value, row), "Mapping | Iterable[str]"),
     "sizes": (lambda row, value: _each(whole, value.split(",") if isinstance(value, str) else value, row),
@@ -214,19 +213,17 @@ ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
              doc="What a device costs: gtx_1080=450USD to buy, h100=2.5USD/h to rent. Its launch price if not given."),
     Argument(name="prices", kind="file", group="buyer", metavar="FILE",
              doc="A price list, CSV with the columns device, price, per_hour, source."),
-    Argument(name="exchange", kind="table", group="buyer", metavar="CODE=USD", example="EUR=1.08USD",
-             doc="What a unit of another currency is worth: EUR=1.08USD."),
     Argument(name="lifetime", kind="name", group="buyer", metavar="TIME",
              doc="Time after which a device that was bought is worth nothing; 3years if not given."),
-    Argument(name="duty", kind="amount", group="buyer", metavar="SHARE",
+    Argument(name="duty", kind="share", group="buyer", low=1e-3, high=1.0, metavar="SHARE",
              doc="Share of that time in which it works; 1 if not given."),
     Argument(name="electricity", kind="name", group="buyer", metavar="PRICE",
              doc="Price of electricity, like 0.25USD/kWh; not counted if not given."),
-    Argument(name="pue", kind="amount", group="buyer", metavar="FACTOR",
+    Argument(name="pue", kind="quantity", group="buyer", low=1.0, high=10.0, metavar="FACTOR",
              doc="Energy of the room / energy of the devices, at least 1; 1 if not given."),
-    Argument(name="samples", kind="amount", group="buyer", metavar="N",
+    Argument(name="samples", kind="whole", group="buyer", low=1, high=1e15, metavar="N",
              doc="Time, energy and cost of a data set of this size."),
-    Argument(name="epochs", kind="amount", group="buyer", metavar="N",
+    Argument(name="epochs", kind="whole", group="buyer", low=1, high=1e6, metavar="N",
              doc="The same for training this many times over the data set."),
 )}  # fmt: skip
 

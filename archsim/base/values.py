@@ -112,13 +112,6 @@ def name(value: object) -> str:
     raise ValueError(f"{value!r} is not a name")
 
 
-def amount(value: object) -> float | str:
-    """A number, or a text that says one in its own way, like `3years`."""
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or value == "":
-        raise ValueError(f"{value!r} is not a number")
-    return value
-
-
 def written(value: object) -> str:
     """A value of a spec as a file would write it; a number stands for a count."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):

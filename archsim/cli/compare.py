@@ -85,10 +85,8 @@ def command(
     from archsim.study.batches import batches_of
     from archsim.study.buying import bought
     from archsim.study.comparison import ComparedDevices
-    from archsim.study.ranking import check_criterion
     from archsim.study.within import compared
 
-    check_criterion(by)
     nets, devices = list(dict.fromkeys(parts(net))), selected(parts(hw))
     for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
         if not named:
@@ -104,18 +102,9 @@ def command(
     if html is not None:
         write_page(html, module.sections(answer))
     form.show(answer, module)
-    if not all(map(_answered, found)):
+    if not all(one.contenders for one in found):
         missed(f"no device meets {where}" if where is not None else
                "no device holds this work; a smaller --batch or --precision fp16 takes less memory")  # fmt: skip
-
-
-def _answered(found: Any) -> bool:
-    """Whether any device holds the work, or meets the conditions."""
-    from archsim.study.comparison import Comparison, CurveComparison
-
-    if isinstance(found, CurveComparison):
-        return any(one.contenders for one in found.best)
-    return bool((found if isinstance(found, Comparison) else found.comparison).contenders)
 
 
 def _warn(field: Any, found: Sequence[Any]) -> None:

@@ -184,7 +184,7 @@ def option(row: Argument, **other: Any) -> Decorator:
     if row.kind == "flag":
         words |= {"type": None, "is_flag": True}
         spelt = spelt if row.default is not None else [f"{row.option}/--no-{row.called}"]
-    elif row.kind in ("list", "pairs", "table", "values", "factors", "sizes"):
+    elif row.kind in ("list", "pairs", "values", "factors", "sizes"):
         words |= {"type": Keyed() if row.word else None, "multiple": True, "default": ()}
         words["callback"] = lambda ctx, param, value: read(row.option, row.read, value) if value else row.default
     elif "{names}" in row.doc:

@@ -89,7 +89,7 @@ class Table:
     """Rows of cells under columns; `notes` are said below, `long` tables scroll and are searched on a page.
 
     key: tones of bars with what they stand for, for a page
-    first: places of the rows that stand on the first screen, where that is not all of them; `--all` has the others
+    first: places of the rows that stand on the first screen, where there are more; `--all` has the others
     """
 
     title: str = ""

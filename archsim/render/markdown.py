@@ -79,7 +79,7 @@ def _value(value: Cell | str | Sequence[Cell | str]) -> str:
 
 def _table(t: Table) -> list[str]:
     """The columns that have words, and of a long table its first rows."""
-    rows = [t.rows[i] for i in t.first] or t.rows
+    rows = [t.rows[i] for i in t.first if i < len(t.rows)] or t.rows
     kept = [i for i, column in enumerate(t.columns) if column.kind != "bar" and (not i or any(row[i].text for row in rows))]
     right = [place for place, i in enumerate(kept) if t.columns[i].kind == "number"]
     body = [[_safe(row[i].text).replace("|", "\\|") for i in kept] for row in rows]

@@ -10,9 +10,6 @@ from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArchsimError
 from archsim.study.contender import Contender
 
-CURVATURE = (
-    "Curvature of the batch time. Falling: each further sample adds less time than the one before; rising: more; straight: equal."
-)
 STRAIGHT = 0.05  # relative change of the marginal time below which the curve counts as straight
 MOST_BATCHES = 200
 
@@ -25,17 +22,13 @@ class BadRange(ArchsimError):
 class BatchCurve:
     """One device over increasing batches.
 
-    `marginal_s[i]` is the time that one more sample adds between batch i and i + 1 [s]. `bends` is the curvature of the batch
-    time at
-    each inner batch: "falling" where the marginal time falls, "rising" where it rises, else "straight". `runs` are stretches of
-    equal curvature, with first and last batch.
+    `runs` are stretches of equal curvature of the batch time, with first and last batch: "falling" where the time that one more
+    sample adds falls, "rising" where it rises, else "straight".
     """
 
     name: str
     points: tuple[Contender, ...]
     max_batch: int | None
-    marginal_s: tuple[float, ...]
-    bends: tuple[str, ...]
     runs: tuple[tuple[str, int, int], ...]
 
     @property
@@ -54,11 +47,6 @@ class BatchCurve:
         inside = [p.throughput_per_s for p in self.points if p.estimate.fits]
         best = max(inside or [p.throughput_per_s for p in self.points])
         return tuple([p.throughput_per_s / best for p in self.points])
-
-    @property
-    def curvature(self) -> str:
-        """The stretches of equal curvature, in words; empty of fewer than three batches."""
-        return ", ".join(f"{name} from {low} to {high}" for name, low, high in self.runs)
 
     @property
     def limit(self) -> str:
@@ -112,7 +100,7 @@ def _whole(word: str, text: str) -> int:
 def batch_curve(points: Sequence[Contender]) -> BatchCurve:
     """The curve of one device from its estimates, in increasing order of batch; at least one.
 
-    marginal_s[i] = (t_{i+1} - t_i) / (b_{i+1} - b_i), t: time of a batch [s], b: its samples
+    Time that one more sample adds: (t_{i+1} - t_i) / (b_{i+1} - b_i), t: time of a batch [s], b: its samples
     """
     batches = [p.estimate.batch for p in points]
     times = [p.latency_s for p in points]
@@ -120,8 +108,7 @@ def batch_curve(points: Sequence[Contender]) -> BatchCurve:
     bends = [_bend(before, after) for before, after in pairwise(marginal)]
     limits = [p.estimate.max_batch for p in points if p.estimate.max_batch is not None]
     return BatchCurve(
-        name=points[0].name, points=tuple(points), max_batch=limits[-1] if limits else None, marginal_s=tuple(marginal),
-        bends=tuple(bends), runs=tuple(_runs(bends, batches)),
+        name=points[0].name, points=tuple(points), max_batch=limits[-1] if limits else None, runs=tuple(_runs(bends, batches)),
     )  # fmt: skip
 
 

@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, TypeVar
 
 from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
 from archsim.device.spec import Spec
 from archsim.device.variant import called
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, find_device, make_request
 from archsim.stack import catalog, choose
 from archsim.study.batches import BatchCurve, batch_curve
-from archsim.study.contender import Contender, contender, result_time, with_host_inputs
+from archsim.study.contender import Contender, contender
 from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
 from archsim.study.price import Price
-from archsim.study.ranking import CRITERIA, Criterion, Ranking, rank
+from archsim.study.ranking import CRITERIA, Criterion, Ranking, check_criterion, rank
 from archsim.study.stack_change import StackChange, stack_change
 from archsim.study.usage import Usage, Workload
 
@@ -69,6 +68,7 @@ def entrants(specs: dict[str, Spec], choices: Mapping[str, tuple[str | None, str
     ]  # fmt: skip
 
 
+T = TypeVar("T")
 Tell = Callable[[str], None]
 MOST_CROSSED = 8  # devices of which every pair is looked at; of more, those that are the fastest at some batch
 MOST_PAYOFFS = 6  # pairs of a CPU and a GPU whose ops are compared
@@ -80,7 +80,7 @@ class Excluded:
 
     hardware: str
     stack: str | None
-    reason: str
+    cannot_run: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +131,11 @@ class CurveComparison(Answer):
     notes: tuple[str, ...] = ()
 
     @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """Those that hold the work at any batch."""
+        return tuple([c for one in self.best for c in one.contenders])
+
+    @property
     def network(self) -> str:
         """The network."""
         return self.curves[0].points[0].estimate.network
@@ -149,6 +154,7 @@ class ComparedDevices:
         prices: Mapping[str, Price] | None = None, usage: Usage | None = None, workload: Workload | None = None,
         by: str = "speed",
     ) -> None:  # fmt: skip
+        check_criterion(by)
         self.arguments = dict(arguments or {})
         self._threads = self.arguments.pop("threads", None)
         self.prices, self.usage, self.workload, self.by = dict(prices or {}), usage or Usage(), workload, by
@@ -157,7 +163,6 @@ class ComparedDevices:
         meant = stacks_meant(stacks, list(specs.values()))
         self.stacks = tuple(meant)
         self.entrants = entrants(specs, meant)
-        self._times: dict[tuple[str, str, int, bool], float] = {}
 
     def requests(self, c: CurveComparison) -> list[Request]:
         """What the entrants of a comparison over batches were asked."""
@@ -194,15 +199,6 @@ class ComparedDevices:
         _ = made.fits  # what cannot be computed is found out here
         return made
 
-    def time(self, net: str, entrant: Entrant, batch: int, copies: bool) -> float:
-        """The latency of an entrant [s], computed once."""
-        key = net, entrant.called, batch, copies
-        if key not in self._times:
-            request = self.request(net, entrant, batch)
-            shown = with_host_inputs(request) if copies else request
-            self._times[key] = float(run(shown).latency_s[0]) + (result_time(request) if copies else 0.0)
-        return self._times[key]
-
     def at(self, net: str, batch: int | None, copies: bool, correlation: float | None, tell: Tell) -> Comparison:
         """All entrants at one batch; without one at 1, or at what the file says. Raises the reason if none can run it."""
         rows, excluded = self._rows(net, [batch], copies, tell)
@@ -231,9 +227,11 @@ class ComparedDevices:
         tell(f"{net}: crossings")
         found = [
             crossing for a, b in combinations(crossed, 2)
-            for crossing in crossings(a, b, lambda name, batch: self.time(net, known[name], batch, copies), correlation)
+            for crossing in crossings(a, b, lambda name, batch: self.contender(net, known[name], batch, copies).latency_s,
+                                      correlation)
         ]  # fmt: skip
-        pairs = self._pairs([known[curve.name] for curve in curves]) if ops else []
+        cpus, gpus = ([known[c.name] for c in curves if ops and c.points[0].kind == kind] for kind in ("cpu", "gpu"))
+        pairs = list(product(cpus, gpus))
         tell(f"{net}: ops")
         pays = self._payoffs(net, pairs, batches) if len(pairs) <= MOST_PAYOFFS else []
         left = [] if len(crossed) == len(curves) else [
@@ -247,23 +245,23 @@ class ComparedDevices:
         self, net: str, batches: Sequence[int | None], copies: bool, tell: Tell
     ) -> tuple[list[list[Contender]], list[Excluded]]:
         """A row of contenders over batches for each entrant that can run all of them, and the others."""
-        rows, excluded, errors = list[list[Contender]](), list[Excluded](), list[ArchsimError]()
+        return self.each(net, lambda entrant: [self.contender(net, entrant, batch, copies) for batch in batches], tell)
+
+    def each(self, net: str, ask: Callable[[Entrant], T], tell: Tell) -> tuple[list[T], list[Excluded]]:
+        """What entrants answer, and those that cannot run it. Raises the reason if none can."""
+        found, excluded, errors = list[T](), list[Excluded](), list[ArchsimError]()
         for i, entrant in enumerate(self.entrants):
-            row = []
+            tell(f"{net} on {entrant.called} ({i + 1} of {len(self.entrants)})")
             try:
-                for batch in batches:
-                    tell(f"{net} on {entrant.called}, batch {batch or 1} ({i + 1} of {len(self.entrants)})")
-                    row.append(self.contender(net, entrant, batch, copies))
+                found.append(ask(entrant))
             except (Unsupported, ArgumentError) as error:
                 errors.append(error)
-                excluded.append(Excluded(hardware=entrant.device, stack=entrant.stack_id, reason=str(error)))
-            else:
-                rows.append(row)
-        if not rows:
-            if len({str(error) for error in errors}) == 1:
+                excluded.append(Excluded(hardware=entrant.device, stack=entrant.stack_id, cannot_run=str(error)))
+        if not found:
+            if len(set(map(str, errors))) == 1:
                 raise errors[0]
             raise Unsupported(f"nothing to compare on {net}:\n" + "\n".join(map(excluded_line, excluded)))
-        return rows, excluded
+        return found, excluded
 
     def ranked(
         self, contenders: Sequence[Contender], excluded: Sequence[Excluded], correlation: float | None
@@ -276,11 +274,6 @@ class ComparedDevices:
             contenders=(*placed, *others), unfit=tuple([c for c in contenders if not c.fits]), excluded=tuple(excluded),
             rankings=tuple(rankings), stacks=self.stacks, workload=self.workload,
         )  # fmt: skip
-
-    def _pairs(self, entrants: Sequence[Entrant]) -> list[tuple[Entrant, Entrant]]:
-        """Every CPU with every GPU."""
-        cpus, gpus = ([e for e in entrants if e.spec.kind == kind] for kind in ("cpu", "gpu"))
-        return list(product(cpus, gpus))
 
     def _payoffs(
         self, net: str, pairs: Sequence[tuple[Entrant, Entrant]], batches: Sequence[int]
@@ -301,4 +294,4 @@ class ComparedDevices:
 
 def excluded_line(one: Excluded) -> str:
     """An exclusion as a line."""
-    return f"{one.hardware}{'' if one.stack is None else f' with {one.stack}'}: {one.reason}"
+    return f"{one.hardware}{'' if one.stack is None else f' with {one.stack}'}: {one.cannot_run}"

@@ -44,14 +44,9 @@ def matrix(contenders: Sequence[Contender], asked: float | None = None) -> Array
     return found
 
 
-def correlation_note(contenders: Sequence[Contender], asked: float | None) -> str:
-    """What is assumed of the errors of these contenders, as a sentence."""
+def correlation_note(asked: float | None) -> str:
+    """What is assumed of errors, as a sentence."""
     if asked is not None:
-        return "independent (--correlation 0)" if asked == 0 else f"assumed to have the correlation {asked:g} (--correlation)"
-    pairs = list(combinations(contenders, 2))
-    same = [pair for pair in pairs if pair[0].estimate.stack == pair[1].estimate.stack]
-    parts = [f"{SAME_STACK:g} with one stack"] if same else []
-    parts += [f"{TWO_STACKS:g} with two{'' if same else ' stacks'}"] if len(same) < len(pairs) else []
-    unmeasured = [pair for pair in pairs if {c.kind for c in pair} == {"cpu"}]
-    cpus = "; for two CPUs too few were measured, so that those of GPUs are used" if unmeasured else ""
-    return f"correlated as measured, {' and '.join(parts)}{cpus} (--correlation sets one number)"
+        return f"Errors of any two predictions are assumed to have the correlation {asked:g} (--correlation)."
+    return (f"Errors of two predictions are correlated as measured, {SAME_STACK:g} with one stack and {TWO_STACKS:g} with two "
+            "(--correlation sets one number); a shared error does not change the order.")  # fmt: skip

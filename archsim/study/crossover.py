@@ -85,33 +85,12 @@ def _certain_batch(winner: BatchCurve, loser: BatchCurve, start: int, correlatio
     return None
 
 
-def crossing_lines(
-    crossings: Sequence[Crossing], curves: Sequence[BatchCurve], called: Mapping[str, str], overtaken: bool = False
-) -> list[str]:
-    """Crossings as sentences, with what each curve is `called`; of one that is faster than several from the first batch on, one.
-
-    overtaken: only where the faster one changes
-    """
-    ahead: dict[str, list[str]] = {}
-    for c in crossings:
-        if c.start and c.batch == curves[0].batches[0]:
-            ahead.setdefault(c.winner, []).append(c.loser)
-    many = {winner: losers for winner, losers in ahead.items() if len(losers) > 1}
-    lines = [f"{called[winner]} is faster than {', '.join(called[loser] for loser in losers)} from the first batch."
-             for winner, losers in many.items() if not overtaken]  # fmt: skip
-    listed = (c for c in crossings if not (c.start and (overtaken or c.loser in many.get(c.winner, ()))))
-    return lines + [_crossing_line(c, curves, called) for c in listed]
-
-
-def _crossing_line(c: Crossing, curves: Sequence[BatchCurve], called: Mapping[str, str]) -> str:
-    fitting = [{p.estimate.batch for p in curve.points if p.fits} for curve in curves if curve.name in (c.winner, c.loser)]
-    shared, level = sorted(set.intersection(*fitting)), f"{100 * CERTAIN:.0f} % sure"
-    sure = f"{level} from batch {c.sure}" if c.sure else f"not {level} up to batch {shared[-1]}"
-    winner, loser = called[c.winner], called[c.loser]
-    if c.start:
-        words = "the first batch" if c.batch == curves[0].batches[0] else "the first batch that fits both"
-        return f"{winner} is faster than {loser} from {words}, {c.batch} ({sure})."
-    return f"{winner} overtakes {loser} at batch {c.batch} ({sure})."
+def overtakings(crossings: Sequence[Crossing], called: Mapping[str, str]) -> list[str]:
+    """Where the faster one of two changes, as sentences, with what each curve is `called`."""
+    level = f"{100 * CERTAIN:.0f} % sure"
+    return [f"{called[c.winner]} overtakes {called[c.loser]} at batch {c.batch} "
+            f"({f'{level} from batch {c.sure}' if c.sure else f'{level} at no batch'})."
+            for c in crossings if not c.start]  # fmt: skip
 
 
 def payoffs(

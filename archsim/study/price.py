@@ -12,7 +12,6 @@ from archsim.device.spec import Spec
 USD = "USD"
 LEAST, LARGEST = 1e-9, 1e12  # USD; no price is as small or as large
 _AMOUNT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\s\d/]*)\s*(/\s*\w+)?", re.ASCII)
-_CODE = re.compile(r"[A-Z]{3}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,59 +37,30 @@ def spec_price(spec: Spec) -> Price | None:
     return Price(usd=float(entry.value), usd_per_h=None, kind="assumed" if entry.unpublished else entry.kind, source=source)
 
 
-def money(text: str, per: str = "", exchange: Mapping[str, float] | None = None) -> float:
+def money(text: str, per: str = "") -> float:
     """An amount of money in dollars: `30000 USD`, or with `per` `2.5 USD/h`.
 
-    exchange: dollars for one unit of other currencies. Raises ArgumentError.
+    Raises ArgumentError.
 
-    >>> money("30000USD"), money("0.25 USD/kWh", "kWh"), money("100 EUR", exchange={"EUR": 1.1})
-    (30000.0, 0.25, 110.00000000000001)
+    >>> money("30000USD"), money("0.25 USD/kWh", "kWh")
+    (30000.0, 0.25)
     """
     example = {"": "599USD", "h": "2.5USD/h", "kWh": "0.25USD/kWh"}[per]
     match = _AMOUNT.fullmatch(text.strip())
     if match is None or (match[3] or "").replace("/", "").strip() != per:
         raise ArgumentError(f"{text.strip()!r} is not an amount of money{f' per {per}' if per else ''}; write it like {example}")
-    value = float(match[1]) * _dollars(match[2], text, example, exchange or {})
+    if match[2] != USD:
+        raise ArgumentError(f"{text.strip()!r} is not in {USD}; write it like {example}")
+    value = float(match[1])
     if not LEAST <= value <= LARGEST:
         raise ArgumentError(f"{text.strip()!r} is not between {LEAST:g} and {LARGEST:g} USD")
     return value
 
 
-def _dollars(currency: str, text: str, example: str, exchange: Mapping[str, float]) -> float:
-    """Dollars for one unit of a currency."""
-    if currency == USD:
-        return 1.0
-    if currency in exchange:
-        return exchange[currency]
-    if not currency:
-        raise ArgumentError(f"{text.strip()!r} lacks its currency; write it like {example}")
-    if not _CODE.fullmatch(currency):
-        raise ArgumentError(f"{text.strip()!r}: {currency!r} is no code of a currency like USD or EUR; write it like {example}")
-    raise ArgumentError(f"{text.strip()!r}: prices are in USD; --exchange {currency}=1.1USD says what one {currency} is worth")
-
-
-def exchange_rates(texts: Mapping[str, str]) -> dict[str, float]:
-    """Dollars for one unit of each currency, from `EUR=1.08USD`. Raises ArgumentError.
-
-    >>> exchange_rates({"EUR": "1.08 USD"})
-    {'EUR': 1.08}
-    """
-    for code in texts:
-        if not _CODE.fullmatch(code) or code == USD:
-            raise ArgumentError(f"exchange {code}: is no code of another currency, like EUR=1.08USD")
-    found = {}
-    for code, text in texts.items():
-        try:
-            found[code] = money(text)
-        except ArgumentError as error:
-            raise ArgumentError(f"exchange {code}: {error}") from None
-    return found
-
-
-def price_of(texts: Mapping[str, str], kind: str, source: str, exchange: Mapping[str, float]) -> Price:
+def price_of(texts: Mapping[str, str], kind: str, source: str) -> Price:
     """A price from amounts with the keys `price` and `per_hour`, of which one may lack or be empty."""
     buy, rent = texts.get("price", ""), texts.get("per_hour", "")
-    return Price(usd=money(buy, exchange=exchange) if buy else None, usd_per_h=money(rent, "h", exchange) if rent else None,
+    return Price(usd=money(buy) if buy else None, usd_per_h=money(rent, "h") if rent else None,
                  kind=kind, source=source)  # fmt: skip
 
 

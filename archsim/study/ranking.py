@@ -74,7 +74,6 @@ class Ranking:
     whole: probability that the whole order is right
     correlation: of the errors of any two devices, as asked; None for the measured ones of each pair
     unranked: names of devices without a score
-    unfit: names of devices whose memory does not hold the work
     """
 
     criterion: Criterion
@@ -85,7 +84,6 @@ class Ranking:
     whole: float
     correlation: float | None
     unranked: tuple[str, ...]
-    unfit: tuple[str, ...]
 
 
 def rank(contenders: Sequence[Contender], criterion: Criterion, correlation: float | None = None) -> Ranking:
@@ -108,7 +106,6 @@ def rank(contenders: Sequence[Contender], criterion: Criterion, correlation: flo
     return Ranking(
         criterion=criterion, order=order, scores=tuple([score for score, _ in scored]), ahead=ahead, best=tuple(best.tolist()),
         whole=min([whole, *ahead]), correlation=correlation, unranked=tuple([c.name for c in fitting if c not in order]),
-        unfit=tuple([c.name for c in contenders if not c.fits]),
     )  # fmt: skip
 
 

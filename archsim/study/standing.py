@@ -70,10 +70,9 @@ def toss_ups(r: Ranking, called: Mapping[str, str]) -> str:
     """Neighbours in the order that nobody should rely on; empty without."""
     pairs = [i for i, ahead in enumerate(r.ahead) if ahead < TOSS_UP]
     names = [called[c.name] for c in r.order]
-    if len(pairs) <= MOST_PAIRS:
-        named = "; ".join(f"{names[i]} before {names[i + 1]} is {chance(r.ahead[i])} sure" for i in pairs)
-        return f"A toss-up by {r.criterion.title}: {named}." if pairs else ""
-    return f"{len(pairs)} of {len(r.ahead)} neighbours by {r.criterion.title} are toss-ups, below {100 * TOSS_UP:.0f} % sure."
+    named = "; ".join(f"{names[i]} before {names[i + 1]} is {chance(r.ahead[i])} sure" for i in pairs[:MOST_PAIRS])
+    more = f" and {len(pairs) - MOST_PAIRS} more" if len(pairs) > MOST_PAIRS else ""
+    return f"A toss-up by {r.criterion.title}: {named}{more}." if pairs else ""
 
 
 def certainty(rankings: Sequence[Ranking]) -> list[str]:
@@ -82,9 +81,7 @@ def certainty(rankings: Sequence[Ranking]) -> list[str]:
     if not ranked:
         return []
     whole = ", ".join(f"by {r.criterion.title} {chance(r.whole)}" for r in ranked)
-    widest = max(ranked, key=lambda r: len(r.order))
-    note = correlation_note(widest.order, widest.correlation)
-    return [f"Whole order right: {whole}.", f"Errors of two predictions are {note}; a shared error does not change the order."]
+    return [f"Whole order right: {whole}.", correlation_note(ranked[0].correlation)]
 
 
 def best_over(c: CurveComparison, criterion: Criterion, called: Mapping[str, str]) -> Line | None:

@@ -12,12 +12,12 @@ import numpy as np
 
 from archsim.base.answer import Answer
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
+from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.stack import catalog, choose
-from archsim.study.comparison import ComparedDevices, Comparison, Entrant, Excluded, Tell
+from archsim.study.comparison import ComparedDevices, Comparison, Entrant, Tell
 from archsim.study.condition import Condition, nameable, read_conditions
 from archsim.study.contender import Contender, with_host_inputs
 
@@ -30,7 +30,6 @@ NUMBERS: dict[str, tuple[str, str, Callable[[Contender], float]]] = {  # name in
     "memory": ("memory_bytes", "B", lambda c: c.estimate.memory_bytes),
 }
 NAMES = {key: name for name, (key, _, _) in NUMBERS.items()}
-HOW = "tried: every power of two that fits the memory, and between the largest that meets the conditions and the next, by halving"
 MOST_HINTED = 8  # devices whose other stacks are looked at
 TOUCHING = 1e-12  # excess of a value that equals a limit that it should be below
 NOTABLE = 1.1  # times as fast: less is no hint
@@ -65,6 +64,11 @@ class Held(Answer):
     missed: tuple[str, ...]
     best_stacks: tuple[BestStack, ...]
 
+    @property
+    def contenders(self) -> tuple[Contender, ...]:
+        """Those that meet the conditions."""
+        return self.comparison.contenders
+
 
 def conditions_of(text: str) -> list[Condition]:
     """The conditions of `latency < 10ms and power < 200W`; energy is that of a sample. Raises BadCondition or UnknownName."""
@@ -76,26 +80,19 @@ def held(
     field: ComparedDevices, net: str, conditions: Sequence[Condition], copies: bool, correlation: float | None, tell: Tell
 ) -> Held:  # fmt: skip
     """Every device at its largest batch under the conditions. Raises the reason if none can run the network."""
-    found, missed, excluded = list[Contender](), list[Contender](), list[Excluded]()
-    hints, errors = list[BestStack](), list[ArchsimError]()
     hinted = not field.stacks and len(field.entrants) <= MOST_HINTED
-    for i, entrant in enumerate(field.entrants):
-        tell(f"{net} on {entrant.called} ({i + 1} of {len(field.entrants)})")
-        try:
-            point, meets = largest_within(_points(field, net, entrant, copies), conditions)
-        except (Unsupported, ArgumentError) as error:
-            errors.append(error)
-            excluded.append(Excluded(hardware=entrant.device, stack=entrant.stack_id, reason=str(error)))
-            continue
-        (found if meets else missed).append(point)
-        if hinted and point.fits and (best := best_stack(field, net, entrant, point)) is not None:
-            hints.append(best)
-    if not found and not missed:
-        raise errors[0]
+
+    def ask(entrant: Entrant) -> tuple[Contender, bool, BestStack | None]:
+        point, meets = largest_within(_points(field, net, entrant, copies), conditions)
+        return point, meets, best_stack(field, net, entrant, point) if hinted and point.fits else None
+
+    asked, excluded = field.each(net, ask, tell)
+    found, missed = ([point for point, meets, _ in asked if meets is wanted] for wanted in (True, False))
     return Held(
         where=tuple([f"{NAMES[c.name]} {c.written.partition(' ')[2]}" for c in conditions]),
         comparison=replace(field.ranked(found, excluded, correlation), unfit=tuple(missed)),
-        missed=tuple([missed_words(c, conditions) for c in missed]), best_stacks=tuple(hints),
+        missed=tuple([missed_words(c, conditions) for c in missed]),
+        best_stacks=tuple([best for _, _, best in asked if best is not None]),
     )  # fmt: skip
 
 

@@ -30,14 +30,15 @@ from archsim.ui.state import NETWORKS, read_state
 from tests.each import each
 
 BY_KIND = {  # a good text of a kind, and a bad one
-    "name": ("alexnet", ""), "file": ("mine.csv", ""), "constants": ("mine.toml", ""), "list": ("host", ""), "amount": ("2", ""),
-    "whole": ("4", "many"), "quantity": ("{}", "5 parsec"), "flag": ("yes", "perhaps"), "pairs": ("a=1USD", "a"),
-    "table": ("a=1USD", "a"), "values": ("sm.count=20", "sm.count"), "factors": ("sm.count=2", "sm.count=fast"),
+    "name": ("alexnet", ""), "file": ("mine.csv", ""), "constants": ("mine.toml", ""), "list": ("host", ""),
+    "share": ("50%", "half"), "whole": ("4", "many"), "quantity": ("{}", "5 parsec"), "flag": ("yes", "perhaps"),
+    "pairs": ("a=1USD", "a"), "values": ("sm.count=20", "sm.count"), "factors": ("sm.count=2", "sm.count=fast"),
     "sizes": ("height=224", "height=tall"),
 }  # fmt: skip
 OF_ONE = {"hw": "gtx_1080", "precision": "fp16", "task": "training_step", "optimiser": "adam", "stack": "caffe-cudnn5.1",
           "fusion": "none", "boundary": "wall", "clock": "1GHz", "memory_clock": "5GHz", "power_limit": "150W",
-          "energy_budget": "1J", "fidelity": "roofline", "traffic": "closed", "devices": "1", "streams": "1"}  # fmt: skip
+          "energy_budget": "1J", "fidelity": "roofline", "traffic": "closed", "devices": "1", "streams": "1",
+          "pue": "1.3"}  # fmt: skip
 BESIDE = {"optimiser": "&task=training_step", "seq_len": "&net=bert_base", "bind": None, "threads": "&hw=i7_6700k"}  # of a page
 ROWS = {name: row for name, row in ARGUMENTS.items() if row.group}
 PLACES = {"estimate": ("run", "budget", "wall"), "compare": ("buyer",)}  # command -> groups that are seen there

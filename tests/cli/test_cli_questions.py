@@ -21,23 +21,17 @@ def test_who_reaches_it_and_who_does_not_is_printed(cli: Any) -> None:
     for text in ("the largest batch with latency < 5ms", "GTX 1080: ", "closest  Core i7-6700K: batch 1: latency",
                  "times as fast with --stack"):  # fmt: skip
         assert text in out, text
-    assert "tried: every power of two" in cli(*WORDS, "latency < 5ms", "--all").out
     rows = json.loads(cli(*WORDS, "latency < 5ms", "--json").out)
     assert [(row["hardware"], row["missed"] is None, row["where"]) for row in rows] == [
         ("gtx_1080", True, ["latency < 5ms"]), ("i7_6700k", False, ["latency < 5ms"])]  # fmt: skip
     assert rows[0]["latency_s"] < 5e-3 <= rows[1]["latency_s"]
 
 
-def test_what_nobody_reaches_leaves_with_1(cli: Any) -> None:
+def test_a_condition_that_nobody_reaches_or_that_makes_no_sense(cli: Any) -> None:
     result = cli(*WORDS, "latency < 1us")
-    assert result.code == 1
-    assert "No device reaches latency < 1us" in result.out
-
-
-def test_a_condition_and_a_batch_are_refused(cli: Any) -> None:
+    assert (result.code, "No device reaches latency < 1us" in result.out) == (1, True)
     assert "leave out batch" in cli(*WORDS, "latency < 5ms", "--batch", "4").err
     assert re.search(r"Core i7-6700K: batch 1: latency [0-9.]+ ms, too much", cli(*WORDS, "latency < 0s").out)
-    assert "archsim explain has it" in cli("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--layer", "fc6").err
     assert "one of latency, throughput" in cli(*WORDS, "speed < 5ms").err
     with pytest.raises(BadCondition, match="lacks its unit"):
         conditions_of("latency < 5")
@@ -100,4 +94,3 @@ def test_default_stacks_of_several_frameworks_are_said(cli: Any) -> None:
     words = ("compare", "--net", "alexnet", "--hw", "l4,gtx_1080")
     assert "not comparable: torch7 (GTX 1080) beside pytorch; --stack pytorch asks" in cli(*words).out
     assert "not comparable" not in cli(*words, "--stack", "pytorch").out
-    assert "not comparable" in cli(*words, "--batch", "1,4").out

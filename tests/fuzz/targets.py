@@ -306,7 +306,7 @@ def run_prices(data: bytes, folder: Path) -> None:
     from archsim.detect.catalog import find
     from archsim.study.buying import read_prices
 
-    read_prices(_file(data, folder, "prices.csv"), {"EUR": 1.1}, lambda name: find(name).identity.id)
+    read_prices(_file(data, folder, "prices.csv"), lambda name: find(name).identity.id)
 
 
 def run_arrivals(data: bytes, folder: Path) -> None:
@@ -484,7 +484,7 @@ LACKEY, DIN = "I  04001000,3\n L 1ffeffe7d8,8\n S 1ffeffe7d0,8\n M 0421c7cc,4\n"
 ADDRESSES = (LACKEY * 6, DIN * 8)
 SHARES = ("name,fp32,dram,clock,power\na,0.5,0.1,1.4 GHz,180 W\nb,0.2,0.6,,\n", "dram\n0.3\n")
 ARRIVALS = ("arrival_s\n" + "".join(f"{i * 0.1:.2f}\n" for i in range(20)),)
-PRICES = ("device,price,per_hour,source\ngtx_1080,450USD,,shop\ntesla_v100_sxm2,,2.5USD/h,cloud\ni7_6700k,300EUR,,shop\n",)
+PRICES = ("device,price,per_hour,source\ngtx_1080,450USD,,shop\ntesla_v100_sxm2,,2.5USD/h,cloud\ni7_6700k,300USD,,shop\n",)
 
 
 @cache

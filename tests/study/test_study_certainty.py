@@ -31,12 +31,6 @@ def test_two_equal_predictions_are_a_coin() -> None:
     assert order_probabilities(np.ones(2), np.array([0.2, 0.3]), np.eye(2))[0] == pytest.approx(0.5, abs=DRAWN)
 
 
-def test_three_alike_have_six_orders() -> None:
-    whole, least = order_probabilities(np.zeros(3), np.ones(3), np.eye(3))
-    assert whole == pytest.approx(1 / 6, abs=DRAWN)
-    assert least.tolist() == pytest.approx([1 / 3] * 3, abs=DRAWN)
-
-
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8, 0.99])
 def test_two_places_agree_with_the_closed_form(correlation: float) -> None:
     mean, deviation = (0.1, 0.4), (0.2, 0.5)
@@ -73,11 +67,6 @@ def test_shared_errors_make_an_order_surer(gap: float, deviation: float, correla
 def test_a_narrow_among_wide_ones() -> None:
     found = order_probabilities(np.array([0.0, 0.3]), np.array([1e-6, 1.0]), np.eye(2))[1]
     assert found[0] == pytest.approx(0.6179, abs=DRAWN)
-
-
-def test_the_same_question_has_the_same_answer() -> None:
-    asked = np.array([0.0, 0.1, 0.3]), np.array([0.1, 0.2, 0.3]), alike(3, 0.4)
-    assert order_probabilities(*asked)[1].tolist() == order_probabilities(*asked)[1].tolist()
 
 
 def test_correlations_that_no_errors_can_have_are_refused() -> None:

@@ -10,12 +10,12 @@ import pytest
 from archsim.estimation.request import make_request
 from archsim.study.batches import BadRange, batch_curve, batches_of
 from archsim.study.contender import Contender, contender, result_time
-from archsim.study.correlation import SAME_STACK, TWO_STACKS, correlation_note, matrix
+from archsim.study.correlation import SAME_STACK, TWO_STACKS, matrix
 from archsim.study.crossover import crossings, payoffs
 from archsim.study.ranking import CRITERIA, rank
 from tests.bench.correlation import correlations
 
-SPEED, WATT, DOLLAR, COST = CRITERIA
+SPEED, WATT, DOLLAR, _ = CRITERIA
 
 
 def on(hw: str, batch: int = 1, copies: bool = False, **choices: Any) -> Contender:
@@ -42,12 +42,6 @@ def test_a_whole_order_is_no_surer_than_its_weakest_link() -> None:
     assert sum(ranking.best) == pytest.approx(1.0)
 
 
-def test_the_same_device_twice_is_a_coin() -> None:
-    c = on("gtx_1080")
-    assert rank([c, replace(c)], SPEED, 0.0).ahead == (0.5,)
-    assert rank([c], SPEED).whole == 1.0
-
-
 def test_errors_are_correlated_as_measured_unless_the_user_says_otherwise() -> None:
     field = [on("gtx_1080"), on("titan_x_pascal"), on("gtx_980"), on("tesla_v100_sxm2")]
     assert [c.estimate.stack == field[0].estimate.stack for c in field] == [True, True, True, False]
@@ -59,14 +53,6 @@ def test_errors_are_correlated_as_measured_unless_the_user_says_otherwise() -> N
     assert (measured.correlation, apart.correlation) == (None, 0.0)
 
 
-def test_the_note_says_which_correlations_were_used() -> None:
-    gpus, cpus = [on("gtx_1080"), on("gtx_980")], [on("i7_6700k"), on("i7_3820")]
-    assert correlation_note(gpus, None).startswith(f"correlated as measured, {SAME_STACK:g} with one stack (")
-    both = correlation_note([*gpus, *cpus], None)
-    assert f"{SAME_STACK:g} with one stack and {TWO_STACKS:g} with two; for two CPUs too few were measured" in both
-    assert "0.5 (--correlation)" in correlation_note(gpus, 0.5)
-
-
 def unfit(c: Contender) -> Contender:
     return replace(c, estimate=replace(c.estimate, memory=replace(c.estimate.memory, activations=1e13)))
 
@@ -76,18 +62,9 @@ def test_what_does_not_fit_is_not_ranked(criterion: Any) -> None:
     fast, slow = unfit(on("gtx_1080")), on("gtx_980")
     found = rank([fast, slow], criterion)
     assert [c.name for c in found.order] == ["gtx_980"]
-    assert (found.best, found.unfit) == ((1.0,), ("gtx_1080",))
+    assert found.best == (1.0,)
     nothing = rank([fast], criterion)
     assert (nothing.order, nothing.best) == ((), ())
-
-
-def test_power_makes_an_order_by_watt_less_sure() -> None:
-    field = [on("gtx_1080"), on("titan_x_maxwell")]
-    field[1] = replace(field[1], estimate=replace(field[0].estimate, energy_j=2 * field[0].estimate.energy_j,
-                       energy_interval_j=tuple(2 * v for v in field[0].estimate.energy_interval_j),
-                       latency_s=2 * field[0].estimate.latency_s,
-                       latency_interval_s=tuple(2 * v for v in field[0].estimate.latency_interval_s)))  # fmt: skip
-    assert rank(field, WATT).ahead[0] < rank(field, SPEED).ahead[0]
 
 
 def test_copies_cost_a_gpu_time_and_a_cpu_nothing() -> None:
@@ -109,20 +86,12 @@ def test_only_the_results_of_an_inference_go_back() -> None:
     assert result_time(make_request("alexnet", "tegra_x1", batch=2)) == 0.0  # no link: one memory
 
 
-@pytest.mark.parametrize(
-    ("text", "batches"),
-    [("16", [16]), ("4,1", [1, 4]), ("1:8:x2", [1, 2, 4, 8]), ("8:30:8", [8, 16, 24]), ("1:4:1,64", [1, 2, 3, 4, 64])],
-)
-def test_batches(text: str, batches: list[int]) -> None:
-    assert batches_of(text) == batches
-
-
-@pytest.mark.parametrize(
-    "text", ["", "x", "1:8", "8:1:x2", "1:8:x1", "1:8:0", "1:8:x", "-1", "1.5", "1:1048576:1", "0:8:x2", "²"]
-)
-def test_batches_that_make_no_sense(text: str) -> None:
-    with pytest.raises(BadRange):
-        batches_of(text)
+def test_batches() -> None:
+    for text, batches in (("4,1", [1, 4]), ("1:8:x2", [1, 2, 4, 8]), ("8:30:8", [8, 16, 24]), ("1:4:1,64", [1, 2, 3, 4, 64])):
+        assert batches_of(text) == batches
+    for text in ("", "x", "1:8", "8:1:x2", "1:8:x1", "1:8:0", "1:8:x", "-1", "1.5", "1:1048576:1", "0:8:x2", "²"):
+        with pytest.raises(BadRange):
+            batches_of(text)
 
 
 def test_curvature_is_named() -> None:
@@ -130,9 +99,7 @@ def test_curvature_is_named() -> None:
     # 1 ms a sample to 4, then 0.5 ms, then 2 ms
     points = [timed(base, b, t) for b, t in ((1, 1e-3), (2, 2e-3), (4, 4e-3), (8, 6e-3), (16, 22e-3))]
     found = batch_curve(points)
-    assert found.bends == ("straight", "falling", "rising")
     assert found.runs == (("straight", 1, 4), ("falling", 4, 8), ("rising", 8, 16))
-    assert found.marginal_s[-1] == pytest.approx(2e-3)
     assert max(found.efficiency) == 1.0
 
 
@@ -152,15 +119,8 @@ def test_a_crossing_is_found_between_the_batches() -> None:
     start, found = crossings(*curves, lambda name, batch: times[name](batch))
     assert (start.winner, start.batch, start.start) == ("i7_6700k", 1, True)
     assert (found.winner, found.loser, found.batch, found.start) == ("gtx_1080", "i7_6700k", 23, False)  # 20.5 / 0.9 = 22.8
-
-
-def test_nobody_overtakes_where_it_does_not_fit() -> None:
-    slow, fast = on("i7_6700k"), on("gtx_1080")
-    times = {"i7_6700k": lambda b: 1e-3 * b, "gtx_1080": lambda b: 20.5e-3 + 0.1e-3 * b}
-    cpu, gpu = ([timed(c, b, times[c.name](b)) for b in (1, 16, 64)] for c in (slow, fast))
-    gpu[2] = unfit(gpu[2])
-    found = crossings(batch_curve(cpu), batch_curve(gpu), lambda name, batch: times[name](batch))
-    assert [(c.winner, c.batch) for c in found] == [("i7_6700k", 1)]
+    full = batch_curve([p if p.estimate.batch == 1 else unfit(p) for p in curves[1].points])  # nobody overtakes where it is full
+    assert [c.winner for c in crossings(curves[0], full, lambda name, batch: times[name](batch))] == ["i7_6700k"]
 
 
 def test_ops_that_pay() -> None:
@@ -177,16 +137,6 @@ def test_ops_that_pay() -> None:
     assert by_name["relu1"].alone is None  # 1.2 MB in and out for one comparison a value
     slower = [replace(e, ops=tuple(replace(op, time_s=1e3) for op in e.ops)) for e in guest]
     assert all(row.resident is None for row in payoffs(home, slower, [q.trace.ops for q in requests["gtx_1080"]], device))
-
-
-def test_a_device_without_a_link_copies_nothing() -> None:
-    request = make_request("alexnet", "tegra_x1")
-    from archsim.estimation.estimate import estimate_of
-
-    e = estimate_of(request, references=False)
-    slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))
-    rows = payoffs([slower], [e], [request.trace.ops], request.spec.device)
-    assert all(row.alone == row.resident == 1 for row in rows)
 
 
 @pytest.mark.slow

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from archsim.answers.compare import by_stack
+from archsim.answers.networks import by_network
 from archsim.base.errors import Unsupported
 from archsim.base.files import data_folder
 from archsim.study import comparison
 from archsim.study.comparison import ComparedDevices
-from archsim.study.crosstable import DOES_NOT_FIT, by_network, by_stack
 from archsim.study.price import Price
+from archsim.study.standing import titles
 
 
 def quiet(_: str) -> None:
@@ -65,25 +67,21 @@ def test_the_best_stack_of_a_device_by_cost_is_the_cheapest() -> None:
     price = Price(usd=None, usd_per_h=1.0, kind="given", source="test")
     for by, least in (("speed", False), ("cost", True)):
         field = ComparedDevices(["gtx_1080", "gtx_480"], stacks, {}, {"gtx_1080": price}, by=by)
-        found = by_stack(field.at("alexnet", 128, False, None, quiet))
-        assert found is not None
-        row = next(row for row in found.rows if row.name == "gtx_1080")
-        scores = [value for value, _, _ in row.cells]
-        assert row.note == stacks[scores.index((min if least else max)(scores))] == "caffe-cudnn5.1"
-        assert [best for _, _, best in row.cells] == [False, True]
-    assert by_stack(ComparedDevices(["gtx_1080"], stacks[:1]).at("alexnet", 1, False, None, quiet)) is None
+        found = field.at("alexnet", 128, False, None, quiet)
+        (table,) = by_stack(found, titles(found.all))
+        _, *cells, best = next(row for row in table.rows if row[0].text == "GTX 1080")
+        scores = [cell.value for cell in cells]
+        assert best.text == stacks[scores.index((min if least else max)(scores))] == "caffe-cudnn5.1"
+        assert [cell.text.endswith("*") for cell in cells] == [False, True]
+    assert by_stack(ComparedDevices(["gtx_1080"], stacks[:1]).at("alexnet", 1, False, None, quiet), {}) == []
 
 
 def test_the_mean_is_that_of_devices_that_run_all_networks() -> None:
     field = ComparedDevices(["gtx_1080", "gtx_480", "tesla_k40"])
     both = [field.at(net, 32, False, None, quiet) for net in ("alexnet", "vgg_16")]
-    found = by_network(both)
-    assert found is not None
-    rows = {row.name: row for row in found.rows}
-    assert rows["gtx_480"].note == "-"
-    assert rows["gtx_480"].cells[1] == (None, DOES_NOT_FIT, False)
-    assert rows["gtx_1080"].note == "1"
+    rows = {row[0].text: row[1:] for row in by_network(both).rows}
+    assert [cell.text for cell in rows["GTX 480"][1:]] == ["does not fit", "-"]
+    assert rows["GTX 1080"][-1].text == "1"
     shares = [c.throughput_per_s / max(x.throughput_per_s for x in one.contenders)
               for one in both for c in one.contenders if c.name == "tesla_k40"]  # fmt: skip
-    assert float(rows["tesla_k40"].note) == pytest.approx((shares[0] * shares[1]) ** 0.5, rel=5e-3)
-    assert by_network(both[:1]) is None
+    assert float(rows["Tesla K40"][-1].text) == pytest.approx((shares[0] * shares[1]) ** 0.5, rel=5e-3)

@@ -120,7 +120,7 @@ PROFILE = ROOT / "tests/trace/profiles/torch_cpu_cnn.json"
 READERS: dict[str, tuple[Callable[[Path], Any], bytes]] = {
     "n.jsonl.gz": (lambda path: load(str(path)).ops, ROOT.joinpath("traces/nets/alexnet.jsonl").read_bytes()),
     "m.csv.gz": (lambda path: read_files([str(path)]), "\n".join((HEAD, *ROWS)).encode()),
-    "p.csv.gz": (lambda path: read_prices(str(path), {"EUR": 1.1}, str), PRICES[0].encode()),
+    "p.csv.gz": (lambda path: read_prices(str(path), str), PRICES[0].encode()),
     "s.csv.gz": (lambda path: powers_of_file(str(path), "titan_xp"), b"fp32,dram\n0.5,0.1\n0.2,0.3\n"),
     "a.csv.gz": (lambda path: recorded_arrivals(path).tolist(), ARRIVALS[0].encode()),
     "r.csv.gz": (lambda path: recorded(path, 100), b"arrival_s,input,output\n0,5,6\n1,7,8\n"),

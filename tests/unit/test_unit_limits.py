@@ -35,7 +35,7 @@ def measurements(path: str) -> Any:
 
 
 def prices(path: str) -> Any:
-    return read_prices(path, {}, str)
+    return read_prices(path, str)
 
 
 TOML: dict[str, Callable[[str], Any]] = {
