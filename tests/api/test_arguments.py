@@ -31,8 +31,8 @@ from tests.each import each
 
 BY_KIND = {  # a good text of a kind, and a bad one
     "name": ("alexnet", ""), "file": ("mine.csv", ""), "constants": ("mine.toml", ""), "list": ("host", ""),
-    "share": ("50%", "half"), "whole": ("4", "many"), "quantity": ("{}", "5 parsec"), "flag": ("yes", "perhaps"), "pairs": ("a=1USD", "a"),
-    "values": ("sm.count=20", "sm.count"), "factors": ("sm.count=2", "sm.count=fast"),
+    "share": ("50%", "half"), "whole": ("4", "many"), "quantity": ("{}", "5 parsec"), "flag": ("yes", "perhaps"),
+    "pairs": ("a=1USD", "a"), "values": ("sm.count=20", "sm.count"), "factors": ("sm.count=2", "sm.count=fast"),
     "sizes": ("height=224", "height=tall"),
 }  # fmt: skip
 OF_ONE = {"hw": "gtx_1080", "precision": "fp16", "task": "training_step", "optimiser": "adam", "stack": "caffe-cudnn5.1",
