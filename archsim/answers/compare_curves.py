@@ -45,11 +45,12 @@ def sections(c: CurveComparison) -> list[Block]:
     prices = next((one for one in c.best if one.contenders), c.best[0])
     alone = len(c.curves) == 1
     found += [
-        Facts(title="By device", rows=[(called[curve.name], _reach(curve)) for curve in c.curves], level=0 if alone else 2),
+        Facts(title="By device", level=0 if alone else 2,
+              rows=[*((called[curve.name], _reach(curve)) for curve in c.curves),
+                    ("crossings", overtakings(c.crossings, called)), ("left out", list(c.notes))]),
         Facts(title="How far to trust it",
               rows=[*besides(first, called), ("software", software_note(c.best[0], called)),
                     *price_rows(prices, called)]),
-        Facts(title="Crossings", rows=[("", overtakings(c.crossings, called)), ("left out", list(c.notes))], level=2),
         *(_payoffs(called[home], called[guest], rows) for home, guest, rows in c.pays if rows),
     ]  # fmt: skip
     found += [money_facts(prices, called)] if prices.contenders else []

@@ -55,8 +55,7 @@ def money_facts(c: Comparison, called: Called) -> Facts:
     given = {x.device_name: x.price for x in found if x.price is not None and
              (x.price.kind == "given" or x.price.usd_per_h is not None)}  # fmt: skip
     lines = [f"{called[name]}: {_amounts(price)} ({price.source})" for name, price in given.items()]
-    if any(x.price_usd is not None and x.device_name not in given for x in found):
-        lines.append("those of the device alone, at its launch unless another one is given (--price, --prices)")
+    lines.append("those of the device alone, at its launch unless another one is given (--price, --prices)")
     used = any(r.criterion.usage for r in c.rankings)
     return Facts(title="Prices", rows=[("prices", lines), ("costs", usage_notes(found) if used else [])], level=2)
 

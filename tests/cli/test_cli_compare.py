@@ -34,7 +34,6 @@ def test_json_has_the_places(cli: Any) -> None:
     assert [row["hardware"] for row in rows] == ["gtx_1080", "tesla_k40", "tesla_v100_sxm2"]
     assert rows[0]["ranking"]["dollar"]["place"] == 1
     assert rows[2]["ranking"]["dollar"] is None
-    assert rows[2]["ranking"]["speed"]["place"] == 1
     assert 0.5 <= rows[2]["ranking"]["speed"]["before_next"] <= 1
 
 
@@ -50,9 +49,9 @@ def test_curves_as_json_and_csv(cli: Any) -> None:
     found = json.loads(cli(*CROSS, "--json").out)
     assert found["schema"] == "archsim-curves/1"
     assert [p["batch"] for p in found["curves"][0]["points"]] == [1, 2, 4]
-    assert found["copies"] is True
     assert {row["guest"] for row in found["payoffs"]} == {"gtx_1080"}
     assert len(cli(*CROSS, "--csv").out.splitlines()) == 7
+    assert found["network"] == "alexnet"  # where none is named
     single = json.loads(cli("compare", "--hw", "gtx_1080", "--batch", "4", "--json").out)[0]
     point = json.loads(cli(*CROSS, "--json", "--no-copies").out)["curves"][1]["points"][-1]
     assert point["latency_s"] == pytest.approx(single["latency_s"], rel=1e-12)
@@ -106,7 +105,7 @@ def test_which_stack_on_which_device(cli: Any) -> None:
 
 
 def test_several_networks_are_compared_one_by_one_and_together(cli: Any) -> None:
-    words = ("compare", "--net", "alexnet,vgg_16", "--hw", "gtx_1080,gtx_980", "--batch", "4")
+    words = ("compare", "--net", "alexnet", "--net", "vgg_16", "--hw", "gtx_1080", "--hw", "gtx_980", "--batch", "4")
     out = cli(*words).out
     assert out.index("alexnet on 2 devices") < out.index("vgg_16 on 2 devices") < out.index("Throughput on every network")
     rows = json.loads(cli(*words, "--json").out)
