@@ -1,4 +1,4 @@
-"""Charts as figures of plotly, for notebooks and for whoever draws on."""
+"""Charts as figures of plotly, for notebooks and for charts of one's own."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ EVENT = ("estimate", "--net", "googlenet", "--hw", "gtx_1080", "--batch", "16", 
 
 def test_an_estimate_writes_its_timeline_and_a_page_with_the_chart(cli: Any, tmp_path: Path) -> None:
     timeline, page = tmp_path / "out.json", tmp_path / "out.html"
-    result = cli(*EVENT, "--streams", "4", "--timeline", str(timeline), "--html", str(page))
+    result = cli(*EVENT, "--streams", "4", "--timeline", str(timeline), "--html", str(page), "--all")
     assert result.code == 0
     assert "streams 4: ops that do not wait for each other overlap" in result.out
     assert result.err.count("archsim: wrote") == 2

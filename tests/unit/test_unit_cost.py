@@ -22,7 +22,7 @@ from archsim.cost.cores import (
     core_clocks,
     loop_clocks,
 )
-from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, smooth_maximum
+from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
 from archsim.cost.energy import COMPONENTS, spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost
@@ -180,6 +180,27 @@ def test_the_smooth_maximum() -> None:
 def test_the_smooth_maximum_lies_between_maximum_and_sum(values: list[float]) -> None:
     found = float(smooth_maximum({str(i): np.array([[value]]) for i, value in enumerate(values)}).item())
     assert max(values) * (1 - 1e-12) <= found <= sum(values) * (1 + 1e-12)
+
+
+def test_the_fastest_variant_and_option_are_chosen() -> None:
+    """Two plans: one with two options of two and one kernels, one with a single option."""
+    tiles = (tile(), tile(m=64), tile(m=32))
+    a, b, c, d = (product(64, 64, 64) for _ in range(4))
+    plans = [
+        Plan(
+            options=(Option(algorithm="two", kernels=(a, b)), Option(algorithm="one", kernels=(c,))), read_bytes=0, write_bytes=0
+        ),
+        Plan(options=(Option(algorithm="only", kernels=(d,)),), read_bytes=0, write_bytes=0),
+    ]
+    kernels = pack_gpu(plans, {"menu": Menu(tiles=tiles)})
+    times = np.array([[3, 1, 2, 5, 4, 6, 9, 5.5, 7, 8, 8, 8.5], [1, 9, 9, 9, 9, 1, 9, 9, 9, 1, 2, 3.0]])
+    cost = Cost(bounds={"x": times}, busy_s=times, overhead_s=0 * times, dram_bytes=times, cache_bytes=times)
+    choice = choose(cost, kernels)
+    assert choice.kernel_time_s.tolist() == [[1, 4, 5.5, 8], [1, 1, 9, 1]]
+    assert choice.variant.tolist() == [[1, 4, 7, 9], [0, 5, 6, 9]]
+    assert choice.option_time_s.tolist() == [[5, 5.5, 8], [2, 9, 1]]
+    assert choice.option.tolist() == [[0, 2], [0, 2]]
+    assert choice.plan_time_s.tolist() == [[5, 8], [2, 1]]
 
 
 # ---------------------------------------------------------------------------------------------- traffic
