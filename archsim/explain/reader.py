@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import sys
 import textwrap
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -370,7 +371,8 @@ class Reader:
             return self._rate(device, arguments[0].value)
         if isinstance(called, MethodType) and called.__func__ is Cpu.pipe:
             return self.read(called.__func__, Value(value=called.__self__), *arguments, name=name)
-        if isinstance(called, FunctionType) or hasattr(called, "__wrapped__"):
+        ours = str(getattr(called, "__module__", "")).partition(".")[0] not in sys.stdlib_module_names
+        if ours and (isinstance(called, FunctionType) or hasattr(called, "__wrapped__")):
             return self.read(called, *arguments, name=name, doc=doc)
         return plain_value(called(*[argument.value for argument in arguments]))
 
