@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.writer import PAGE, TIMELINE, OutputFile, OutputKind, json_with
-from archsim.cli.terminal import note, say, show_text
+from archsim.cli.terminal import note, show_text
 from archsim.cli.vocabulary import Decorator, together
 
 if TYPE_CHECKING:
@@ -142,18 +142,6 @@ class AnswerForm:
         if self.html is not None:
             write_page(self.html, (module or _module_of(answer)).sections(answer, **told))
 
-    def say(
-        self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
-    ) -> None:  # fmt: skip
-        """Print an answer, which each of the functions makes of the same arguments; `record` returns plain values."""
-        if self.json:
-            import json
-
-            click.echo(json.dumps(record(*of), indent=2, allow_nan=False))
-        elif self.csv and csv is not None:
-            click.echo(csv(*of), nl=False)
-        else:
-            say(text(*of))
 
 
 def _module_of(answer: Any) -> ModuleType:

@@ -1,19 +1,19 @@
-"""`archsim sweep`."""
+"""`archsim sweep`, and `archsim study`, which asks several questions of a file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.errors import InputError
+from archsim.base.errors import ArchsimError, InputError
 from archsim.base.values import parts
-from archsim.base.writer import SWEEP, OutputFile
-from archsim.cli.no_effect import tell_idle
-from archsim.cli.output import AnswerForm, answer_forms, output
-from archsim.cli.terminal import note, screen
+from archsim.base.writer import SWEEP, OutputFile, OutputKind
+from archsim.cli.output import FORCE, AnswerForm, answer_forms, output, output_file
+from archsim.cli.terminal import Progress, missed, note, screen, tell_idle
 from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, setting_options, space_options
 
 if TYPE_CHECKING:
@@ -22,8 +22,11 @@ if TYPE_CHECKING:
     from archsim.estimation.request import Request
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
-
     Executor = Callable[[Iterable[int]], Iterator[Chunk]]  # computes the parts of these numbers
+
+
+# ------------------------------------------------------------------------------------------------------------------- sweep
+
 
 MANY = 5_000_000  # points from which on --yes is required
 
@@ -40,7 +43,7 @@ MANY = 5_000_000  # points from which on --yes is required
 @click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
 @click.option("--workers", type=click.IntRange(1, 256), default=1, help="Worker processes.")
 @click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
-def command(
+def sweep_command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
     resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
@@ -128,7 +131,6 @@ def _stream(space: Space, requests: list[Request], compute: Executor, form: Answ
 
 def _summary(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """The best points and the front, where somebody looks."""
-    from archsim.cli.progress import Progress
     from archsim.study.sweep import rows
     from archsim.study.swept import SweepCollector
 
@@ -151,7 +153,6 @@ def _to_file(
     out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm
 ) -> None:  # fmt: skip
     from archsim.answers.sweep_file import FORMATS, export
-    from archsim.cli.progress import Progress
     from archsim.study.store import open_store
     from archsim.study.swept import collected
 
@@ -200,3 +201,84 @@ def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     if out.force and not resume:
         kept.unlink(missing_ok=True)
     return path, kept
+
+
+# ------------------------------------------------------------------------------------------------------------------- study
+
+
+@click.command("study")
+@click.argument("paths", metavar="STUDY.TOML...", nargs=-1, required=True)
+@click.option("--out", metavar="FOLDER", help="Folder for the files; that of the study if not given.")
+@click.option("--check", is_flag=True, help="Write nothing; exit with code 1 if a file is out of date.")
+@FORCE
+def study_command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
+    """Run studies: files with a question in parts, which become reports with tables and pictures.
+
+    The same study always gives the same bytes. reports/README.md has the format; reports/studies has three examples.
+
+    \b
+    Examples:
+      archsim study reports/studies/*/study.toml
+      archsim study my/study.toml --out /tmp/result
+      archsim study reports/studies/tegra_lpddr5/study.toml --check
+    """
+    from archsim.study.file import load
+
+    if out is not None and len(paths) > 1:
+        raise click.UsageError("--out takes the files of one study; several go beside theirs")
+    studies = [load(path) for path in paths]
+    folders = [Path(path).parent if out is None else Path(out) for path in paths]
+    for folder in folders:
+        if not folder.is_dir():
+            raise click.BadParameter(f"{folder} is no folder", param_hint="--out")
+    stale = [name for study, folder in zip(studies, folders, strict=True) for name in _run(study, folder, check)]
+    if stale:
+        missed()
+
+
+def _run(study: Any, folder: Path, check: bool) -> list[str]:
+    """Write the files of a study, or name those that differ."""
+    from archsim.answers.study import REPORT, study_files
+
+    report = _report(folder / REPORT)
+    if not check:
+        output_file(str(folder / REPORT), _own(REPORT, "", report)).check()
+    with Progress() as tell:
+        files = study_files(study, tell)
+    if check:
+        stale = [str(folder / name) for name, text in files.items() if not _same(folder / name, text)]
+        for name in stale:
+            note(f"{name} is not what the study gives now")
+        return stale
+    outputs = {name: output_file(str(folder / name), _own(name, text, report)) for name, text in files.items()}
+    for file in outputs.values():
+        file.check()
+    for name, text in files.items():
+        outputs[name].write(text)
+    note(f"wrote {len(files)} files to {folder}")
+    return []
+
+
+def _report(place: Path) -> str:
+    """The report that an earlier run left; empty where there is none."""
+    from archsim.answers.study import LARGEST_REPORT, MADE
+    from archsim.base.files import read_text
+
+    try:
+        text = read_text(place, LARGEST_REPORT)
+    except ArchsimError:  # no file, or none of ours, which is not replaced
+        return ""
+    return text if MADE in text else ""
+
+
+def _own(name: str, text: str, report: str) -> OutputKind:
+    """The files of a study are its report, the pictures that the report names, and tables beside it with the same columns."""
+    from archsim.answers.study import REPORT
+
+    head, named = text.partition("\n")[0], name == REPORT or f"({name})" in report
+    own = bool(report) and (named or name.endswith(".csv"))
+    return OutputKind(name="file of this study", own=lambda old, command: own and (named or old.partition("\n")[0] == head))
+
+
+def _same(place: Path, text: str) -> bool:
+    return place.is_file() and place.read_bytes() == text.encode()

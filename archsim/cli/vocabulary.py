@@ -16,6 +16,7 @@ from archsim.base.arguments import ARGUMENTS, Argument, chosen, given_of, rows_o
 from archsim.base.errors import nearest
 from archsim.base.units import COUNT, show
 from archsim.base.values import parts, quantity, read, share
+from archsim.cli.terminal import duration
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -254,7 +255,6 @@ def ask_about(space: Space, request: Request, yes: bool, many: int, stored: bool
     """Refuse `many` points and more without --yes, with the time that they would take, and the size of their file if `stored`."""
     if space.count < many or yes:
         return
-    from archsim.cli.progress import duration
     from archsim.study.sweep import points_per_second
 
     rate = points_per_second(space, request)

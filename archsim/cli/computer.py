@@ -1,7 +1,8 @@
-"""`archsim measure`."""
+"""This computer, and devices of your own: `archsim` alone, `measure`, `detect` and `new`."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,10 +12,44 @@ from typing import Any
 import click
 
 from archsim.base.arguments import ARGUMENTS
+from archsim.base.errors import Unsupported
+from archsim.base.units import show_capacity
 from archsim.base.writer import TOML, OutputFile, table_with
-from archsim.cli.output import FORCE, output, output_file
-from archsim.cli.terminal import missed, note
+from archsim.cli.output import FORCE, output, output_file, write
+from archsim.cli.terminal import Progress, missed, note, show_text
 from archsim.cli.vocabulary import Known, ListOption, Quantity, option
+from archsim.detect.system import allowed_here, read_computer, words_of
+
+# -------------------------------------------------------------------------------------------------------------------- here
+
+
+ASKED = (
+    ("archsim estimate --net resnet_50 --hw {hw}", "how long a network takes on it, and why"),
+    ("archsim compare --net resnet_50 --hw {hw},l4,rtx_4090 --batch 16", "beside two GPUs"),
+    ("archsim manual getting-started", "the first ten minutes; archsim --help lists all commands"),
+)
+
+
+def hello(root: Path = Path("/")) -> str:
+    """This computer in a line, and three commands; of another one below `root`, for a test."""
+    said, hw = "This computer cannot be described (only Linux tells what is needed); i7_6700k stands for it.", "i7_6700k"
+    try:
+        computer = read_computer(root, allowed_here() if root == Path("/") else None)
+    except Unsupported:
+        pass
+    else:
+        cores = f"{computer.cores} {'core' if computer.cores == 1 else 'cores'}"
+        memory = [] if computer.memory is None else [f"{show_capacity(computer.memory.value, 2)} of memory"]
+        gpus = [line.partition(":")[2].strip() for file in sorted(root.glob("proc/driver/nvidia/gpus/*/information"))
+                for line in words_of(file).splitlines() if line.startswith("Model:")]  # fmt: skip
+        said, hw = f"This computer: {', '.join([computer.name or 'a CPU', cores, *memory, *gpus])}.", "host"
+    commands = [(line.format(hw=hw), what) for line, what in ASKED]
+    width = max(len(line) for line, _ in commands)
+    shown = "".join(c if c.isprintable() else "?" for c in said)
+    return "\n".join([shown, "", *(f"  {line:{width}}  # {what}" for line, what in commands)])
+
+
+# ----------------------------------------------------------------------------------------------------------------- measure
 
 
 def _columns() -> Sequence[str]:
@@ -55,7 +90,7 @@ def _columns() -> Sequence[str]:
               help="What the rows may be used for.")  # fmt: skip
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
-def command(
+def measure_command(
     net: str | None, cases: str | None, batch: str, bind: dict[str, int] | None, threads: str | None, backend: str,
     device: str, stack: str | None, precision: str, task: str, hw: str | None, out: OutputFile | None, **asked: Any,
 ) -> None:  # fmt: skip
@@ -79,7 +114,6 @@ def command(
       archsim validate --measurements other.csv --hw host.toml
     """
     from archsim.base.values import parts
-    from archsim.cli.progress import Progress
     from archsim.detect.system import allowed_here, available_here
     from archsim.estimation.sizes import sizes_of
     from archsim.measure import run
@@ -125,7 +159,6 @@ def command(
 
 def _measure_cases(file: str, rounds: int, seconds: float, out: OutputFile | None) -> None:
     """The rows of a file with the values that were measured here; those that could not be are left out and told."""
-    from archsim.cli.progress import Progress
     from archsim.evidence.table import read_table
     from archsim.measure.cases import added, measured_rows
     from archsim.measure.rows import Writer
@@ -149,7 +182,6 @@ def _measure_cases(file: str, rounds: int, seconds: float, out: OutputFile | Non
 
 def _described(out: OutputFile) -> str:
     """The device file of this computer beside its measurements; probed and written if there is none."""
-    from archsim.cli.progress import Progress
     from archsim.detect.detect import detect
     from archsim.device.catalog import spec_beside
 
@@ -172,3 +204,95 @@ def _cores(hw: str) -> int:
 
     device = find(hw).device
     return min(int(device.core.count), len(allowed_here())) if isinstance(device, Cpu) else 1
+
+
+# ------------------------------------------------------------------------------------------------------------------ detect
+
+
+@click.command("detect")
+@output("--out", TOML, "Write the spec of the device here.")
+@FORCE
+@click.option("--toml", "as_toml", is_flag=True, help="Print the spec in place of the summary.")
+@click.option("--probe", is_flag=True, help="Measure clocks, multiply-adds, latencies and bandwidths; takes some seconds.")
+@click.option("--id", "name", default="host", help="The id of the spec: lower case, digits, _.")
+@click.option("--gpu", type=click.IntRange(min=0), metavar="N", help="Describe this NVIDIA GPU instead.")
+def detect_command(out: OutputFile | None, as_toml: bool, probe: bool, name: str, gpu: int | None) -> None:
+    """Describe this computer as a device: what the system reports, what --probe measures, and what had to be assumed.
+
+    It prints a summary; --out writes the spec, and --toml prints that instead. Every value of it names its origin. In a container
+    its limits count. `--hw host` of every other command is this computer, described without --probe.
+
+    \b
+    Examples:
+      archsim detect
+      archsim detect --probe --out host.toml
+      archsim estimate --net alexnet --hw host.toml
+      archsim detect --gpu 0 --out gpu.toml
+    """
+
+    if gpu is not None:
+        from archsim.detect.gpus import described
+
+        if probe:
+            raise click.UsageError("--probe measures the processor; leave it out beside --gpu")
+        found, gpus = described(gpu, name), []
+    else:
+        from archsim.detect.detect import detect
+        from archsim.detect.gpus import gpus_said
+
+        with Progress() as tell:
+            found = detect(probe, name, tell=tell)
+        gpus = gpus_said()
+    if out is not None:
+        out.write(found.text)
+        note(f"wrote {out.path}; use it with --hw {out.path}")
+    if as_toml:
+        click.echo(found.text, nl=False)
+        return
+    from archsim.answers.computer import sections
+
+    show_text(sections(found, gpus, "host" if out is None else out.path))
+
+
+# --------------------------------------------------------------------------------------------------------------------- new
+
+
+@click.command("new")
+@click.argument("what", type=click.Choice(["hw"]))
+@click.option("--from", "parent", type=Known("device"), required=True, help="The device that it is like: a name, or a path.")
+@option(ARGUMENTS["settings"], required=True,
+        help="What is other: sm.count=40, memory.bandwidth=500GB/s; `archsim show hw NAME` prints the keys.")  # fmt: skip
+@click.option("--id", help="Its id, lower case; the name of the file if not given.")
+@click.option("--name", help="Its full name; made of the changes if not given.")
+@click.option("--year", type=int, help="Its year; that of the other device if not given.")
+@click.option("--source", help="Where the values are from; without, the file says that they are assumed.")
+@output("--out", TOML, "Write the spec here; otherwise it is printed.", prints=True)
+@FORCE
+def new_command(
+    what: str, parent: str, settings: dict[str, str], id: str | None, name: str | None, year: int | None, source: str | None,
+    out: OutputFile | None,
+) -> None:  # fmt: skip
+    """Write the spec file of a device of your own, which differs from a known one in some values.
+
+    \b
+    Examples:
+      archsim new hw --from gtx_1080 --set sm.count=40 --set memory.bandwidth=500GB/s --out my.toml
+      archsim new hw --from rtx_3060 --set sm.count=30 --set power.tdp=80W --source "maker's page" --out rtx_3060_laptop.toml
+      archsim estimate --net alexnet --hw my.toml
+    """
+    from archsim.base.files import is_path
+    from archsim.detect.catalog import find
+    from archsim.device.catalog import canonical
+    from archsim.device.file import loads
+    from archsim.device.new import new_file
+
+    base = find(parent)
+    named = os.path.abspath(parent) if is_path(parent) else canonical(parent)
+    called = id or (f"{base.identity.id}_new" if out is None else Path(out.path).stem)
+    text = new_file(base, named, settings, id=called, name=name or "", year=year, source=source or "")
+    loads(text, "archsim new", find)  # what no file may hold is found out before one is there
+    if out is None:
+        click.echo(text, nl=False)
+        return
+    write(out, text)
+    note(f"archsim estimate --net alexnet --hw {out.path}")
