@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
+from dataclasses import replace
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,15 +18,15 @@ from archsim.base.values import parts, read
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import Progress, missed, tell_idle, tell_without_effect, told_request
 from archsim.cli.vocabulary import (
-    HW,
-    NET,
+    PLACE,
     Keyed,
-    Known,
-    ListOption,
     Quantity,
     ask_about,
     choices,
+    flag,
+    listed,
     option,
+    own,
     refuse_others,
     setting_options,
     some_options,
@@ -39,12 +40,11 @@ CHANGED = chosen(lambda row: row.changed)
 
 
 @click.command("whatif")
-@NET
-@HW
+@PLACE
 @setting_options
-@click.option("--to", "to", type=Keyed(*CHANGED, device=False), multiple=True, metavar="WHAT=VALUE",
-              help=f"Change something else than a value of the device: {', '.join(CHANGED)}.")  # fmt: skip
-@click.option("--area", is_flag=True, help="Also estimate area and cost of the die from its parts.")
+@own("--to to", f"Change something else than a value of the device: {', '.join(CHANGED)}.", Keyed(*CHANGED, device=False),
+     multiple=True, metavar="WHAT=VALUE")
+@flag("--area", "Also estimate area and cost of the die from its parts.")
 @answer_forms("Print one CSV row per op, before and after.", json="Print one JSON object with both estimates.",
               layers="Also list every layer and total, before and after.", page=True)  # fmt: skip
 def whatif_command(net: str, hw: str, to: tuple[str, ...], area: bool, form: AnswerForm, **given: Any) -> None:
@@ -73,16 +73,12 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 
 
 @click.command("sensitivity")
-@NET
-@HW
+@PLACE
 @setting_options
-@click.option("--of", "output", default="latency", type=click.Choice(list(OUTPUTS)),
-              help="Output of the tornado, by which the rows are sorted.")  # fmt: skip
-@click.option("--keys", cls=ListOption, metavar="KEY,...", help="Only these values of the device.")
-@click.option("--step", type=Quantity("%", low=1e-6, high=0.2), default="1%",
-              help="Relative step of the elasticities, both ways.")  # fmt: skip
-@click.option("--span", type=Quantity("%", low=0.001, high=0.9), default="25%",
-              help="Relative step of the tornado, both ways.")  # fmt: skip
+@own("--of output", "Output of the tornado, by which the rows are sorted.", list(OUTPUTS), "latency")
+@listed("--keys", "Only these values of the device.", metavar="KEY,...")
+@own("--step", "Relative step of the elasticities, both ways.", Quantity("%", low=1e-6, high=0.2), "1%")
+@own("--span", "Relative step of the tornado, both ways.", Quantity("%", low=0.001, high=0.9), "25%")
 @answer_forms("Print one CSV row per value of the spec.", layers="Also list what has no effect.",
               all="Print every value that matters, and what has no effect.", page=True)  # fmt: skip
 def sensitivity_command(
@@ -116,27 +112,21 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 
 
 @click.command("search")
-@NET
-@HW
+@PLACE
 @some_options("traffic")
 @space_options
-@click.option("--minimise", "--minimize", "minimise", cls=ListOption, metavar="OUTPUT,...",
-              help="latency, energy, sample_energy, energy_delay, power, area, cost, memory or traffic; the first one ranks, all "
-                   "make the front.")
-@click.option("--maximise", "--maximize", "maximise", cls=ListOption, metavar="OUTPUT,...",
-              help="throughput or efficiency.")  # fmt: skip
-@click.option("--where", metavar="CONDITION",
-              help='Keep points that meet this, e.g. "latency < 50ms and power < 150W".')  # fmt: skip
-@click.option("--front", cls=ListOption, metavar="OUTPUT,...",
-              help="Objectives of the Pareto front, if other ones.")  # fmt: skip
-@click.option("--target", metavar="OUTPUT=VALUE",
-              help="Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.")
-@click.option("--trials", type=click.IntRange(1, 100_000),
-              help="Let optuna choose this many points (extra dse).")
-@click.option("--seed", type=int, default=1, help="Random seed of --sample or --trials.")
-@click.option("--any-memory", is_flag=True, help="Include points at which the run does not fit the memory.")
-@click.option("--any-die", is_flag=True, help="Include points whose die is larger than any mask can make.")
-@click.option("--top", type=click.IntRange(1, 1000), default=5, help="Number of best points to list.")
+@listed("--minimise --minimize minimise", "latency, energy, sample_energy, energy_delay, power, area, cost, memory or "
+        "traffic; the first one ranks, all make the front.", metavar="OUTPUT,...")
+@listed("--maximise --maximize maximise", "throughput or efficiency.", metavar="OUTPUT,...")
+@own("--where", 'Keep points that meet this, e.g. "latency < 50ms and power < 150W".', metavar="CONDITION")
+@listed("--front", "Objectives of the Pareto front, if other ones.", metavar="OUTPUT,...")
+@own("--target", "Instead, find the least changes that reach this, e.g. throughput=1000/s or latency=5ms.",
+     metavar="OUTPUT=VALUE")
+@own("--trials", "Let optuna choose this many points (extra dse).", click.IntRange(1, 100_000))
+@own("--seed", "Random seed of --sample or --trials.", int, 1)
+@flag("--any-memory", "Include points at which the run does not fit the memory.")
+@flag("--any-die", "Include points whose die is larger than any mask can make.")
+@own("--top", "Number of best points to list.", click.IntRange(1, 1000), 5)
 @answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.", page=True)
 def search_command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
@@ -155,8 +145,6 @@ def search_command(
       archsim search --net alexnet --hw gtx_1080 --minimise latency,area --vary sm.count=4:40:4 --vary l2.size=1MiB:8MiB:x2
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
-    from dataclasses import replace
-
     from archsim.answers.search import large_words
     from archsim.estimation.request import find_device
     from archsim.study.axis import axis_of
@@ -223,17 +211,15 @@ TUNED = chosen(lambda row: row.tuned)
 
 
 @click.command("tune")
-@NET
-@HW
+@PLACE
 @setting_options
-@click.option("--minimise", "--minimize", "minimise", default="energy", metavar="OUTPUT",
-              help="energy (of a sample), energy_delay (that times the latency of a batch), latency or power; of throughput and "
-                   "efficiency the most.")  # fmt: skip
-@click.option("--where", metavar="CONDITION",
-              help='Keep settings that meet this, e.g. "latency < 20ms and power < 200W"; energy is that of a sample.')
+@own("--minimise --minimize minimise", "energy (of a sample), energy_delay (that times the latency of a batch), latency or "
+     "power; of throughput and efficiency the most.", usual="energy", metavar="OUTPUT")
+@own("--where", 'Keep settings that meet this, e.g. "latency < 20ms and power < 200W"; energy is that of a sample.',
+     metavar="CONDITION")
 @option(ARGUMENTS["energy_budget"])
-@click.option("--vary", type=Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES",
-              help=f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.")  # fmt: skip
+@own("--vary", f"Values of a setting in place of the usual ones: {', '.join(TUNED)}; batch=1:64:x2.",
+     Keyed(*TUNED, device=False), multiple=True, metavar="KEY=VALUES")
 @answer_forms("Print one CSV row for the default, the best and each setting of the front.",
               all="Print every setting of the front.", page=True)
 def tune_command(
@@ -273,11 +259,10 @@ NEEDED = ("starlette", "uvicorn", "python_multipart")
 
 
 @click.command("ui")
-@click.option("--net", type=Known("network"), help="What the page opens with: a network, a language model, or a file.")
-@click.option("--hw", type=Known("device"), help="The device, or a file of one.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8050,
-              help="Port on 127.0.0.1; 0 takes a free one.")  # fmt: skip
-@click.option("--no-browser", is_flag=True, help="Print the address and open nothing.")
+@own("--net", "What the page opens with: a network, a language model, or a file.", "network")
+@own("--hw", "The device, or a file of one.", "device")
+@own("--port", "Port on 127.0.0.1; 0 takes a free one.", click.IntRange(0, 65535), 8050)
+@flag("--no-browser", "Print the address and open nothing.")
 def ui_command(net: str | None, hw: str | None, port: int, no_browser: bool) -> None:
     """What if as a page in a browser: sliders for the values of a device, before and after, variants side by side.
 

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.arguments import rows_called
+from archsim.base.errors import UnknownName
 from archsim.base.writer import TOML, OutputFile
 from archsim.cli.output import (
     FORCE,
     AnswerForm,
     answer_forms,
     files_in,
-    html_option,
     output,
     timeline_option,
     write,
     write_json,
-    write_page,
     write_timeline,
 )
 from archsim.cli.terminal import Progress, show_text
-from archsim.cli.vocabulary import HW, PLAIN, Known, choices, options, refuse_others, some_options
+from archsim.cli.vocabulary import FILE, HW, PLAIN, choices, flag, options, own, refuse_others, some_options
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop
@@ -36,14 +35,12 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 
 @click.command("sm")
 @HW
-@click.option("--kernel", required=True, metavar="WORDS",
-              help="'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.")  # fmt: skip
-@click.option("--k", "depth", type=click.IntRange(1, 1 << 20), default=512,
-              help="Depth of a product, keys of an attention.")  # fmt: skip
-@click.option("--waves", type=click.IntRange(1, 64), default=2, help="Waves of CTAs that the SM runs.")
-@click.option("--scheduler", type=click.Choice(("gto", "lrr")), default="gto",
-              help="Greedy, then the oldest CTA; or loose round robin.")  # fmt: skip
-@click.option("--precision", type=Known("precision"), default="fp32", help="Of a product.")
+@own("--kernel", "'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.", required=True,
+     metavar="WORDS")
+@own("--k depth", "Depth of a product, keys of an attention.", click.IntRange(1, 1 << 20), 512)
+@own("--waves", "Waves of CTAs that the SM runs.", click.IntRange(1, 64), 2)
+@own("--scheduler", "Greedy, then the oldest CTA; or loose round robin.", ("gto", "lrr"), "gto")
+@own("--precision", "Of a product.", "precision", "fp32")
 @PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
 @answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True)
@@ -97,11 +94,10 @@ OPERATIONS = 400  # micro-operations that are kept for a picture
 
 @click.command("core")
 @HW
-@click.option("--kernel", metavar="WORDS", help="'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...")
-@click.option("--loop", "path", type=click.Path(), metavar="FILE", help="Loops as JSON: all of them, or the one of --name.")
-@click.option("--name", metavar="LOOP", help="One loop of the file.")
-@click.option("--trips", type=click.IntRange(2, 1 << 20), show_default="until it is steady",
-              help="Iterations to simulate.")  # fmt: skip
+@own("--kernel", "'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...", metavar="WORDS")
+@own("--loop path", "Loops as JSON: all of them, or the one of --name.", FILE)
+@own("--name", "One loop of the file.", metavar="LOOP")
+@own("--trips", "Iterations to simulate.", click.IntRange(2, 1 << 20), show_default="until it is steady")
 @PLAIN
 @options(rows_called("clock", "settings", "scales"))
 @answer_forms("Print one CSV row per loop.", page=True)
@@ -150,7 +146,6 @@ def core_command(
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:
     """The loops of a file, or those of a name."""
-    from archsim.base.errors import UnknownName
     from archsim.validation.loop_file import read_loops
 
     loops = list(read_loops(path))
@@ -169,12 +164,9 @@ MANY = 2000
 
 
 @click.command("kernels")
-@click.option("--kernels", type=click.IntRange(25, 100_000), default=MANY,
-              help="How many, 25 on each machine.")  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=11,
-              help="Of the choice of kernels and machines.")  # fmt: skip
-@click.option("--check", "folder", metavar="FOLDER",
-              help="Also write surrogate.json into this folder, with published times beside both.")  # fmt: skip
+@own("--kernels", "How many, 25 on each machine.", click.IntRange(25, 100_000), MANY)
+@own("--seed", "Of the choice of kernels and machines.", click.IntRange(0), 11)
+@own("--check folder", "Also write surrogate.json into this folder, with published times beside both.", metavar="FOLDER")
 @output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
 @FORCE
 def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputFile | None) -> None:
@@ -233,27 +225,21 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
 @click.command("cache")
-@click.option("--hw", type=Known("device"), default=None, help="A shipped device, an alias, or the path of a spec file.")
-@click.option("--trace", type=click.Path(), default=None, metavar="FILE",
-              help="Addresses of a program: lackey or din, plain or .gz.")  # fmt: skip
-@click.option("--net", type=Known("network"), default=None,
-              help="A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra.")  # fmt: skip
-@click.option("--layer", default=None, metavar="NAME", help="The op of --net whose longest kernel is simulated.")
-@click.option("--policy", default="lru", show_default=True, type=click.Choice(POLICIES),
-              help="Replacement policy of every level.")  # fmt: skip
-@click.option("--instructions", is_flag=True, help="Include instruction fetches, as a second core.")
-@click.option("--time", "timed", is_flag=True, help="With --trace: how long a core takes for the program, at least and at most.")
-@click.option("--curve/--no-curve", default=True, show_default=True,
-              help="Misses by cache size and by cause, from stack distances.")  # fmt: skip
-@click.option("--plain", is_flag=True, help="Do not use numba (extra fast), even if it is installed.")
+@own("--hw", "A shipped device, an alias, or the path of a spec file.", "device")
+@own("--trace", "Addresses of a program: lackey or din, plain or .gz.", FILE)
+@own("--net", "A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra.", "network")
+@own("--layer", "The op of --net whose longest kernel is simulated.", metavar="NAME")
+@own("--policy", "Replacement policy of every level.", POLICIES, "lru")
+@flag("--instructions", "Include instruction fetches, as a second core.")
+@flag("--time timed", "With --trace: how long a core takes for the program, at least and at most.")
+@own("--curve/--no-curve", "Misses by cache size and by cause, from stack distances.", usual=True)
+@flag("--plain", "Do not use numba (extra fast), even if it is installed.")
 @some_options("traffic", "inputs", "cold")
-@answer_forms("Print one CSV row per level.", all="Also print misses by cache size.")
-@html_option("Also write a self-contained page with the curve.")
-@click.option("--check", default=None, metavar="FOLDER",
-              help="Instead, compare the traffic model with simulated layers, and write traffic.json.")  # fmt: skip
+@answer_forms("Print one CSV row per level.", all="Also print misses by cache size.", page=True)
+@own("--check", "Instead, compare the traffic model with simulated layers, and write traffic.json.", metavar="FOLDER")
 def cache_command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool,
-    timed: bool, curve: bool, plain: bool, form: AnswerForm, html: OutputFile | None, check: str | None, **given: Any,
+    timed: bool, curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -267,7 +253,6 @@ def cache_command(
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
-    from archsim.answers.caches import sections
     from archsim.estimation.request import find_device, make_request
     from archsim.explain.caches import of_layer, of_trace
 
@@ -298,8 +283,6 @@ def cache_command(
             assert layer is not None
             request = make_request(net, hw, **arguments)
             answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
-    if html is not None:
-        write_page(html, sections(answer))
     form.show(answer)
 
 

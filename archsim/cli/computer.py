@@ -13,11 +13,13 @@ import click
 
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import Unsupported
+from archsim.base.files import is_path
 from archsim.base.units import show_capacity
+from archsim.base.values import parts
 from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.output import FORCE, output, output_file, write
 from archsim.cli.terminal import Progress, missed, note, show_text
-from archsim.cli.vocabulary import Known, ListOption, Quantity, option
+from archsim.cli.vocabulary import FILE, Quantity, flag, listed, option, own
 from archsim.detect.system import allowed_here, read_computer, words_of
 
 # -------------------------------------------------------------------------------------------------------------------- here
@@ -59,35 +61,24 @@ def _columns() -> Sequence[str]:
 
 
 @click.command("measure")
-@click.option("--net", cls=ListOption, type=Known("network", many=True),
-              help="Networks, or paths of their files, separated by commas.")  # fmt: skip
-@click.option("--cases", type=click.Path(), metavar="FILE",
-              help="Instead of --net: measure the networks or kernels that the rows of this file name.")  # fmt: skip
-@click.option("--batch", cls=ListOption, default="1", help="Samples per run, separated by commas.")
-@click.option("--seq-len", type=click.IntRange(min=1, max=1 << 20),
-              help="Tokens of each sequence; what the network has if not given.")  # fmt: skip
+@listed("--net", "Networks, or paths of their files, separated by commas.", "network")
+@own("--cases", "Instead of --net: measure the networks or kernels that the rows of this file name.", FILE)
+@listed("--batch", "Samples per run, separated by commas.", usual="1")
+@own("--seq-len", "Tokens of each sequence; what the network has if not given.", click.IntRange(min=1, max=1 << 20))
 @option(ARGUMENTS["bind"])
-@click.option("--threads", help="CPU threads, separated by commas; one per core if not given.")
-@click.option("--backend", default="onnxruntime", help="onnxruntime, or torch where it is installed.")
-@click.option("--device", default="cpu", type=click.Choice(["cpu", "cuda"]), help="Where torch runs.")
-@click.option("--stack", type=Known("stack"),
-              help="How torch runs: op by op, channels last, as a CUDA graph, or compiled. Default: op by op.")  # fmt: skip
-@click.option("--precision", default="fp32", type=click.Choice(["fp32", "tf32", "fp16", "bf16"]),
-              help="With --backend torch.")  # fmt: skip
-@click.option("--task", default="inference", type=click.Choice(["inference", "forward_backward"]),
-              help="With --backend torch.")  # fmt: skip
-@click.option("--hw", type=Known("device"), metavar="DEVICE",
-              help="The device that the rows name; this computer if not given.")  # fmt: skip
-@click.option("--rounds", type=click.IntRange(min=1), default=30,
-              help="Undisturbed rounds of each measurement.")  # fmt: skip
-@click.option("--time-limit", "seconds", type=Quantity("s", low=0.0), default="10s", metavar="TIME",
-              help="Time limit for them.")  # fmt: skip
-@click.option("--per-op", is_flag=True, help="Also time every op, with the runtime's profiler.")
-@click.option("--processor-time", "by_processor", is_flag=True,
-              help="Measure processor time instead of wall time, for one thread on a shared computer.")  # fmt: skip
-@click.option("--strict", is_flag=True, help="Write no measurement during which other work used the cores.")
-@click.option("--split", default="calibrate", type=click.Choice(["calibrate", "test"]),
-              help="What the rows may be used for.")  # fmt: skip
+@own("--threads", "CPU threads, separated by commas; one per core if not given.")
+@own("--backend", "onnxruntime, or torch where it is installed.", usual="onnxruntime")
+@own("--device", "Where torch runs.", ["cpu", "cuda"], "cpu")
+@own("--stack", "How torch runs: op by op, channels last, as a CUDA graph, or compiled. Default: op by op.", "stack")
+@own("--precision", "With --backend torch.", ["fp32", "tf32", "fp16", "bf16"], "fp32")
+@own("--task", "With --backend torch.", ["inference", "forward_backward"], "inference")
+@own("--hw", "The device that the rows name; this computer if not given.", "device", metavar="DEVICE")
+@own("--rounds", "Undisturbed rounds of each measurement.", click.IntRange(min=1), 30)
+@own("--time-limit seconds", "Time limit for them.", Quantity("s", low=0.0), "10s", metavar="TIME")
+@flag("--per-op", "Also time every op, with the runtime's profiler.")
+@flag("--processor-time by_processor", "Measure processor time instead of wall time, for one thread on a shared computer.")
+@flag("--strict", "Write no measurement during which other work used the cores.")
+@own("--split", "What the rows may be used for.", ["calibrate", "test"], "calibrate")
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def measure_command(
@@ -113,7 +104,6 @@ def measure_command(
       archsim measure --net resnet_50 --hw host.toml --out other.csv
       archsim validate --measurements other.csv --hw host.toml
     """
-    from archsim.base.values import parts
     from archsim.detect.system import allowed_here, available_here
     from archsim.estimation.sizes import sizes_of
     from archsim.measure import run
@@ -212,10 +202,10 @@ def _cores(hw: str) -> int:
 @click.command("detect")
 @output("--out", TOML, "Write the spec of the device here.")
 @FORCE
-@click.option("--toml", "as_toml", is_flag=True, help="Print the spec in place of the summary.")
-@click.option("--probe", is_flag=True, help="Measure clocks, multiply-adds, latencies and bandwidths; takes some seconds.")
-@click.option("--id", "name", default="host", help="The id of the spec: lower case, digits, _.")
-@click.option("--gpu", type=click.IntRange(min=0), metavar="N", help="Describe this NVIDIA GPU instead.")
+@flag("--toml as_toml", "Print the spec in place of the summary.")
+@flag("--probe", "Measure clocks, multiply-adds, latencies and bandwidths; takes some seconds.")
+@own("--id name", "The id of the spec: lower case, digits, _.", usual="host")
+@own("--gpu", "Describe this NVIDIA GPU instead.", click.IntRange(min=0), metavar="N")
 def detect_command(out: OutputFile | None, as_toml: bool, probe: bool, name: str, gpu: int | None) -> None:
     """Describe this computer as a device: what the system reports, what --probe measures, and what had to be assumed.
 
@@ -259,13 +249,13 @@ def detect_command(out: OutputFile | None, as_toml: bool, probe: bool, name: str
 
 @click.command("new")
 @click.argument("what", type=click.Choice(["hw"]))
-@click.option("--from", "parent", type=Known("device"), required=True, help="The device that it is like: a name, or a path.")
+@own("--from parent", "The device that it is like: a name, or a path.", "device", required=True)
 @option(ARGUMENTS["settings"], required=True,
         help="What is other: sm.count=40, memory.bandwidth=500GB/s; `archsim show hw NAME` prints the keys.")  # fmt: skip
-@click.option("--id", help="Its id, lower case; the name of the file if not given.")
-@click.option("--name", help="Its full name; made of the changes if not given.")
-@click.option("--year", type=int, help="Its year; that of the other device if not given.")
-@click.option("--source", help="Where the values are from; without, the file says that they are assumed.")
+@own("--id", "Its id, lower case; the name of the file if not given.")
+@own("--name", "Its full name; made of the changes if not given.")
+@own("--year", "Its year; that of the other device if not given.", int)
+@own("--source", "Where the values are from; without, the file says that they are assumed.")
 @output("--out", TOML, "Write the spec here; otherwise it is printed.", prints=True)
 @FORCE
 def new_command(
@@ -280,7 +270,6 @@ def new_command(
       archsim new hw --from rtx_3060 --set sm.count=30 --set power.tdp=80W --source "maker's page" --out rtx_3060_laptop.toml
       archsim estimate --net alexnet --hw my.toml
     """
-    from archsim.base.files import is_path
     from archsim.detect.catalog import find
     from archsim.device.catalog import canonical
     from archsim.device.file import loads

@@ -12,24 +12,26 @@ from archsim.base.arguments import ARGUMENTS, IN_PROFILES, OF_POWER, SERVED, SEV
 from archsim.base.units import COUNT
 from archsim.base.values import clocks, parts, read, table
 from archsim.base.writer import EXECUTION_TRACE, OutputFile
-from archsim.cli.output import AnswerForm, answer_forms, html_option, output, timeline_option, write_page, write_timeline
+from archsim.cli.output import AnswerForm, answer_forms, output, timeline_option, write_timeline
 from archsim.cli.terminal import Progress, missed, note, tell_without_effect, told_request
 from archsim.cli.vocabulary import (
     BATCHES,
     HW,
     HWS,
     MODEL,
-    NET,
+    PLACE,
     Keyed,
-    Known,
     LateHelpOption,
     ListOption,
     Quantity,
     boundary_options,
     choices,
+    flag,
     holds,
+    listed,
     option,
     options,
+    own,
     setting_options,
     some_options,
 )
@@ -38,8 +40,7 @@ from archsim.cli.vocabulary import (
 
 
 @click.command("estimate")
-@NET
-@HW
+@PLACE
 @BATCHES
 @some_options("batch")
 @option(ARGUMENTS["energy_budget"])
@@ -48,8 +49,7 @@ from archsim.cli.vocabulary import (
 @timeline_option("Also write a timeline for ui.perfetto.dev.")
 @output("--chakra", EXECUTION_TRACE,
         "Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
-@click.option("--fail-if", metavar="CONDITION",
-              help='Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".')  # fmt: skip
+@own("--fail-if", 'Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".', metavar="CONDITION")
 def estimate_command(
     net: str, hw: str, form: AnswerForm, timeline: OutputFile | None, chakra: OutputFile | None,
     fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
@@ -121,11 +121,10 @@ def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arg
 
 
 @click.command("explain")
-@NET
-@HW
-@click.option("--layer", metavar="NAME", help="The op to explain; without it the slowest ops are listed.")
-@click.option("--phase", help="forward, backward_data, backward_filter, backward or update.")
-@click.option("--equations", is_flag=True, help="Also print the equations of the longest kernel with their numbers.")
+@PLACE
+@own("--layer", "The op to explain; without it the slowest ops are listed.", metavar="NAME")
+@own("--phase", "forward, backward_data, backward_filter, backward or update.")
+@flag("--equations", "Also print the equations of the longest kernel with their numbers.")
 @setting_options
 @answer_forms("Print one CSV row per op of the list; without --layer only.",
               all="Print those of every kernel; JSON always has them.")  # fmt: skip
@@ -174,32 +173,28 @@ def _criteria() -> str:
 
 
 @click.command("compare")
-@click.option("--net", cls=ListOption, type=Known("network", many=True), default=("alexnet",),
-              help="Networks or trace files, separated by commas; alexnet if not given.")  # fmt: skip
+@listed("--net", "Networks or trace files, separated by commas; alexnet if not given.", "network", ("alexnet",))
 @HWS
-@click.option("--stack", type=Known("stack", many=True), multiple=True,
-              help="Software stacks, separated by commas or named again; each device's default if not given. Of two and more on "
-                   "one device each is set against the first one, layer by layer.")  # fmt: skip
+@listed("--stack", "Software stacks, separated by commas or named again; each device's default if not given. Of two and more on "
+     "one device each is set against the first one, layer by layer.", "stack")
 @BATCHES
 @some_options(*SEVERAL)
-@click.option("--where", default=None, metavar="CONDITION",
-              help='Take the largest batch of each device that meets this, e.g. "latency < 10ms and power < 200W"; also energy '
-                   "(of a sample), throughput, efficiency, memory.")  # fmt: skip
+@own("--where", 'Take the largest batch of each device that meets this, e.g. "latency < 10ms and power < 200W"; also energy '
+     '(of a sample), throughput, efficiency, memory.', metavar="CONDITION")
 @click.option("--by", cls=LateHelpOption, late_help=_criteria, default="speed", show_default=True, metavar="CRITERION")
-@click.option("--correlation", type=Quantity(COUNT, low=0.0, high=0.99), default=None, metavar="NUMBER",
-              help="Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.")  # fmt: skip
+@own("--correlation", "Correlation of the errors of any two predictions, 0 to 0.99; as measured if not given.",
+     Quantity(COUNT, low=0.0, high=0.99), metavar="NUMBER")
 @boundary_options
 @options(rows_of("buyer"))
-@click.option("--copies/--no-copies", default=None,
-              help="Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.")  # fmt: skip
+@own("--copies/--no-copies", "Include copying inputs to a GPU and results back; default for several batches on CPUs and GPUs.",
+     default=None)
 @answer_forms("Print one CSV row per network, device, stack and batch.",
               json="Print a JSON list of estimates; for several batches an object, or a list of one for each network.",
               layers="Of two stacks on one device print every layer.",
-              all="Print all else: rankings, intervals, costs; over several batches also the ops that gain on a GPU.")
-@html_option()
+              all="Print all else: rankings, intervals, costs; over several batches also the ops that gain on a GPU.", page=True)
 def compare_command(
-    net: str, hw: str, stack: tuple[str, ...], batch_text: str | None, where: str | None, by: str, correlation: float | None,
-    copies: bool | None, form: AnswerForm, html: OutputFile | None, **given: Any,
+    net: str, hw: str, stack: str | None, batch_text: str | None, where: str | None, by: str, correlation: float | None,
+    copies: bool | None, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -219,10 +214,9 @@ def compare_command(
       archsim compare --net resnet_50 --hw a100_sxm4_40gb --stack pytorch-2 --stack pytorch-2-inductor --batch 64
     """
     from archsim.answers import module_of, networks
+    from archsim.api.functions import field_of
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
-    from archsim.study.buying import bought
-    from archsim.study.comparison import ComparedDevices
     from archsim.study.within import compared
 
     nets, devices = list(dict.fromkeys(parts(net))), selected(parts(hw))
@@ -230,15 +224,12 @@ def compare_command(
         if not named:
             raise click.UsageError(problem)
     batches = batches_of(batch_text) if batch_text is not None else []
-    said = {row.name: given.pop(row.name) for row in rows_of("buyer")}
-    field = ComparedDevices(devices, parts(",".join(stack)), choices(given), *bought(said, devices, given["task"]), by)
+    field = field_of(devices, parts(stack or ""), by, choices(given))
     with Progress() as tell:
-        listed = form.json or form.level > 1 or html is not None
+        listed = form.json or form.level > 1 or form.html is not None
         found = compared(field, nets, batches, where, copies, correlation, tell, listed)
     _warn(field, found)
     answer, module = (found[0], module_of(found[0])) if len(found) == 1 else (found, networks)
-    if html is not None:
-        write_page(html, module.sections(answer))
     form.show(answer, module)
     if not all(one.contenders for one in found):
         missed(f"no device meets {where}" if where is not None else
@@ -301,14 +292,11 @@ OF_CPU = ("core", "simd", "llc", "dram")
 
 @click.command("power")
 @HW
-@click.option("--use", cls=ListOption, required=True, type=Keyed(*dict.fromkeys((*UNITS, *OF_CPU)), device=False),
-              metavar="UNIT=SHARE,...|FILE",
-              help=f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
-                   f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured "
-                   "ones.")  # fmt: skip
+@own("--use", f"How busy each unit is: {', '.join(UNITS)}, or as DCGM and Nsight Compute call them, on a CPU "
+     f"{', '.join(OF_CPU)}; or a CSV file with a row for each power, where a column `power` holds the measured ones.",
+     Keyed(*dict.fromkeys((*UNITS, *OF_CPU)), device=False), cls=ListOption, required=True, metavar="UNIT=SHARE,...|FILE")
 @options(rows_called(*OF_POWER))
-@click.option("--counted-at", metavar="CLOCK[,CLOCK]",
-              help="Core and memory clock at which the shares were counted, where these are others.")  # fmt: skip
+@own("--counted-at", "Core and memory clock at which the shares were counted, where these are others.", metavar="CLOCK[,CLOCK]")
 @boundary_options
 @answer_forms("Print one CSV row per power.", json="Print one JSON object; a list of them for a file.",
               all="Print all that is known.", page=True)
@@ -348,16 +336,14 @@ def power_command(hw: str, use: str, counted_at: str | None, form: AnswerForm, *
 @click.argument("file", type=click.Path(), metavar="FILE")
 @HW
 @some_options(*IN_PROFILES)
-@click.option("--net", type=Known("network"), default=None, help="What ran, for kernels of Nsight, which have no shapes.")
-@click.option("--batch", type=int, default=None, help="Samples per run of --net.")
-@click.option("--ran-at", type=Quantity("Hz"), default=None, metavar="CLOCK",
-              help="Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.")  # fmt: skip
+@own("--net", "What ran, for kernels of Nsight, which have no shapes.", "network")
+@own("--batch", "Samples per run of --net.", int)
+@own("--ran-at", "Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.", Quantity("Hz"),
+     metavar="CLOCK")
 @answer_forms("Print one CSV row per op, per name that was not matched, and per cause of the gap.",
-              all="Also list every op, its kernels, what was not matched, and what is assumed.")
-@html_option("Also write a self-contained page with both timelines.")
+              all="Also list every op, its kernels, what was not matched, and what is assumed.", page=True)
 def profile_command(
-    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, form: AnswerForm,
-    html: OutputFile | None, **given: Any,
+    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Read what a profiler recorded, predict the same run, and say what the gap between both is made of.
 
@@ -370,10 +356,7 @@ def profile_command(
       archsim profile trace.json --hw a100_sxm4_40gb --stack pytorch-2
       archsim profile trace.json.gz --hw rtx_4090 --ran-at 2.1GHz --all --html gap.html
     """
-    from archsim.answers.profile import sections
     from archsim.study.profiled import compare_profile
 
     found = compare_profile(file, hw, net=net, ran_at=ran_at, **choices({**given, "batch": batch}))
-    if html is not None:
-        write_page(html, sections(found))
     form.show(found)

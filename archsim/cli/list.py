@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from archsim.base.arguments import ARGUMENTS
+from archsim.base.units import show
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import show_text
-from archsim.cli.vocabulary import Known, option
+from archsim.cli.vocabulary import Known, flag, option, own
 
 if TYPE_CHECKING:
     from archsim.answers.listing import Listing
@@ -60,8 +62,8 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
     for spec in sorted(specs, key=lambda spec: (-spec.identity.year, spec.identity.id)):
         groups.setdefault((spec.identity.vendor, spec.kind), []).append(spec)
     found: list[Block] = []
-    for (vendor, kind), own in sorted(groups.items(), key=lambda group: -len(group[1])):
-        rows = [(row[0], *row[4:8]) for row in map(_device_row, own)]
+    for (vendor, kind), those in sorted(groups.items(), key=lambda group: -len(group[1])):
+        rows = [(row[0], *row[4:8]) for row in map(_device_row, those)]
         head = (f"{vendor} {KINDS[kind]}", "year", "fp32 peak", "memory", "power")
         found.append(table_of(head, rows, range(1, 5)))
     return found
@@ -84,8 +86,6 @@ def _devices_like(text: str) -> Listing:
 
 def _device_row(spec: Spec) -> tuple[str, ...]:
     from archsim.answers.device import fp32_peak
-    from archsim.base.units import show
-
     device = spec.device
     return (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
             fp32_peak(device), show(float(device.memory.bandwidth), "B/s", 3),
@@ -105,7 +105,6 @@ def _nodes() -> Listing:
 
 
 def _systems() -> Listing:
-    from archsim.base.units import show
     from archsim.node.system import find, names
 
     rows = []
@@ -118,7 +117,6 @@ def _systems() -> Listing:
 
 
 def _networks() -> Listing:
-    from archsim.base.units import show
     from archsim.trace.file import load, names
 
     rows = []
@@ -143,7 +141,6 @@ def _by_input(rows: Sequence[Sequence[str]]) -> list[Block]:
 
 
 def _models() -> Listing:
-    from archsim.base.units import show
     from archsim.generation.memory import parameters_of
     from archsim.trace.huggingface.catalog import aliases, find, names
 
@@ -193,8 +190,6 @@ def _fidelities() -> Listing:
 
 
 def _ops() -> Listing:
-    from dataclasses import fields
-
     from archsim.trace.op import KINDS
 
     rows = [(name, ", ".join(f.name for f in fields(kind)), (kind.__doc__ or "").splitlines()[0]) for name, kind in KINDS.items()]
@@ -218,8 +213,7 @@ LISTS: dict[str, Callable[[], Listing]] = {
 @click.argument("what", type=Listed([*LISTS]))
 @answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
               "units, as shown.")
-@click.option("--like", metavar="TEXT",
-              help=f"Of hw: the {NEAREST} devices that a text describes best by name, architecture, memory, year.")  # fmt: skip
+@own("--like", f"Of hw: the {NEAREST} devices that a text describes best by name, architecture, memory, year.", metavar="TEXT")
 def list_command(what: str, form: AnswerForm, like: str | None) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
     (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
@@ -255,7 +249,7 @@ def _names(ctx: click.Context, param: click.Parameter, begun: str) -> list[Any]:
 @answer_forms(json="Print one JSON object (not of silicon).",
               all="Also print ranges and meanings of the keys of hw, and the release notes of a stack.")  # fmt: skip
 @option(ARGUMENTS["bind"], help="Size of a symbol of a network's file (net only).")
-@click.option("--toml", "as_toml", is_flag=True, help="Print a whole file to start one of your own from (hw only).")
+@flag("--toml as_toml", "Print a whole file to start one of your own from (hw only).")
 def show_command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] | None, as_toml: bool) -> None:
     """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
 
@@ -292,45 +286,39 @@ def show_command(what: str, name: str | None, form: AnswerForm, bind: dict[str, 
         shown = network_of(str(name), bind or {})
         form.show(shown)
         shown.raise_refused()
-    elif what == "schema" and name is not None:
-        from archsim.answers.schemas import schema_of
+    elif what == "stack":
+        from archsim.answers import stack
+        from archsim.stack.choose import named
 
-        click.echo(json.dumps(schema_of(name), indent=1, ensure_ascii=False))
+        form.show(named(str(name)), stack)
+    elif what == "schema":
+        from archsim.answers.listing import Listing
+        from archsim.answers.schemas import SCHEMAS, schema_of
+
+        if name is not None:
+            click.echo(json.dumps(schema_of(name), indent=1, ensure_ascii=False))
+            return
+        rows = [(each, f"archsim {SCHEMAS[each][0]} --json") for each in sorted(SCHEMAS)]
+        form.show(Listing(head=("schema", "what it describes"), rows=rows))
     elif what == "silicon":
         from archsim.answers import silicon
 
         if form.json:
             raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML")
         show_text(silicon.sections(), form.level)
-    else:
-        form.show(*_answer(what, name or ""))
+    elif what == "calibration":
+        from archsim.answers.calibration import ShownConstants
+        from archsim.calibration.constants import default
 
-
-def _answer(what: str, name: str) -> tuple[Any, ...]:
-    """What is shown, and where its class does not say it the module that does."""
-    if what == "stack":
-        from archsim.answers import stack
-        from archsim.stack.choose import named
-
-        return named(name), stack
-    if what == "hw":
-        from archsim.detect.catalog import find
-
-        return (find(name),)
-    if what == "node":
+        constants = ShownConstants(calibration=default(), prefix=name or "")
+        if not constants.constants:
+            raise click.UsageError(f"no constant begins with {name!r}; without a prefix all are listed")
+        form.show(constants)
+    elif what == "node":
         from archsim.node.spec import find as find_node
 
-        return (find_node(name),)
-    if what == "schema":
-        from archsim.answers.listing import Listing
-        from archsim.answers.schemas import SCHEMAS
+        form.show(find_node(str(name)))
+    else:
+        from archsim.detect.catalog import find
 
-        rows = [(each, f"archsim {SCHEMAS[each][0]} --json") for each in sorted(SCHEMAS)]
-        return (Listing(head=("schema", "what it describes"), rows=rows),)
-    from archsim.answers.calibration import ShownConstants
-    from archsim.calibration.constants import default
-
-    shown = ShownConstants(calibration=default(), prefix=name)
-    if not shown.constants:
-        raise click.UsageError(f"no constant begins with {name!r}; without a prefix all are listed")
-    return (shown,)
+        form.show(find(str(name)))

@@ -6,6 +6,7 @@ import gc
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT, ArchsimError
+from archsim.base.errors import EXIT, ArchsimError, nearest
 from archsim.base.version import __version__
 from archsim.cli.terminal import color_option
 
@@ -105,8 +106,6 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is no such one."""
-        from archsim.base.errors import nearest
-
         if args and args[0] not in self.rows and not args[0].startswith("-"):
             near = nearest(args[0], self.rows) or list(self.rows)
             raise click.UsageError(f"no {self.noun} {args[0]!r}; nearest: {', '.join(near)}", ctx)
@@ -254,8 +253,6 @@ def _drop_output() -> None:
 
 def _shown(text: str) -> str:
     """A message without control characters, its long words cut: what somebody gave may hold any, and have any length."""
-    import re
-
     short = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:SHOWN]}...", text)
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in short)
 

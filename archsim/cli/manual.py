@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 import platform
 import sys
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import click
 
-from archsim.base.errors import UnknownName
+from archsim.base.errors import ArchsimError, UnknownName
 from archsim.base.files import read_text
+from archsim.base.units import show
+from archsim.base.version import __version__
 from archsim.cli.terminal import missed, screen, show_text
-from archsim.cli.vocabulary import items
+from archsim.cli.vocabulary import items, own
 
 # ------------------------------------------------------------------------------------------------------------------ manual
 
@@ -57,7 +61,7 @@ PAGES = {
 
 @click.command("manual")
 @click.argument("page", required=False, shell_complete=lambda ctx, param, begun: items(PAGES, begun))
-@click.option("--site", metavar="FOLDER", help="Write all pages as a linked site: manual, commands, keys, terms (extra `docs`).")
+@own("--site", "Write all pages as a linked site: manual, commands, keys, terms (extra `docs`).", metavar="FOLDER")
 def manual_command(page: str | None, site: str | None) -> None:
     """Print one page of the manual, or the list of pages; or write them all as a site.
 
@@ -83,8 +87,6 @@ def manual_command(page: str | None, site: str | None) -> None:
 
 
 def _write_site(folder: str) -> None:
-    from pathlib import Path
-
     from archsim.site.build import CHECKOUT, build, sources
 
     group = click.get_current_context().find_root().command
@@ -96,8 +98,6 @@ def _write_site(folder: str) -> None:
 
 def _rendered(page: str, on: Any) -> str:
     """A page as a terminal shows Markdown."""
-    import io
-
     from rich.console import Console
     from rich.markdown import Markdown
 
@@ -166,7 +166,6 @@ def doctor_command() -> None:
     Example:
       archsim doctor
     """
-    from archsim.base.version import __version__
     from archsim.render.blocks import Table, Verdict, columns, words
 
     found = [*_packages(), *_data(), _prediction(), *_memo()]
@@ -197,7 +196,6 @@ def _packages() -> Iterator[Check]:
 
 def _data() -> list[Check]:
     """Every shipped file, read."""
-    from archsim.base.errors import ArchsimError
     from archsim.calibration.constants import default
     from archsim.detect import catalog as devices
     from archsim.node import spec as nodes
@@ -224,7 +222,6 @@ def _data() -> list[Check]:
 
 
 def _prediction() -> Check:
-    from archsim.base.units import show
     from archsim.estimation.estimate import estimate
 
     bound = estimate("alexnet", "tegra_x1", fidelity="roofline").latency_s

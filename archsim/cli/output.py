@@ -5,7 +5,8 @@ Names of files are checked while the command line is read, before any work start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -16,11 +17,10 @@ import click
 
 from archsim.base.writer import PAGE, TIMELINE, OutputFile, OutputKind, json_with
 from archsim.cli.terminal import note, show_text
-from archsim.cli.vocabulary import Decorator, together
+from archsim.cli.vocabulary import Decorator, flag, together
 
 if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
-    from archsim.render.blocks import Block
     from archsim.schedule.observer import Recording
 
 FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
@@ -73,8 +73,8 @@ def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     ctx.meta[FORCED] = value
 
 
-FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
-                     help="Overwrite files that this command did not write.")  # fmt: skip
+FORCE = flag("--force", "Overwrite files that this command did not write.", is_eager=True, expose_value=False,
+             callback=_remember)
 
 
 def timeline_option(text: str) -> Decorator:
@@ -90,16 +90,7 @@ def write(file: OutputFile, text: str) -> None:
 
 def write_json(file: OutputFile, record: Any) -> None:
     """Write plain values, one a line, so that a change shows as such."""
-    import json
-
     write(file, json.dumps(record, indent=1, allow_nan=False) + "\n")
-
-
-def write_page(file: OutputFile, blocks: Sequence[Block]) -> None:
-    """Write an answer as a page."""
-    from archsim.render.html import page
-
-    write(file, page(blocks))
 
 
 def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
@@ -129,8 +120,6 @@ class AnswerForm:
         of = module or _module_of(answer)
         self.write(answer, of, **told)
         if self.json:
-            import json
-
             click.echo(json.dumps(of.record(answer), indent=2, allow_nan=False))
         elif self.csv:
             click.echo(of.csv(answer), nl=False)
@@ -140,7 +129,9 @@ class AnswerForm:
     def write(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
         """Write its page alone, if one is asked for."""
         if self.html is not None:
-            write_page(self.html, (module or _module_of(answer)).sections(answer, **told))
+            from archsim.render.html import page
+
+            write(self.html, page((module or _module_of(answer)).sections(answer, **told)))
 
 
 
@@ -148,6 +139,9 @@ def _module_of(answer: Any) -> ModuleType:
     from archsim.answers import module_of
 
     return module_of(answer)
+
+
+PAGE_OPTIONS = (output("--html", PAGE, "Also write a self-contained page with charts."), FORCE)
 
 
 def answer_forms(
@@ -168,11 +162,6 @@ def answer_forms(
             form = AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper), html=html)
             return command(form=form, **given)
 
-        return together(*shown, *([html_option()] if page else []))(asked)
+        return together(*shown, *(PAGE_OPTIONS if page else ()))(asked)
 
     return add
-
-
-def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
-    """`--html FILE`: a page beside what is printed; and `--force`."""
-    return together(output("--html", PAGE, what), FORCE)

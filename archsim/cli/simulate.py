@@ -13,7 +13,21 @@ from archsim.base.writer import OutputFile
 from archsim.cli.main import LazyGroup
 from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
 from archsim.cli.terminal import Progress, color_option, told_request
-from archsim.cli.vocabulary import HW, MODEL, NET, Known, ListOption, Quantity, choices, options, pairs, refuse, some_options
+from archsim.cli.vocabulary import (
+    FILE,
+    HW,
+    MODEL,
+    PLACE,
+    Quantity,
+    choices,
+    flag,
+    listed,
+    options,
+    own,
+    pairs,
+    refuse,
+    some_options,
+)
 from archsim.schedule.serving import Batching
 
 # ---------------------------------------------------------------------------------------------------------------- simulate
@@ -62,22 +76,17 @@ class ServeCommand(click.Command):
 
 
 @click.command("serve", cls=ServeCommand)
-@click.option("--llm", is_flag=True, help="A language model with continuous batching: `archsim simulate serve --llm --help`.")
-@NET
-@HW
-@click.option("--rate", type=Quantity("/s"), metavar="RATE",
-              help="Requests per second, e.g. 200/s: Poisson arrivals.")  # fmt: skip
-@click.option("--trace", type=click.Path(), metavar="FILE",
-              help="Recorded arrivals: a CSV file with a column arrival_s.")  # fmt: skip
-@click.option("--p99", type=Quantity("s"), metavar="TIME",
-              help="Find the highest rate that keeps the p99 latency, e.g. 50ms.")  # fmt: skip
-@click.option("--batching", cls=ListOption, default="max=1", metavar="max=N,wait=TIME",
-              help="Batch up to N requests; wait for more until the oldest has waited TIME.")  # fmt: skip
-@click.option("--scenario", default="Server", type=click.Choice(SCENARIOS, case_sensitive=False),
-              metavar="|".join(SCENARIOS), help="MLPerf's scenarios.")  # fmt: skip
-@click.option("--devices", type=int, default=1, help="Devices that share one queue.")
-@click.option("--requests", type=int, default=100_000, help="Number of simulated requests.")
-@click.option("--seed", type=int, default=1, help="Random seed of the arrivals.")
+@flag("--llm", "A language model with continuous batching: `archsim simulate serve --llm --help`.")
+@PLACE
+@own("--rate", "Requests per second, e.g. 200/s: Poisson arrivals.", Quantity("/s"), metavar="RATE")
+@own("--trace", "Recorded arrivals: a CSV file with a column arrival_s.", FILE)
+@own("--p99", "Find the highest rate that keeps the p99 latency, e.g. 50ms.", Quantity("s"), metavar="TIME")
+@listed("--batching", "Batch up to N requests; wait for more until the oldest has waited TIME.", usual="max=1",
+        metavar="max=N,wait=TIME")
+@own("--scenario", "MLPerf's scenarios.", click.Choice(SCENARIOS, case_sensitive=False), "Server", metavar="|".join(SCENARIOS))
+@own("--devices", "Devices that share one queue.", int, 1)
+@own("--requests", "Number of simulated requests.", int, 100_000)
+@own("--seed", "Random seed of the arrivals.", int, 1)
 @some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
 @answer_forms(all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
@@ -137,21 +146,20 @@ OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")
 
 
 @click.command("serve")
-@click.option("--llm", is_flag=True, required=True, help="A language model with continuous batching; without it any network.")
+@flag("--llm", "A language model with continuous batching; without it any network.", required=True)
 @MODEL
 @HW
-@click.option("--rate", type=Quantity("/s", low=SLOWEST, high=1 / SLOWEST), metavar="RATE",
-              help="Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.")  # fmt: skip
-@click.option("--trace", type=click.Path(), metavar="FILE",
-              help="Recorded requests: a CSV file with the columns arrival_s, input, output.")  # fmt: skip
-@click.option("--input", "prompt", default="512", metavar="TOKENS|DISTRIBUTION",
-              help="Tokens of prompts: a number, uniform:LOW:HIGH, normal:MEAN:SPREAD, lognormal:MEDIAN:SIGMA, exponential:MEAN.")
-@click.option("--output", "answer", default="128", metavar="TOKENS|DISTRIBUTION", help="Tokens of answers.")
-@click.option("--requests", type=int, default=200, help="Number of requests.")
-@click.option("--seed", type=int, default=1, help="Random seed of arrivals and lengths.")
-@click.option("--goodput", metavar="ttft=TIME,tpot=TIME,...",
-              help="Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.")  # fmt: skip
-@click.option("--split", is_flag=True, help="Two servers: one reads prompts, the other generates.")
+@own("--rate", "Requests per second, e.g. 4/s: Poisson arrivals; without it all arrive at once.",
+     Quantity("/s", low=SLOWEST, high=1 / SLOWEST), metavar="RATE")
+@own("--trace", "Recorded requests: a CSV file with the columns arrival_s, input, output.", FILE)
+@own("--input prompt", "Tokens of prompts: a number, uniform:LOW:HIGH, normal:MEAN:SPREAD, lognormal:MEDIAN:SIGMA, "
+     "exponential:MEAN.", usual="512", metavar="TOKENS|DISTRIBUTION")
+@own("--output answer", "Tokens of answers.", usual="128", metavar="TOKENS|DISTRIBUTION")
+@own("--requests", "Number of requests.", int, 200)
+@own("--seed", "Random seed of arrivals and lengths.", int, 1)
+@own("--goodput", "Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.",
+     metavar="ttft=TIME,tpot=TIME,...")
+@flag("--split", "Two servers: one reads prompts, the other generates.")
 @options(row for row in SERVED.values() if row.name not in OF_BATCHES)
 @answer_forms(all="Print all that is known of the run.", page=True)
 def serve_llm_command(
@@ -197,23 +205,17 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
 
 
 @click.command("train")
-@NET
-@HW
-@click.option("--node", type=Known("node"),
-              help="The node that holds the devices (`archsim list nodes`), or the path of its file; if not given, the one "
-                   "that is sold with them.")  # fmt: skip
-@click.option("--devices", cls=ListOption, show_default="1,2,4,8",
-              help="Numbers of devices, separated by commas.")  # fmt: skip
-@click.option("--batch", type=int, default=32, help="Samples on each device.")
-@click.option("--input", "given", cls=ListOption, default="", metavar="disk,decode=N,pcie",
-              help="Input stages of each batch; without them inputs are on the device.")  # fmt: skip
-@click.option("--sync", default="allreduce", type=click.Choice(("allreduce", "server")),
-              help="Rings among the devices, or a parameter server in host memory.")  # fmt: skip
-@click.option("--overlap/--no-overlap", default=True,
-              help="Exchange gradients while earlier layers compute theirs.")  # fmt: skip
-@click.option("--bucket", type=Quantity("B"), default="25MB",
-              help="Size of the buckets in which gradients are exchanged.")  # fmt: skip
-@click.option("--steps", type=int, default=16, help="Simulated steps; the later half is measured.")
+@PLACE
+@own("--node", "The node that holds the devices (`archsim list nodes`), or the path of its file; if not given, the one that "
+     "is sold with them.", "node")
+@listed("--devices", "Numbers of devices, separated by commas.", show_default="1,2,4,8")
+@own("--batch", "Samples on each device.", int, 32)
+@listed("--input given", "Input stages of each batch; without them inputs are on the device.", usual="",
+        metavar="disk,decode=N,pcie")
+@own("--sync", "Rings among the devices, or a parameter server in host memory.", ("allreduce", "server"), "allreduce")
+@own("--overlap/--no-overlap", "Exchange gradients while earlier layers compute theirs.", usual=True)
+@own("--bucket", "Size of the buckets in which gradients are exchanged.", Quantity("B"), "25MB")
+@own("--steps", "Simulated steps; the later half is measured.", int, 16)
 @some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
 @answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True)
 @timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
@@ -264,11 +266,9 @@ def train_command(
 
 
 @click.command("allreduce")
-@click.option("--node", type=Known("node"), default="deepbench_8gpu",
-              help="The node (`archsim list nodes`), or the path of its file.")  # fmt: skip
-@click.option("--devices", cls=ListOption, default="2,4,8", help="Numbers of devices, separated by commas.")
-@click.option("--bytes", "sizes", cls=ListOption, default="400kB,16MB,258MB",
-              help="Sizes, separated by commas.")  # fmt: skip
+@own("--node", "The node (`archsim list nodes`), or the path of its file.", "node", "deepbench_8gpu")
+@listed("--devices", "Numbers of devices, separated by commas.", usual="2,4,8")
+@listed("--bytes sizes", "Sizes, separated by commas.", usual="400kB,16MB,258MB")
 @answer_forms("Print one CSV row per size and number of devices.", page=True)
 def allreduce_command(node: str, devices: str, sizes: str, form: AnswerForm) -> None:
     """Simulate a ring all-reduce: time and bus bandwidth, beside DeepBench's measurements on its own servers.

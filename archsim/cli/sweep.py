@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from archsim.base.errors import ArchsimError, InputError
+from archsim.base.files import read_text
 from archsim.base.values import parts
 from archsim.base.writer import SWEEP, OutputFile, OutputKind
 from archsim.cli.output import FORCE, AnswerForm, answer_forms, output, output_file
 from archsim.cli.terminal import Progress, missed, note, screen, tell_idle
-from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, setting_options, space_options
+from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, flag, own, setting_options, space_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from archsim.estimation.request import Request
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
@@ -35,14 +36,14 @@ MANY = 5_000_000  # points from which on --yes is required
 @NETS
 @HWS
 @space_options
-@click.option("--seed", type=int, default=0, help="Random seed of --sample.")
+@own("--seed", "Random seed of --sample.", int, 0)
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file.", prints=True)
 @answer_forms("Print one CSV row for each point, as a pipe gets them.", json="Print one JSON object with a row for each point.",
               all="Print every point of the fronts.", page=True)  # fmt: skip
-@click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, help="Worker processes.")
-@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
+@flag("--resume", "Continue the interrupted sweep in the --out file.")
+@own("--workers", "Worker processes.", click.IntRange(1, 256), 1)
+@own("--scheduler", "Compute on a dask cluster (extra `cluster`).", metavar="ADDRESS")
 def sweep_command(
     net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
     resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
@@ -107,8 +108,6 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Exe
 
 def _stream(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
-    import json
-
     from archsim.render.csv import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
@@ -184,9 +183,6 @@ def _to_file(
 
 def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     """The file of a sweep, and the one that holds it until it is complete: a neighbour for CSV and Parquet, and by --force."""
-    from dataclasses import replace
-    from pathlib import Path
-
     from archsim.answers.sweep_file import FORMATS, beside
 
     path = Path(out.path)
@@ -208,8 +204,8 @@ def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
 
 @click.command("study")
 @click.argument("paths", metavar="STUDY.TOML...", nargs=-1, required=True)
-@click.option("--out", metavar="FOLDER", help="Folder for the files; that of the study if not given.")
-@click.option("--check", is_flag=True, help="Write nothing; exit with code 1 if a file is out of date.")
+@own("--out", "Folder for the files; that of the study if not given.", metavar="FOLDER")
+@flag("--check", "Write nothing; exit with code 1 if a file is out of date.")
 @FORCE
 def study_command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
     """Run studies: files with a question in parts, which become reports with tables and pictures.
@@ -262,8 +258,6 @@ def _run(study: Any, folder: Path, check: bool) -> list[str]:
 def _report(place: Path) -> str:
     """The report that an earlier run left; empty where there is none."""
     from archsim.answers.study import LARGEST_REPORT, MADE
-    from archsim.base.files import read_text
-
     try:
         text = read_text(place, LARGEST_REPORT)
     except ArchsimError:  # no file, or none of ours, which is not replaced

@@ -28,22 +28,17 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------------------------- terminal
 
 
-MODES = ("auto", "always", "never")
-CHOSEN = "archsim.color"  # where click keeps the value of --color
-
-
 def color_option(command: click.Command) -> click.Command:
     """The command with the option `--color`."""
     if not any(parameter.name == "color" for parameter in command.params):
         command.params.append(click.Option(
-            ["--color"], type=click.Choice(MODES), expose_value=False, callback=_choose,
+            ["--color"], type=click.Choice(("auto", "always", "never")), expose_value=False, callback=_choose,
             help="Colour on standard output: always, never, or auto (a terminal without NO_COLOR), which is usual."))  # fmt: skip
     return command
 
 
 def _choose(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        ctx.meta[CHOSEN] = value
+    ctx.color = {"always": True, "never": False}.get(value or "")
 
 
 def screen() -> Screen:
@@ -51,12 +46,12 @@ def screen() -> Screen:
     from archsim.render.text import Screen
 
     context = click.get_current_context(silent=True)
-    mode = (context.meta.get(CHOSEN) if context else None) or "auto"
+    wanted = context.color if context else None
     terminal = sys.stdout.isatty()
     plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
     encoding = (getattr(sys.stdout, "encoding", None) or "ascii").lower().replace("-", "")
     return Screen(width=shutil.get_terminal_size().columns if terminal else None, blocks=encoding.startswith("utf"),
-                  color=mode == "always" or (mode == "auto" and terminal and not plain))  # fmt: skip
+                  color=terminal and not plain if wanted is None else wanted)  # fmt: skip
 
 
 def show_text(blocks: Sequence[Block], level: int = 0) -> None:

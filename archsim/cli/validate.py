@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,10 +12,11 @@ from click.core import ParameterSource
 
 from archsim.base.errors import nearest
 from archsim.base.values import parts
+from archsim.base.version import __version__
 from archsim.base.writer import TOML, OutputFile, OutputKind
-from archsim.cli.output import FORCE, AnswerForm, answer_forms, files_in, html_option, output, write, write_page
+from archsim.cli.output import FORCE, AnswerForm, answer_forms, files_in, output, write
 from archsim.cli.terminal import Progress, missed, note
-from archsim.cli.vocabulary import FIDELITY, MEASUREMENTS, ROWS_OF, Known, ListOption, refuse_others
+from archsim.cli.vocabulary import FIDELITY, FILE, MEASUREMENTS, ROWS_OF, flag, listed, own, refuse_others
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
@@ -25,49 +27,41 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------------------------- validate
 
 
+FOLD = ("hardware", "network", "stack", "source")  # what rows that are held out together share
 PUBLISHED = "published"  # a word for --predictor: those that others have published, alone
 CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswith('{"id": "'))
 
 
 @click.command("validate")
 @MEASUREMENTS
-@click.option("--add", type=click.Path(), default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
-@click.option("--template", is_flag=True, help="Only print a measurement file to start from, with what its columns are.")
-@click.option("--disturbed", is_flag=True, help="Score measurements that other work disturbed, as `archsim measure` says, too.")
-@click.option("--source", cls=ListOption, default=None, help="Only rows of these sources (separated by commas, as below).")
+@own("--add", "Only check that a file can be added to the corpus.", FILE)
+@flag("--template", "Only print a measurement file to start from, with what its columns are.")
+@flag("--disturbed", "Score measurements that other work disturbed, as `archsim measure` says, too.")
+@listed("--source", "Only rows of these sources (separated by commas, as below).")
 @ROWS_OF
-@click.option("--net", cls=ListOption, type=Known("network", many=True), default=None,
-              help="Only these networks, or ops of kernel rows.")  # fmt: skip
-@click.option("--stack", cls=ListOption, type=Known("stack", many=True), default=None, help="Only these stacks.")
-@click.option("--split", cls=ListOption, default=None, help="calibrate or test.")
-@click.option("--metric", cls=ListOption, default=None,
-              help="latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
-@click.option("--by", cls=ListOption, default="source,quantity", show_default=True,
-              help="Columns to group by; cell: one line for each measured value, as for up to 30 rows.")  # fmt: skip
+@listed("--net", "Only these networks, or ops of kernel rows.", "network")
+@listed("--stack", "Only these stacks.", "stack")
+@listed("--split", "calibrate or test.")
+@listed("--metric", "latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")
+@own("--limit", "Only the first N rows.", click.IntRange(min=1))
+@listed("--by", "Columns to group by; cell: one line for each measured value, as for up to 30 rows.", usual="source,quantity")
 @FIDELITY
-@click.option("--baseline", cls=ListOption, default="roofline,constants", show_default=True,
-              help="Baselines to show beside the model, or none; plain: the model, asked with a row's words.")  # fmt: skip
-@click.option("--without", cls=ListOption, default=None, metavar="PART",
-              help="Leave parts of the model out: waves, l2, algorithms, voltage, ...")  # fmt: skip
-@click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
-              help="Use these constants instead of the shipped ones.")  # fmt: skip
-@click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
-              help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
-@click.option("--predictor", "predictors", multiple=True, metavar="FILE|COMMAND",
-              help="Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or `published`.")
+@listed("--baseline", "Baselines to show beside the model, or none; plain: the model, asked with a row's words.",
+        usual="roofline,constants")
+@listed("--without", "Leave parts of the model out: waves, l2, algorithms, voltage, ...", metavar="PART")
+@own("--calibration", "Use these constants instead of the shipped ones.", FILE)
+@own("--cross-validate fold", "Predict each row with constants fitted without its device, network, stack or source.", FOLD)
+@own("--predictor predictors", "Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or "
+     "`published`.", multiple=True, metavar="FILE|COMMAND")
 @output("--cases", CASES, "Only write the rows as JSON lines with their ids, without measured values.")
 @answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
-              all="Also print every statistic, each skipped line, and what was compared.")
-@html_option()
-@click.option("--freeze", default=None, metavar="FOLDER",
-              help="Only write summaries of the shipped corpus and of served models, into this folder.")  # fmt: skip
-@click.option("--folds", cls=ListOption, default=None, metavar="FOLDS",
-              help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
+              all="Also print every statistic, each skipped line, and what was compared.", page=True)
+@own("--freeze", "Only write summaries of the shipped corpus and of served models, into this folder.", metavar="FOLDER")
+@listed("--folds", "Cross-validation for --freeze, minutes each: hardware,network,stack,source.", metavar="FOLDS")
 def validate_command(
     measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
     baseline: str, without: str | None, calibration: str | None, fold: str | None, form: AnswerForm,
-    html: OutputFile | None, freeze: str | None, folds: str | None, predictors: tuple[str, ...],
+    freeze: str | None, folds: str | None, predictors: tuple[str, ...],
     cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
@@ -111,9 +105,6 @@ def validate_command(
     if predictors and (fold or without or cases):
         raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
                                "and --cases only writes the rows")  # fmt: skip
-    from dataclasses import replace
-
-    from archsim.answers import sections_of
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash
     from archsim.evidence.shipped import shipped_files
@@ -144,8 +135,6 @@ def validate_command(
             if fold is not None:
                 settings = _held_out(settings, fold, tell)
             result = replace(validate(rows, skips, settings, tell), data=data_hash(measurements))
-    if html is not None:
-        write_page(html, sections_of(result))
     form.show(result)
     if not predictors and not result.cases:
         missed()
@@ -181,8 +170,6 @@ def _scoreboard(
     tell: Callable[[str], None],
 ) -> Scoreboard:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
-    from dataclasses import replace
-
     from archsim.evidence.claims import claims
     from archsim.evidence.identity import ID
     from archsim.evidence.shipped import peer_files
@@ -199,8 +186,6 @@ def _scoreboard(
 
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:
     """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
-    from dataclasses import replace
-
     from archsim.estimation.fidelity import FITTED
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import cross_validate
@@ -215,7 +200,6 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
 
 def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
-    from archsim.base.version import __version__
     from archsim.calibration.constants import default, load
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.crossvalidate import FOLDS
@@ -244,14 +228,11 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
 @click.command("calibrate")
 @MEASUREMENTS
 @ROWS_OF
-@click.option("--fit", "prefixes", multiple=True, metavar="PREFIX",
-              help="Fit only constants whose names begin with this; all if not given.")  # fmt: skip
-@click.option("--kind", default=None, type=click.Choice(["gpu", "cpu"]), help="Use only rows of this kind of device.")
-@click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
-              help="Start from these constants instead of the shipped ones.")  # fmt: skip
-@click.option("--intervals", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
-              help="Also measure the intervals, by cross-validation over this fold.")  # fmt: skip
-@click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True, help="Worker processes.")
+@own("--fit prefixes", "Fit only constants whose names begin with this; all if not given.", multiple=True, metavar="PREFIX")
+@own("--kind", "Use only rows of this kind of device.", ["gpu", "cpu"])
+@own("--calibration", "Start from these constants instead of the shipped ones.", FILE)
+@own("--intervals", "Also measure the intervals, by cross-validation over this fold.", FOLD)
+@own("--workers", "Worker processes.", click.IntRange(1, 256), 1)
 @output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)
 @FORCE
 def calibrate_command(
@@ -272,8 +253,6 @@ def calibrate_command(
       archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out constants.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration constants.toml
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from archsim.calibration.constants import ENERGY, default, dump, load
