@@ -15,10 +15,8 @@ from archsim.cli.output import (
     answer_forms,
     files_in,
     output,
-    timeline_option,
     write,
     write_json,
-    write_timeline,
 )
 from archsim.cli.terminal import Progress, show_text
 from archsim.cli.vocabulary import FILE, HW, PLAIN, choices, flag, options, own, refuse_others, some_options
@@ -43,11 +41,11 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 @own("--precision", "Of a product.", "precision", "fp32")
 @PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
-@answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True)
-@timeline_option("Also write the first instructions for ui.perfetto.dev.")
+@answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True,
+              timeline="Also write the first instructions for ui.perfetto.dev.")
 def sm_command(
     hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm,
-    timeline: OutputFile | None, **given: Any,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
@@ -77,12 +75,12 @@ def sm_command(
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
-    wanted = INSTRUCTIONS if form.html or timeline else 0
+    wanted = INSTRUCTIONS if form.html or form.timeline else 0
     found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
                         scheduler=scheduler, record=wanted, fast=False if plain else None,
                         memory_clock=words.get("memory_clock"))  # fmt: skip
-    if timeline is not None:
-        write_timeline(timeline, recording_of(found), f"one SM of {found.hardware}: {kernel}")
+    if form.timeline:
+        form.draw(recording_of(found), f"one SM of {found.hardware}: {kernel}")
     form.show(found)
 
 

@@ -20,7 +20,7 @@ from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.output import FORCE, output, output_file, write
 from archsim.cli.terminal import Progress, missed, note, show_text
 from archsim.cli.vocabulary import FILE, Quantity, flag, listed, option, own
-from archsim.detect.system import allowed_here, read_computer, words_of
+from archsim.detect.system import allowed_here, available_here, read_computer, words_of
 
 # -------------------------------------------------------------------------------------------------------------------- here
 
@@ -104,7 +104,6 @@ def measure_command(
       archsim measure --net resnet_50 --hw host.toml --out other.csv
       archsim validate --measurements other.csv --hw host.toml
     """
-    from archsim.detect.system import allowed_here, available_here
     from archsim.estimation.sizes import sizes_of
     from archsim.measure import run
     from archsim.measure.rows import Writer
@@ -189,7 +188,6 @@ def _described(out: OutputFile) -> str:
 def _cores(hw: str) -> int:
     """The cores of the device that the rows name, as far as this process may use them."""
     from archsim.detect.catalog import find
-    from archsim.detect.system import allowed_here
     from archsim.device.device import Cpu
 
     device = find(hw).device

@@ -12,7 +12,7 @@ from archsim.base.arguments import ARGUMENTS, IN_PROFILES, OF_POWER, SERVED, SEV
 from archsim.base.units import COUNT
 from archsim.base.values import clocks, parts, read, table
 from archsim.base.writer import EXECUTION_TRACE, OutputFile
-from archsim.cli.output import AnswerForm, answer_forms, output, timeline_option, write_timeline
+from archsim.cli.output import AnswerForm, answer_forms, output
 from archsim.cli.terminal import Progress, missed, note, tell_without_effect, told_request
 from archsim.cli.vocabulary import (
     BATCHES,
@@ -45,13 +45,13 @@ from archsim.cli.vocabulary import (
 @some_options("batch")
 @option(ARGUMENTS["energy_budget"])
 @boundary_options
-@answer_forms("Print one CSV row per op.", layers="Also list every layer.", all="Print all that is known of the run.", page=True)
-@timeline_option("Also write a timeline for ui.perfetto.dev.")
+@answer_forms("Print one CSV row per op.", layers="Also list every layer.", all="Print all that is known of the run.", page=True,
+              timeline="Also write a timeline for ui.perfetto.dev.")
 @output("--chakra", EXECUTION_TRACE,
         "Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
 @own("--fail-if", 'Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".', metavar="CONDITION")
 def estimate_command(
-    net: str, hw: str, form: AnswerForm, timeline: OutputFile | None, chakra: OutputFile | None,
+    net: str, hw: str, form: AnswerForm, chakra: OutputFile | None,
     fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
@@ -77,17 +77,16 @@ def estimate_command(
         from archsim.study.batches import batches_of  # which takes long
 
         batches = batches_of(batch_text)
-    if len(batches) > 1 and (form.html or timeline or chakra):
+    if len(batches) > 1 and (form.html or form.timeline or chakra):
         raise click.UsageError("--html, --timeline and --chakra are of one batch; `archsim compare --batch` draws several")
     seen = Recording()
     events = find(given["fidelity"]).events
-    watched = timeline or chakra or (form.html and events)
+    watched = form.timeline or chakra or (form.html and events)
     found = [estimate(net, hw, batch=batch, observers=[seen] if watched else [], energy_budget=energy_budget, **arguments)
              for batch in batches]  # fmt: skip
     result, arguments = found[0], {**arguments, "batch": batches[0]}
     is_true = fail_if is not None and any(holds(fail_if, record(one)) for one in found)
-    if timeline is not None:
-        write_timeline(timeline, seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
+    form.draw(seen, f"{result.network} on {result.hardware_name}", result.power_over_time)
     if chakra is not None:
         _write_execution_trace(chakra, result, net, hw, arguments, seen)
     if len(found) > 1:

@@ -77,11 +77,6 @@ FORCE = flag("--force", "Overwrite files that this command did not write.", is_e
              callback=_remember)
 
 
-def timeline_option(text: str) -> Decorator:
-    """`--timeline FILE`: when what ran."""
-    return output("--timeline", TIMELINE, text)
-
-
 def write(file: OutputFile, text: str) -> None:
     """Write a file and say so."""
     file.write(text)
@@ -93,23 +88,17 @@ def write_json(file: OutputFile, record: Any) -> None:
     write(file, json.dumps(record, indent=1, allow_nan=False) + "\n")
 
 
-def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
-    """Write a timeline for Perfetto, with the power of the run if it is known; InputError where it cannot be written."""
-    from archsim.render.chrome_trace import chrome_trace
-
-    write(file, chrome_trace(recording, title, power))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
     """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much; and the
-    page of it that is written.
+    page and the timeline of it that are written.
     """
 
     json: bool
     csv: bool
     level: int = 0
     html: OutputFile | None = None
+    timeline: OutputFile | None = None
 
     def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
         """Print an answer, and write its page, as the module of `archsim.answers` that is of its class says it, or the `module`
@@ -133,6 +122,12 @@ class AnswerForm:
 
             write(self.html, page((module or _module_of(answer)).sections(answer, **told)))
 
+    def draw(self, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
+        """Write its timeline for Perfetto, with the power of the run if it is known, if one is asked for."""
+        if self.timeline is not None:
+            from archsim.render.chrome_trace import chrome_trace
+
+            write(self.timeline, chrome_trace(recording, title, power))
 
 
 def _module_of(answer: Any) -> ModuleType:
@@ -145,23 +140,27 @@ PAGE_OPTIONS = (output("--html", PAGE, "Also write a self-contained page with ch
 
 
 def answer_forms(
-    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", page: bool = False
+    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", timeline: str = "", page: bool = False
 ) -> Decorator:  # fmt: skip
-    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`, and of an answer with a `page` `--html` and
-    `--force`: the command gets them as `form`.
+    """`--json`, and where their helps are given `--csv`, `--layers`, `--all` and `--timeline`, and of an answer with a `page`
+    `--html` and `--force`: the command gets them as `form`.
     """
     flags = {"--json as_json": json, "--csv as_csv": csv, "--layers": layers, "--all everything": all}
-    shown = [click.option(*words.split(), is_flag=True, help=text) for words, text in flags.items() if text]
+    shown = [*(flag(words, text) for words, text in flags.items() if text), *(PAGE_OPTIONS if page else ())]
+    if timeline:
+        shown.append(output("--timeline", TIMELINE, timeline))
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
+        def asked(
+            as_json: bool, as_csv: bool = False, layers: bool = False, everything: bool = False,
+            html: OutputFile | None = None, timeline: OutputFile | None = None, **given: Any,
+        ) -> Any:  # fmt: skip
             if as_json and as_csv:
                 raise click.UsageError("--json and --csv both print to standard output; choose one")
-            deeper, html = bool(layers) and given.pop("layers"), given.pop("html") if page else None
-            form = AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper), html=html)
-            return command(form=form, **given)
+            level = 2 if everything else int(layers)
+            return command(form=AnswerForm(json=as_json, csv=as_csv, level=level, html=html, timeline=timeline), **given)
 
-        return together(*shown, *(PAGE_OPTIONS if page else ()))(asked)
+        return together(*shown)(asked)
 
     return add

@@ -9,9 +9,8 @@ import click
 
 from archsim.base.arguments import SERVED
 from archsim.base.values import parts, quantity, read, whole
-from archsim.base.writer import OutputFile
 from archsim.cli.main import LazyGroup
-from archsim.cli.output import AnswerForm, answer_forms, timeline_option, write_timeline
+from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import Progress, color_option, told_request
 from archsim.cli.vocabulary import (
     FILE,
@@ -88,11 +87,11 @@ class ServeCommand(click.Command):
 @own("--requests", "Number of simulated requests.", int, 100_000)
 @own("--seed", "Random seed of the arrivals.", int, 1)
 @some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
-@answer_forms(all="Print all that is known of the run.", page=True)
-@timeline_option("Also write a timeline of batches for ui.perfetto.dev.")
+@answer_forms(all="Print all that is known of the run.", page=True,
+              timeline="Also write a timeline of batches for ui.perfetto.dev.")
 def serve_command(
     llm: bool, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str,
-    devices: int, requests: int, seed: int, form: AnswerForm, timeline: OutputFile | None, **given: Any,
+    devices: int, requests: int, seed: int, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
 
@@ -122,11 +121,10 @@ def serve_command(
     seen = Recording()
     with Progress() as tell:
         request = told_request(beyond="link.", **choices(given))  # inputs cross it, which an estimate does not show
-        watchers = [seen] if timeline else []
+        watchers = [seen] if form.timeline else []
         answer = simulate_serving(request, load, batching_of(batching), devices, watchers, tell)
         curve = load_curve(request, load, answer, batching_of(batching), tell) if form.html else ()
-    if timeline is not None:
-        write_timeline(timeline, seen, f"{answer.network} on {answer.hardware_name}")
+    form.draw(seen, f"{answer.network} on {answer.hardware_name}")
     form.show(answer, curve=curve)
 
 
@@ -217,11 +215,11 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
 @own("--bucket", "Size of the buckets in which gradients are exchanged.", Quantity("B"), "25MB")
 @own("--steps", "Simulated steps; the later half is measured.", int, 16)
 @some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
-@answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True)
-@timeline_option("Also write a timeline of the largest number of devices for ui.perfetto.dev.")
+@answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True,
+              timeline="Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def train_command(
     node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
-    steps: int, form: AnswerForm, timeline: OutputFile | None, **words: Any,
+    steps: int, form: AnswerForm, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -255,10 +253,9 @@ def train_command(
         counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
         answer = simulate_training(
             request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
-            bucket_bytes=bucket, observers=[seen] if timeline else [],
+            bucket_bytes=bucket, observers=[seen] if form.timeline else [],
         )  # fmt: skip
-    if timeline is not None:
-        write_timeline(timeline, seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
+    form.draw(seen, f"{answer.network} on {max(counts)} {answer.hardware_name}")
     form.show(answer)
 
 
