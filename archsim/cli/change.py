@@ -14,7 +14,7 @@ import click
 
 from archsim.base.arguments import ARGUMENTS, changes_of, chosen
 from archsim.base.errors import MissingExtra
-from archsim.base.values import parts, read
+from archsim.base.values import read
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import Progress, missed, tell_idle, tell_without_effect, told_request
 from archsim.cli.vocabulary import (
@@ -81,9 +81,7 @@ OUTPUTS = {"latency": "latency_s", "energy": "energy_j", "power": "power_w"}
 @own("--span", "Relative step of the tornado, both ways.", Quantity("%", low=0.001, high=0.9), "25%")
 @answer_forms("Print one CSV row per value of the spec.", layers="Also list what has no effect.",
               all="Print every value that matters, and what has no effect.", page=True)  # fmt: skip
-def sensitivity_command(
-    output: str, keys: str | None, step: float, span: float, form: AnswerForm, **given: Any,
-) -> None:  # fmt: skip
+def sensitivity_command(output: str, keys: list[str], step: float, span: float, form: AnswerForm, **given: Any) -> None:
     """How much each value of a device matters: elasticities of latency, energy and power, and a tornado.
 
     An elasticity of -1 means that one per cent more of the value takes one per cent off the output.
@@ -96,12 +94,9 @@ def sensitivity_command(
     """
     from archsim.study.sensitivity import Sensitivity, sensitivity
 
-    wanted = [] if keys is None else parts(keys)
-    if keys is not None and not wanted:
-        raise click.UsageError("--keys names no value of the spec")
     request = told_request(**choices(given))
     with Progress() as tell:
-        values = tuple(sensitivity(request, wanted, step, span, tell))
+        values = tuple(sensitivity(request, keys, step, span, tell))
     form.show(Sensitivity(request=request, values=values, step=step, span=span, output=OUTPUTS[output]))
 
 
@@ -129,8 +124,8 @@ MANY = 1_000_000  # points from which on --yes is required: unlike a sweep, a se
 @own("--top", "Number of best points to list.", click.IntRange(1, 1000), 5)
 @answer_forms("Print one CSV row for each of the best and of the front.", all="Print every point of the front.", page=True)
 def search_command(
-    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: str | None, maximise: str | None,
-    where: str | None, front: str | None, target: str | None, sample: int | None, trials: int | None, seed: int,
+    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], minimise: list[str], maximise: list[str],
+    where: str | None, front: list[str], target: str | None, sample: int | None, trials: int | None, seed: int,
     any_memory: bool, any_die: bool, top: int, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Find the best device within conditions, by time, energy, power, die area or cost.
@@ -162,7 +157,7 @@ def search_command(
         raise click.UsageError("nothing varies: --vary KEY=VALUES, like --vary sm.count=8:64:8")
     if sample and trials:
         raise click.UsageError("--sample and --trials both choose the points; give one of them")
-    aims = objectives(parts(minimise or ""), parts(maximise or ""))
+    aims = objectives(minimise, maximise)
     if not aims:
         raise click.UsageError("no objective: --minimise energy, --maximise throughput, or --target throughput=1000/s")
     kind = find_device(hw, None).kind
@@ -178,7 +173,7 @@ def search_command(
         ask_about(space, request, yes, MANY)
     units = {axis.knob: meaning(kind, axis.knob).unit for axis in axes if not axis.words}
     goal = SearchGoal(objectives=tuple(aims), conditions=tuple(conditions(where, units)) if where else (),
-                front=tuple(in_better_direction(parts(front or ""))), any_memory=any_memory,
+                front=tuple(in_better_direction(front)), any_memory=any_memory,
                 any_die=any_die)  # fmt: skip
     goal = with_default_front(goal, space.knobs, Evaluator(request).silicon)
     if trials:
@@ -223,8 +218,8 @@ TUNED = chosen(lambda row: row.tuned)
 @answer_forms("Print one CSV row for the default, the best and each setting of the front.",
               all="Print every setting of the front.", page=True)
 def tune_command(
-    net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...],
-    form: AnswerForm, **given: Any,
+    net: str, hw: str, minimise: str, where: str | None, energy_budget: float | None, vary: tuple[str, ...], form: AnswerForm,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Find the best setting of a device: core clock, memory clock, power limit and batch, by energy, time or both.
 

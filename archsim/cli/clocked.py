@@ -44,8 +44,7 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 @answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True,
               timeline="Also write the first instructions for ui.perfetto.dev.")
 def sm_command(
-    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm,
-    **given: Any,
+    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
@@ -236,8 +235,8 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @answer_forms("Print one CSV row per level.", all="Also print misses by cache size.", page=True)
 @own("--check", "Instead, compare the traffic model with simulated layers, and write traffic.json.", metavar="FOLDER")
 def cache_command(
-    hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool,
-    timed: bool, curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
+    hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, timed: bool,
+    curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 

@@ -15,7 +15,6 @@ from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import Unsupported
 from archsim.base.files import is_path
 from archsim.base.units import show_capacity
-from archsim.base.values import parts
 from archsim.base.writer import TOML, OutputFile, table_with
 from archsim.cli.output import FORCE, output, output_file, write
 from archsim.cli.terminal import Progress, missed, note, show_text
@@ -82,7 +81,7 @@ def _columns() -> Sequence[str]:
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def measure_command(
-    net: str | None, cases: str | None, batch: str, bind: dict[str, int] | None, threads: str | None, backend: str,
+    net: list[str], cases: str | None, batch: list[str], bind: dict[str, int] | None, threads: str | None, backend: str,
     device: str, stack: str | None, precision: str, task: str, hw: str | None, out: OutputFile | None, **asked: Any,
 ) -> None:  # fmt: skip
     """Run networks on this computer, with random weights, and write their times as measurement rows.
@@ -109,15 +108,13 @@ def measure_command(
     from archsim.measure.rows import Writer
     from archsim.trace.file import canonical
 
-    if (net is None) == (cases is None):
+    if bool(net) == (cases is not None):
         raise click.UsageError("give --net, or --cases with a file of rows")
     if cases is not None:
         return _measure_cases(cases, asked["rounds"], asked["seconds"], out)
     wanted_stack, seq_len = stack or "", asked["seq_len"]
     open_session, stack = run.opener(backend, device, wanted_stack, precision, task), run.stack_of(backend, device, wanted_stack)
-    networks, batches = tuple(dict.fromkeys(map(canonical, parts(str(net))))), run.whole_numbers(batch, "--batch")
-    if not networks:
-        raise click.UsageError("--net names no network")
+    networks, batches = tuple(dict.fromkeys(map(canonical, net))), run.whole_numbers(",".join(batch), "--batch")
     counts = run.whole_numbers(threads, "--threads") if threads else ()
     run.check_threads(counts or (1,), len(allowed_here()))
     sizes = sizes_of(bind)

@@ -10,7 +10,7 @@ import click
 
 from archsim.base.arguments import ARGUMENTS, IN_PROFILES, OF_POWER, SERVED, SEVERAL, rows_called, rows_of
 from archsim.base.units import COUNT
-from archsim.base.values import clocks, parts, read, table
+from archsim.base.values import clocks, read, table
 from archsim.base.writer import EXECUTION_TRACE, OutputFile
 from archsim.cli.output import AnswerForm, answer_forms, output
 from archsim.cli.terminal import Progress, missed, note, tell_without_effect, told_request
@@ -51,8 +51,8 @@ from archsim.cli.vocabulary import (
         "Also write an execution trace of MLCommons Chakra, with predicted times: FILE.et, or FILE.json.")
 @own("--fail-if", 'Exit with code 1 if this is true, e.g. "latency > 5ms and power > 10W".', metavar="CONDITION")
 def estimate_command(
-    net: str, hw: str, form: AnswerForm, chakra: OutputFile | None,
-    fail_if: str | None, energy_budget: float | None, batch_text: str | None, **given: Any,
+    net: str, hw: str, form: AnswerForm, chakra: OutputFile | None, fail_if: str | None, energy_budget: float | None,
+    batch_text: list[str], **given: Any,
 ) -> None:  # fmt: skip
     """Predict time, power, energy and memory of one network on one device, layer by layer.
 
@@ -73,10 +73,10 @@ def estimate_command(
 
     arguments = choices(given)
     batches: Sequence[int | None] = [None]
-    if batch_text is not None:
+    if batch_text:
         from archsim.study.batches import batches_of  # which takes long
 
-        batches = batches_of(batch_text)
+        batches = batches_of(",".join(batch_text))
     if len(batches) > 1 and (form.html or form.timeline or chakra):
         raise click.UsageError("--html, --timeline and --chakra are of one batch; `archsim compare --batch` draws several")
     seen = Recording()
@@ -192,8 +192,8 @@ def _criteria() -> str:
               layers="Of two stacks on one device print every layer.",
               all="Print all else: rankings, intervals, costs; over several batches also the ops that gain on a GPU.", page=True)
 def compare_command(
-    net: str, hw: str, stack: str | None, batch_text: str | None, where: str | None, by: str, correlation: float | None,
-    copies: bool | None, form: AnswerForm, **given: Any,
+    net: list[str], hw: list[str], stack: list[str], batch_text: list[str], where: str | None, by: str,
+    correlation: float | None, copies: bool | None, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Rank devices on one or more networks: by speed, per watt, per dollar and by cost, with the probability of the order.
 
@@ -218,15 +218,11 @@ def compare_command(
     from archsim.study.batches import batches_of
     from archsim.study.within import compared
 
-    nets, devices = list(dict.fromkeys(parts(net))), selected(parts(hw))
-    for problem, named in (("--net names no network", nets), ("--hw names no device", devices)):
-        if not named:
-            raise click.UsageError(problem)
-    batches = batches_of(batch_text) if batch_text is not None else []
-    field = field_of(devices, parts(stack or ""), by, choices(given))
+    batches = batches_of(",".join(batch_text)) if batch_text else []
+    field = field_of(selected(hw), stack, by, choices(given))
     with Progress() as tell:
         listed = form.json or form.level > 1 or form.html is not None
-        found = compared(field, nets, batches, where, copies, correlation, tell, listed)
+        found = compared(field, net, batches, where, copies, correlation, tell, listed)
     _warn(field, found)
     answer, module = (found[0], module_of(found[0])) if len(found) == 1 else (found, networks)
     form.show(answer, module)
@@ -244,13 +240,10 @@ def _warn(field: Any, found: Sequence[Any]) -> None:
     if curves:
         beyond = "link." if curves[0].curves[0].points[0].copies else ""
         tell_without_effect([request for c in curves for request in field.requests(c)], beyond=beyond)
-    contenders = [c for one in found if isinstance(one, Comparison) for c in one.all]
-    for c in contenders:
-        for text in c.estimate.warnings:
-            if "changes no output" in text:
-                note(f"{c.name}: {text}")
-    bounds = {f"{c.estimate.network}: {text}" for c in contenders for text in c.estimate.warnings if text.endswith(STRICT)}
-    for text in sorted(bounds):
+    told = [(c, text) for one in found if isinstance(one, Comparison) for c in one.all for text in c.estimate.warnings]
+    idle = [f"{c.name}: {text}" for c, text in told if "changes no output" in text]
+    bounds = {f"{c.estimate.network}: {text}" for c, text in told if text.endswith(STRICT)}
+    for text in [*idle, *sorted(bounds)]:
         note(text)
 
 
@@ -299,7 +292,7 @@ OF_CPU = ("core", "simd", "llc", "dram")
 @boundary_options
 @answer_forms("Print one CSV row per power.", json="Print one JSON object; a list of them for a file.",
               all="Print all that is known.", page=True)
-def power_command(hw: str, use: str, counted_at: str | None, form: AnswerForm, **given: Any) -> None:
+def power_command(hw: str, use: list[str], counted_at: str | None, form: AnswerForm, **given: Any) -> None:
     """Power of a GPU or CPU from how busy its units are, as a profiler counts them, without a network.
 
     A share is of what the unit could do at its clock in the whole time. A unit that is not named does nothing; sm=0 idles.
@@ -317,14 +310,12 @@ def power_command(hw: str, use: str, counted_at: str | None, form: AnswerForm, *
     from archsim.estimation.power import power_by_unit
     from archsim.estimation.power_file import powers_of_file
 
-    if not use.strip():
-        raise click.BadParameter("names no unit and no file", param_hint="--use")
     asked = choices(given)
     asked["counted_at"] = None if counted_at is None else read("--counted-at", clocks, counted_at)
-    if "=" in use:
-        found: Any = power_by_unit(hw, read("--use", table, parts(use), "fp32=0.8,dram=30%"), **asked)
+    if any("=" in one for one in use):
+        found: Any = power_by_unit(hw, read("--use", table, use, "fp32=0.8,dram=30%"), **asked)
     else:
-        found = powers_of_file(use, hw, **asked)
+        found = powers_of_file(",".join(use), hw, **asked)
     form.show(found, power)
 
 

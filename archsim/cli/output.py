@@ -140,7 +140,8 @@ PAGE_OPTIONS = (output("--html", PAGE, "Also write a self-contained page with ch
 
 
 def answer_forms(
-    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", timeline: str = "", page: bool = False
+    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", timeline: str = "",
+    page: bool = False,
 ) -> Decorator:  # fmt: skip
     """`--json`, and where their helps are given `--csv`, `--layers`, `--all` and `--timeline`, and of an answer with a `page`
     `--html` and `--force`: the command gets them as `form`.
@@ -153,8 +154,8 @@ def answer_forms(
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
         def asked(
-            as_json: bool, as_csv: bool = False, layers: bool = False, everything: bool = False,
-            html: OutputFile | None = None, timeline: OutputFile | None = None, **given: Any,
+            as_json: bool, as_csv: bool = False, layers: bool = False, everything: bool = False, html: OutputFile | None = None,
+            timeline: OutputFile | None = None, **given: Any,
         ) -> Any:  # fmt: skip
             if as_json and as_csv:
                 raise click.UsageError("--json and --csv both print to standard output; choose one")

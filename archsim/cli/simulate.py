@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from archsim.base.arguments import SERVED
-from archsim.base.values import parts, quantity, read, whole
+from archsim.base.values import quantity, read, whole
 from archsim.cli.main import LazyGroup
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import Progress, color_option, told_request
@@ -66,7 +67,7 @@ class ServeCommand(click.Command):
     """A server of any network; with --llm the command for language models, which has options of its own."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any,
     ) -> click.Context:  # fmt: skip
         """The context of the command that the words ask for."""
         if "--llm" not in args:
@@ -90,8 +91,8 @@ class ServeCommand(click.Command):
 @answer_forms(all="Print all that is known of the run.", page=True,
               timeline="Also write a timeline of batches for ui.perfetto.dev.")
 def serve_command(
-    llm: bool, rate: float | None, trace: str | None, p99: float | None, batching: str, scenario: str,
-    devices: int, requests: int, seed: int, form: AnswerForm, **given: Any,
+    llm: bool, rate: float | None, trace: str | None, p99: float | None, batching: list[str], scenario: str, devices: int,
+    requests: int, seed: int, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a server with a queue and dynamic batching: latency percentiles, utilisation, energy, the highest rate.
 
@@ -128,9 +129,9 @@ def serve_command(
     form.show(answer, curve=curve)
 
 
-def batching_of(text: str) -> Batching:
+def batching_of(given: Sequence[str]) -> Batching:
     """The batching rule of `max=32,wait=5ms`."""
-    words = pairs(text, ["max", "wait"], "--batching")
+    words = pairs(given, ["max", "wait"], "--batching")
     most = read("--batching", whole, words.get("max", 1))
     wait = read("--batching", quantity, words.get("wait", 0.0), "s")
     return Batching(most=most, wait_s=wait)
@@ -155,14 +156,14 @@ OF_BATCHES = ("input", "output", "batch", "pp", "graph", "speculative", "draft")
 @own("--output answer", "Tokens of answers.", usual="128", metavar="TOKENS|DISTRIBUTION")
 @own("--requests", "Number of requests.", int, 200)
 @own("--seed", "Random seed of arrivals and lengths.", int, 1)
-@own("--goodput", "Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.",
+@listed("--goodput", "Count the requests that keep these limits: of ttft, tpot, itl (the longest), e2e.",
      metavar="ttft=TIME,tpot=TIME,...")
 @flag("--split", "Two servers: one reads prompts, the other generates.")
 @options(row for row in SERVED.values() if row.name not in OF_BATCHES)
 @answer_forms(all="Print all that is known of the run.", page=True)
 def serve_llm_command(
     llm: bool, net: str, hw: str, rate: float | None, trace: str | None, prompt: str, answer: str, requests: int, seed: int,
-    goodput: str | None, split: bool, form: AnswerForm, **given: Any,
+    goodput: list[str], split: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a language model under requests that come and go: continuous batching over a paged cache.
 
@@ -184,7 +185,7 @@ def serve_llm_command(
         raise click.BadParameter(f"{requests} is not between 1 and {MOST_REQUESTS}", param_hint="--requests")
     if trace is not None and rate is not None:
         raise click.UsageError("--rate changes nothing: the file of --trace holds the arrivals")
-    told = pairs(goodput or "", list(LIMITS), "--goodput")
+    told = pairs(goodput, list(LIMITS), "--goodput")
     limits = {name: read("--goodput", quantity, text, "s") for name, text in told.items()}
     plan = serving_plan(net, hw, input=1, output=1, **choices(given, SERVED))
     context = find(net).context
@@ -208,7 +209,7 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
      "is sold with them.", "node")
 @listed("--devices", "Numbers of devices, separated by commas.", show_default="1,2,4,8")
 @own("--batch", "Samples on each device.", int, 32)
-@listed("--input given", "Input stages of each batch; without them inputs are on the device.", usual="",
+@listed("--input given", "Input stages of each batch; without them inputs are on the device.",
         metavar="disk,decode=N,pcie")
 @own("--sync", "Rings among the devices, or a parameter server in host memory.", ("allreduce", "server"), "allreduce")
 @own("--overlap/--no-overlap", "Exchange gradients while earlier layers compute theirs.", usual=True)
@@ -218,8 +219,8 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
 @answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True,
               timeline="Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def train_command(
-    node: str | None, devices: str | None, batch: int, given: str, sync: str, overlap: bool, bucket: float,
-    steps: int, form: AnswerForm, **words: Any,
+    node: str | None, devices: list[str], batch: int, given: list[str], sync: str, overlap: bool, bucket: float, steps: int,
+    form: AnswerForm, **words: Any,
 ) -> None:  # fmt: skip
     """Simulate data-parallel training on several devices: the scaling curve, and where the time of a step goes.
 
@@ -236,7 +237,7 @@ def train_command(
     from archsim.schedule.observer import Recording
     from archsim.simulate.train import Input, simulate_training
 
-    counts = None if devices is None else [read("--devices", whole, text) for text in parts(devices)]
+    counts = [read("--devices", whole, text) for text in devices]
     stages = pairs(given, ["disk", "decode", "pcie"], "--input")
     for stage in ("disk", "pcie"):
         if stages.get(stage):
@@ -249,8 +250,8 @@ def train_command(
     with Progress() as tell:
         # inputs and gradients cross the link, which an estimate does not show
         request = told_request(beyond="link.", batch=batch, task="training_step", **choices(words))
-        place = joining(request.spec.identity.id, max(counts or [1], default=1), "devices", node)
-        counts = [count for count in COUNTS if count <= place.node.devices] if counts is None else counts
+        place = joining(request.spec.identity.id, max(counts, default=1), "devices", node)
+        counts = counts or [count for count in COUNTS if count <= place.node.devices]
         answer = simulate_training(
             request, place, counts, given=line, sync=sync, overlap=overlap, steps=steps, tell=tell,
             bucket_bytes=bucket, observers=[seen] if form.timeline else [],
@@ -267,7 +268,7 @@ def train_command(
 @listed("--devices", "Numbers of devices, separated by commas.", usual="2,4,8")
 @listed("--bytes sizes", "Sizes, separated by commas.", usual="400kB,16MB,258MB")
 @answer_forms("Print one CSV row per size and number of devices.", page=True)
-def allreduce_command(node: str, devices: str, sizes: str, form: AnswerForm) -> None:
+def allreduce_command(node: str, devices: list[str], sizes: list[str], form: AnswerForm) -> None:
     """Simulate a ring all-reduce: time and bus bandwidth, beside DeepBench's measurements on its own servers.
 
     \b
@@ -278,6 +279,6 @@ def allreduce_command(node: str, devices: str, sizes: str, form: AnswerForm) -> 
     from archsim.node.spec import find
     from archsim.simulate.allreduce import AllReduces, simulate_all_reduce
 
-    counts = [read("--devices", whole, text) for text in parts(devices)]
-    found = simulate_all_reduce(find(node), counts, [read("--bytes", quantity, text, "B") for text in parts(sizes)])
+    counts = [read("--devices", whole, text) for text in devices]
+    found = simulate_all_reduce(find(node), counts, [read("--bytes", quantity, text, "B") for text in sizes])
     form.show(AllReduces(node=node, rows=tuple(found)))

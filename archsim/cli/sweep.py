@@ -13,7 +13,6 @@ import click
 
 from archsim.base.errors import ArchsimError, InputError
 from archsim.base.files import read_text
-from archsim.base.values import parts
 from archsim.base.writer import SWEEP, OutputFile, OutputKind
 from archsim.cli.output import FORCE, AnswerForm, answer_forms, output, output_file
 from archsim.cli.terminal import Progress, missed, note, screen, tell_idle
@@ -45,8 +44,8 @@ MANY = 5_000_000  # points from which on --yes is required
 @own("--workers", "Worker processes.", click.IntRange(1, 256), 1)
 @own("--scheduler", "Compute on a dask cluster (extra `cluster`).", metavar="ADDRESS")
 def sweep_command(
-    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
+    net: list[str], hw: list[str], vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int,
+    out: OutputFile | None, resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
@@ -70,10 +69,7 @@ def sweep_command(
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
     if scheduler is not None and workers > 1:
         raise click.UsageError("--workers starts processes on this computer, --scheduler uses a cluster; give one of them")
-    nets, hws = list(dict.fromkeys(parts(net))), selected(parts(hw))
-    if not nets or not hws:
-        raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    space = space_of(nets, hws, vary, link, sample=sample or 0, seed=seed, arguments=choices(given))
+    space = space_of(net, selected(hw), vary, link, sample=sample or 0, seed=seed, arguments=choices(given))
     requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
@@ -148,9 +144,7 @@ def _is_finished(out: OutputFile, space: Space, requests: list[Request]) -> bool
     return finished(out, about_of(space, space.record(requests), requests[0].spec.kind))
 
 
-def _to_file(
-    out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm
-) -> None:  # fmt: skip
+def _to_file(out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm) -> None:
     from archsim.answers.sweep_file import FORMATS, export
     from archsim.study.store import open_store
     from archsim.study.swept import collected

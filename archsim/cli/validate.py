@@ -11,7 +11,6 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.errors import nearest
-from archsim.base.values import parts
 from archsim.base.version import __version__
 from archsim.base.writer import TOML, OutputFile, OutputKind
 from archsim.cli.output import FORCE, AnswerForm, answer_forms, files_in, output, write
@@ -59,10 +58,10 @@ CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswi
 @own("--freeze", "Only write summaries of the shipped corpus and of served models, into this folder.", metavar="FOLDER")
 @listed("--folds", "Cross-validation for --freeze, minutes each: hardware,network,stack,source.", metavar="FOLDS")
 def validate_command(
-    measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
-    baseline: str, without: str | None, calibration: str | None, fold: str | None, form: AnswerForm,
-    freeze: str | None, folds: str | None, predictors: tuple[str, ...],
-    cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
+    measurements: tuple[str, ...], hw: list[str], add: str | None, limit: int | None, by: list[str], fidelity: str,
+    baseline: list[str], without: list[str], calibration: str | None, fold: str | None, form: AnswerForm, freeze: str | None,
+    folds: list[str], predictors: tuple[str, ...], cases: OutputFile | None, template: bool, disturbed: bool,
+    **chosen: list[str],
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
 
@@ -95,7 +94,7 @@ def validate_command(
     if freeze is not None:
         _freeze(freeze, folds, calibration)
         return
-    if folds is not None:
+    if folds:
         raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
     if add is not None:
         from archsim.validation.check import check_file
@@ -111,7 +110,7 @@ def validate_command(
     from archsim.validation.evaluation import validate
     from archsim.validation.selection import Filters, selected_rows, settings_of
 
-    filters = Filters(hw=parts(hw or ""), disturbed=disturbed, **{name: parts(text or "") for name, text in chosen.items()})
+    filters = Filters(hw=hw, disturbed=disturbed, **chosen)
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
@@ -119,8 +118,8 @@ def validate_command(
         rows, skips = selected_rows(every, skips, filters)
         rows = rows[:limit]
         if not told:
-            by = "quantity" if predictors else "group" if _is_grouped(every) else by
-        settings = settings_of(every, by=parts(by), fidelity=fidelity, baseline=parts(baseline), without=parts(without or ""),
+            by = ["quantity"] if predictors else ["group"] if _is_grouped(every) else by
+        settings = settings_of(every, by=by, fidelity=fidelity, baseline=baseline, without=without,
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
             from archsim.evidence.identity import case_line
@@ -198,7 +197,7 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
     )
 
 
-def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
+def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
     """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
     from archsim.calibration.constants import default, load
     from archsim.evidence.readers import data_hash, read_files
@@ -208,7 +207,7 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     from archsim.validation.served import provenance, served_cases, served_summary
 
     refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
-    wanted = known_words("fold", parts(folds or ""), list(FOLDS))
+    wanted = known_words("fold", folds, list(FOLDS))
     constants = load(calibration) if calibration else default()
     corpus, served = files_in(folder, {"validation": "archsim-validation-summary/", "served": "archsim-served/"})
     place = Path(corpus.path)
@@ -236,8 +235,8 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
 @output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)
 @FORCE
 def calibrate_command(
-    measurements: tuple[str, ...], hw: str | None, prefixes: tuple[str, ...], kind: str | None,
-    calibration: str | None, intervals: str | None, workers: int, out: OutputFile | None,
+    measurements: tuple[str, ...], hw: list[str], prefixes: tuple[str, ...], kind: str | None, calibration: str | None,
+    intervals: str | None, workers: int, out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
@@ -273,12 +272,11 @@ def calibrate_command(
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
     wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
     start = given.before_energy_fit(wanted) if of_energy else given.before_fit(wanted)
-    devices = parts(hw or "")
     with Progress() as tell:
         tell("reading")
-        cases, skips = read_files(measurements, device_files(devices, measurements))
+        cases, skips = read_files(measurements, device_files(hw, measurements))
     every = thinned(with_power(cases) if of_energy else with_times(cases))
-    every, _ = selected_rows(every, [], Filters(hw=devices, disturbed=True))
+    every, _ = selected_rows(every, [], Filters(hw=hw, disturbed=True))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):

@@ -129,10 +129,13 @@ class ListOption(click.Option):
         usual = words.get("default")
         super().__init__(*names, **{**words, "multiple": True, "default": (usual,) if isinstance(usual, str) else usual})
 
-    def process_value(self, ctx: click.Context, value: Any) -> str | None:
-        """All words, with commas between; None without any."""
+    def process_value(self, ctx: click.Context, value: Any) -> list[str]:
+        """All words, each once; none where the option is not given."""
         found = super().process_value(ctx, value)
-        return ",".join(found) if found else None
+        words = list(dict.fromkeys(parts(",".join(found or ()))))
+        if found and not words:
+            raise click.BadParameter("names nothing", ctx, self)
+        return words
 
 
 class LateHelpOption(click.Option):
@@ -296,15 +299,15 @@ def choices(given: Mapping[str, Any], table: Mapping[str, Argument] = ARGUMENTS)
     return found
 
 
-def pairs(text: str, known: Sequence[str], option: str) -> dict[str, str]:
+def pairs(words: Iterable[str], known: Sequence[str], option: str) -> dict[str, str]:
     """`max=32,wait=5ms` as {"max": "32", "wait": "5ms"}; a word without a value has the empty one.
 
-    >>> pairs("disk,decode=8", ["disk", "decode"], "--input")
+    >>> pairs(["disk", "decode=8"], ["disk", "decode"], "--input")
     {'disk': '', 'decode': '8'}
     """
     found: dict[str, str] = {}
-    for part in parts(text):
-        key, _, value = (word.strip() for word in part.partition("="))
+    for one in words:
+        key, _, value = (word.strip() for word in one.partition("="))
         if key not in known:
             near = nearest(key, known) or list(known)
             raise click.BadParameter(f"no {key!r}; nearest: {', '.join(near)}", param_hint=option)

@@ -145,9 +145,7 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     pytest.importorskip("scipy")
     out = str(tmp_path / "constants.toml")
     found = CliRunner().invoke(
-        calibrate_command,
-        ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out],
-        prog_name="calibrate",
+        calibrate_command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out]
     )
     assert found.exit_code in (0, 1), found.output
     assert "unchanged, because no row depends on them: " in found.output
