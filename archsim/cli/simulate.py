@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,7 +28,9 @@ from archsim.cli.vocabulary import (
     refuse,
     some_options,
 )
-from archsim.schedule.serving import Batching
+
+if TYPE_CHECKING:
+    from archsim.schedule.serving import Batching
 
 # ---------------------------------------------------------------------------------------------------------------- simulate
 
@@ -131,6 +133,8 @@ def serve_command(
 
 def batching_of(given: Sequence[str]) -> Batching:
     """The batching rule of `max=32,wait=5ms`."""
+    from archsim.schedule.serving import Batching
+
     words = pairs(given, ["max", "wait"], "--batching")
     most = read("--batching", whole, words.get("max", 1))
     wait = read("--batching", quantity, words.get("wait", 0.0), "s")
