@@ -84,10 +84,10 @@ def held(value: object) -> object:
 
 
 def constants_of(value: object) -> Any:
-    """Constants, or those that a file holds."""
+    """Constants, or those that a file holds; None of None."""
     from archsim.calibration.constants import Calibration, load
 
-    return value if isinstance(value, Calibration) else load(read("calibration", name, value))
+    return value if isinstance(value, Calibration | None) else load(read("calibration", name, value))
 
 
 def texts(word: str, value: object) -> list[str]:

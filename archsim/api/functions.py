@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from archsim.estimation.result import Estimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.schedule.observer import Observer
-    from archsim.study.comparison import Comparison, CurveComparison
+    from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
     from archsim.study.profiled import ProfileComparison
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
@@ -166,23 +166,27 @@ def compare(
     """
     from archsim.detect.selection import selected
     from archsim.study.batches import batches_of
-    from archsim.study.buying import bought
     from archsim.study.certainty import MOST_CORRELATED
-    from archsim.study.comparison import ComparedDevices
     from archsim.study.within import compared
 
-    said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
     if correlation is not None:
         correlation = read("correlation", share, correlation)
         if not 0.0 <= correlation <= MOST_CORRELATED:
             raise ArgumentError(f"correlation {correlation:g} is not between 0 and {MOST_CORRELATED:g}")
     batches = batches_of(_batch_text(batch)) if batch is not None else []
-    devices = selected(texts("hw", hw))
-    uses = bought(said, devices, words.get("task", "inference"))
-    field = ComparedDevices(devices, texts("stack", stack) if stack else (), words, *uses, by)
+    field = field_of(selected(texts("hw", hw)), texts("stack", stack) if stack else (), by, words)
     limits = None if where is None else read("where", name, where)
     found = compared(field, texts("net", net), batches, limits, copies, correlation)
     return found[0] if len(found) == 1 else found
+
+
+def field_of(devices: Sequence[str], stacks: Sequence[str], by: str, words: dict[str, Any]) -> ComparedDevices:
+    """What is compared, from arguments that somebody has given, those of a buyer among them."""
+    from archsim.study.buying import bought
+    from archsim.study.comparison import ComparedDevices
+
+    said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
+    return ComparedDevices(devices, stacks, words, *bought(said, devices, words.get("task", "inference")), by)
 
 
 def _batch_text(batch: int | str | Iterable[int]) -> str:
@@ -203,8 +207,14 @@ def sweep(
     sample: points of a Latin hypercube instead of the whole grid, from `seed`
     """
     from archsim.api.sweep import swept
+    from archsim.detect.selection import selected
+    from archsim.study.space import space_of
 
-    return swept(net, hw, vary, link, sample, seed, words)
+    return swept(space_of(
+        texts("net", net), selected(texts("hw", hw)), key_texts("vary", vary, "sm.count=8:64:8"),
+        key_texts("link", link, "l2.bandwidth=sm.count"),
+        sample=0 if sample is None else positive("sample", sample), seed=read("seed", whole, seed), arguments=words,
+    ))  # fmt: skip
 
 
 def validate(
@@ -231,7 +241,7 @@ def validate(
     cases, skips = read_files(files, device_files(devices, files))
     settings = settings_of(
         cases, by=listed("by", by), fidelity=read("fidelity", name, fidelity), baseline=listed("baseline", baseline),
-        without=listed("without", without), calibration=None if calibration is None else constants_of(calibration),
+        without=listed("without", without), calibration=constants_of(calibration),
     )  # fmt: skip
     cases, skips = selected_rows(cases, skips, filters)
     return replace(scored(cases[:most], skips, settings), data=data_hash(files))

@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.api.arguments import Names, key_texts, positive, texts
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
-from archsim.base.values import read, whole
-from archsim.detect.selection import selected
 from archsim.estimation.request import Request
-from archsim.study.space import Space, space_of
+from archsim.study.space import Space
 from archsim.study.sweep import in_this_process, rows
 from archsim.study.sweep import names as columns_of
 
@@ -53,16 +50,8 @@ class Sweep(Answer, Mapping[str, Sequence[Any]]):
             yield dict(zip(self.columns, values, strict=True))
 
 
-def swept(
-    net: Names, hw: Names, vary: Mapping[str, Any] | Names, link: Mapping[str, str] | Names, sample: object, seed: object,
-    arguments: dict[str, Any],
-) -> Sweep:  # fmt: skip
-    """The sweep that the words describe, computed in this process."""
-    space = space_of(
-        texts("net", net), selected(texts("hw", hw)), key_texts("vary", vary, "sm.count=8:64:8"),
-        key_texts("link", link, "l2.bandwidth=sm.count"),
-        sample=0 if sample is None else positive("sample", sample), seed=read("seed", whole, seed), arguments=arguments,
-    )  # fmt: skip
+def swept(space: Space) -> Sweep:
+    """All points of a space, computed in this process. Raises ArgumentError for too many."""
     requests = space.checked()
     if space.count > MANY:
         raise ArgumentError(f"vary: {space.count:,} points are more than {MANY:,}; sample takes some, `archsim sweep --out` all")

@@ -1,18 +1,28 @@
-"""`archsim list`."""
+"""`archsim list` and `archsim show`: what is shipped."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
+from archsim.base.arguments import ARGUMENTS
+from archsim.base.units import show
 from archsim.cli.output import AnswerForm, answer_forms
+from archsim.cli.terminal import show_text
+from archsim.cli.vocabulary import Known, flag, option, own
 
 if TYPE_CHECKING:
     from archsim.answers.listing import Listing
     from archsim.device.spec import Spec
     from archsim.render.blocks import Block
+
+
+# -------------------------------------------------------------------------------------------------------------------- list
+
 
 DEVICE = ("device", "name", "kind", "architecture", "year", "fp32 peak", "memory", "power", "assumed")
 NETWORK = ("network", "inputs", "ops", "MACs at N = 1", "parameters", "work at N = 1")
@@ -52,8 +62,8 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
     for spec in sorted(specs, key=lambda spec: (-spec.identity.year, spec.identity.id)):
         groups.setdefault((spec.identity.vendor, spec.kind), []).append(spec)
     found: list[Block] = []
-    for (vendor, kind), own in sorted(groups.items(), key=lambda group: -len(group[1])):
-        rows = [(row[0], *row[4:8]) for row in map(_device_row, own)]
+    for (vendor, kind), those in sorted(groups.items(), key=lambda group: -len(group[1])):
+        rows = [(row[0], *row[4:8]) for row in map(_device_row, those)]
         head = (f"{vendor} {KINDS[kind]}", "year", "fp32 peak", "memory", "power")
         found.append(table_of(head, rows, range(1, 5)))
     return found
@@ -76,8 +86,6 @@ def _devices_like(text: str) -> Listing:
 
 def _device_row(spec: Spec) -> tuple[str, ...]:
     from archsim.answers.device import fp32_peak
-    from archsim.base.units import show
-
     device = spec.device
     return (spec.identity.id, spec.identity.name, spec.kind, spec.identity.architecture, str(spec.identity.year),
             fp32_peak(device), show(float(device.memory.bandwidth), "B/s", 3),
@@ -97,7 +105,6 @@ def _nodes() -> Listing:
 
 
 def _systems() -> Listing:
-    from archsim.base.units import show
     from archsim.node.system import find, names
 
     rows = []
@@ -110,7 +117,6 @@ def _systems() -> Listing:
 
 
 def _networks() -> Listing:
-    from archsim.base.units import show
     from archsim.trace.file import load, names
 
     rows = []
@@ -135,7 +141,6 @@ def _by_input(rows: Sequence[Sequence[str]]) -> list[Block]:
 
 
 def _models() -> Listing:
-    from archsim.base.units import show
     from archsim.generation.memory import parameters_of
     from archsim.trace.huggingface.catalog import aliases, find, names
 
@@ -185,8 +190,6 @@ def _fidelities() -> Listing:
 
 
 def _ops() -> Listing:
-    from dataclasses import fields
-
     from archsim.trace.op import KINDS
 
     rows = [(name, ", ".join(f.name for f in fields(kind)), (kind.__doc__ or "").splitlines()[0]) for name, kind in KINDS.items()]
@@ -210,9 +213,8 @@ LISTS: dict[str, Callable[[], Listing]] = {
 @click.argument("what", type=Listed([*LISTS]))
 @answer_forms("Print one CSV row for each.", json="Print a JSON list with an object for each; numbers are texts with their "
               "units, as shown.")
-@click.option("--like", metavar="TEXT",
-              help=f"Of hw: the {NEAREST} devices that a text describes best by name, architecture, memory, year.")  # fmt: skip
-def command(what: str, form: AnswerForm, like: str | None) -> None:
+@own("--like", f"Of hw: the {NEAREST} devices that a text describes best by name, architecture, memory, year.", metavar="TEXT")
+def list_command(what: str, form: AnswerForm, like: str | None) -> None:
     """List what is shipped: hw (devices), nodes (several devices and their links), systems (computers at the wall), nets
     (networks), models (transformers by their config.json, which are networks too), stacks, the parts that stacks are composed
     of, releases of libraries and engines with what they changed, fidelities, op kinds, or keys: of specs, with what each of
@@ -227,3 +229,96 @@ def command(what: str, form: AnswerForm, like: str | None) -> None:
     if like is not None and what != "hw":
         raise click.UsageError(f"--like is of hw (devices), not of {what}; `archsim list {what}` prints all")
     form.show(LISTS[what]() if like is None else _devices_like(like))
+
+
+# -------------------------------------------------------------------------------------------------------------------- show
+
+
+CATALOGS = {"hw": "device", "node": "node", "net": "network", "stack": "stack"}
+
+
+def _names(ctx: click.Context, param: click.Parameter, begun: str) -> list[Any]:
+    """What a shell completes: names of what was said before."""
+    what = CATALOGS.get(ctx.params["what"])
+    return Known(what).shell_complete(ctx, param, begun) if what else []
+
+
+@click.command("show")
+@click.argument("what", type=click.Choice([*CATALOGS, "calibration", "silicon", "schema"]))
+@click.argument("name", required=False, shell_complete=_names)
+@answer_forms(json="Print one JSON object (not of silicon).",
+              all="Also print ranges and meanings of the keys of hw, and the release notes of a stack.")  # fmt: skip
+@option(ARGUMENTS["bind"], help="Size of a symbol of a network's file (net only).")
+@flag("--toml as_toml", "Print a whole file to start one of your own from (hw only).")
+def show_command(what: str, name: str | None, form: AnswerForm, bind: dict[str, int] | None, as_toml: bool) -> None:
+    """Print a device, node, network or stack, the calibration, the die model, or a JSON Schema, with the source of every number.
+
+    \b
+    Examples:
+      archsim show hw tegra_x1
+      archsim show hw tesla_t4 --toml > mine.toml
+      archsim show node dgx_1_v100
+      archsim show net alexnet
+      archsim show net model.onnx --bind height=224 --bind width=224
+      archsim show stack caffe-cudnn4 --json
+      archsim show calibration
+      archsim show calibration energy.
+      archsim show silicon
+      archsim show schema estimate
+    """
+    if as_toml and what != "hw":
+        raise click.UsageError(f"show {what} prints no TOML; show hw does")
+    if form.json and as_toml:
+        raise click.UsageError("--json and --toml both print to standard output; choose one")
+    if bind and what != "net":
+        raise click.UsageError(f"--bind gives sizes to a network; show {what} has none")
+    if what in CATALOGS and name is None:
+        raise click.UsageError(f"show {what} needs a name; `archsim list {'hw' if what == 'hw' else what + 's'}` prints them")
+    if as_toml:
+        from archsim.detect.catalog import find
+        from archsim.device.write import to_toml
+
+        spec = find(str(name))
+        click.echo(to_toml(spec, f"{spec.identity.name}, every value of it; change id, name and what differs.").rstrip("\n"))
+    elif what == "net":
+        from archsim.trace.shown import network_of
+
+        shown = network_of(str(name), bind or {})
+        form.show(shown)
+        shown.raise_refused()
+    elif what == "stack":
+        from archsim.answers import stack
+        from archsim.stack.choose import named
+
+        form.show(named(str(name)), stack)
+    elif what == "schema":
+        from archsim.answers.listing import Listing
+        from archsim.answers.schemas import SCHEMAS, schema_of
+
+        if name is not None:
+            click.echo(json.dumps(schema_of(name), indent=1, ensure_ascii=False))
+            return
+        rows = [(each, f"archsim {SCHEMAS[each][0]} --json") for each in sorted(SCHEMAS)]
+        form.show(Listing(head=("schema", "what it describes"), rows=rows))
+    elif what == "silicon":
+        from archsim.answers import silicon
+
+        if form.json:
+            raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML")
+        show_text(silicon.sections(), form.level)
+    elif what == "calibration":
+        from archsim.answers.calibration import ShownConstants
+        from archsim.calibration.constants import default
+
+        constants = ShownConstants(calibration=default(), prefix=name or "")
+        if not constants.constants:
+            raise click.UsageError(f"no constant begins with {name!r}; without a prefix all are listed")
+        form.show(constants)
+    elif what == "node":
+        from archsim.node.spec import find as find_node
+
+        form.show(find_node(str(name)))
+    else:
+        from archsim.detect.catalog import find
+
+        form.show(find(str(name)))

@@ -6,6 +6,7 @@ import gc
 import importlib
 import io
 import os
+import re
 import signal
 import sys
 import threading
@@ -15,14 +16,14 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT, ArchsimError
+from archsim.base.errors import EXIT, ArchsimError, nearest
 from archsim.base.version import __version__
 from archsim.cli.terminal import color_option
 
 LONGEST_WORD, SHOWN = 1000, 100  # characters of a word in a message, and those shown of a longer one
 ENDING = ("SIGTERM", "SIGHUP")
 SIGNALLED = 128  # an exit code above it names the signal, as in a shell
-# command, which is a module here -> one line for the overview
+# command -> one line for the overview
 COMMANDS = {
     "estimate": "Time, power, energy and memory of one network on one device.",
     "explain": "The equations behind one layer's time and energy, with their numbers.",
@@ -50,17 +51,29 @@ COMMANDS = {
     "completion": "Print what makes bash, zsh or fish complete commands, options and names.",
     "doctor": "Check this installation.",
 }
+# module here -> the commands that it holds, each as NAME_command
+MODULES = {
+    "estimate": ("estimate", "explain", "compare", "llm", "power", "profile"),
+    "change": ("whatif", "sensitivity", "search", "tune", "ui"),
+    "sweep": ("sweep", "study"),
+    "simulate": ("simulate", "serve", "train", "allreduce"),
+    "clocked": ("sm", "core", "kernels", "cache"),
+    "validate": ("validate", "calibrate"),
+    "list": ("list", "show"),
+    "computer": ("detect", "new", "measure"),
+    "manual": ("manual", "completion", "doctor"),
+}
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported on use, each from the module `prefix` and its name.
+    """A group whose commands are imported on use.
 
     rows: a table like COMMANDS; noun: what one of them is called
     """
 
-    def __init__(self, *names: Any, rows: Mapping[str, str], noun: str = "command", prefix: str = "", **words: Any) -> None:
+    def __init__(self, *names: Any, rows: Mapping[str, str], noun: str = "command", **words: Any) -> None:
         super().__init__(*names, **words)
-        self.rows, self.noun, self.prefix = rows, noun, prefix
+        self.rows, self.noun = rows, noun
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order of the table."""
@@ -70,7 +83,8 @@ class LazyGroup(click.Group):
         """Import the module of the command."""
         if cmd_name not in self.rows:
             return None
-        command: click.Command = importlib.import_module(f"archsim.cli.{self.prefix}{cmd_name}").command
+        home = next(module for module, held in MODULES.items() if cmd_name in held)
+        command: click.Command = getattr(importlib.import_module(f"archsim.cli.{home}"), f"{cmd_name}_command")
         return command if isinstance(command, click.Group) else color_option(command)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -92,8 +106,6 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is no such one."""
-        from archsim.base.errors import nearest
-
         if args and args[0] not in self.rows and not args[0].startswith("-"):
             near = nearest(args[0], self.rows) or list(self.rows)
             raise click.UsageError(f"no {self.noun} {args[0]!r}; nearest: {', '.join(near)}", ctx)
@@ -124,7 +136,7 @@ Not modelled: sparsity, models split over several devices, kernel fusion beyond 
 def group(ctx: click.Context) -> None:
     """Predict time, power, energy and memory of neural networks on CPUs and GPUs, beside published measurements."""
     if ctx.invoked_subcommand is None:
-        from archsim.cli.here import hello
+        from archsim.cli.computer import hello
 
         click.echo(hello())
 
@@ -241,8 +253,6 @@ def _drop_output() -> None:
 
 def _shown(text: str) -> str:
     """A message without control characters, its long words cut: what somebody gave may hold any, and have any length."""
-    import re
-
     short = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:SHOWN]}...", text)
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in short)
 

@@ -5,7 +5,8 @@ Names of files are checked while the command line is read, before any work start
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -15,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from archsim.base.writer import PAGE, TIMELINE, OutputFile, OutputKind, json_with
-from archsim.cli.terminal import note, say, show_text
-from archsim.cli.vocabulary import Decorator, together
+from archsim.cli.terminal import note, show_text
+from archsim.cli.vocabulary import Decorator, flag, together
 
 if TYPE_CHECKING:
     from archsim.estimation.power_curve import PowerCurve
-    from archsim.render.blocks import Block
     from archsim.schedule.observer import Recording
 
 FORCED, NAMED = "archsim.forced", "archsim.outputs"  # where click keeps them while it reads a command line
@@ -73,13 +73,8 @@ def _remember(ctx: click.Context, _: click.Parameter, value: bool) -> None:
     ctx.meta[FORCED] = value
 
 
-FORCE = click.option("--force", is_flag=True, is_eager=True, expose_value=False, callback=_remember,
-                     help="Overwrite files that this command did not write.")  # fmt: skip
-
-
-def timeline_option(text: str) -> Decorator:
-    """`--timeline FILE`: when what ran."""
-    return output("--timeline", TIMELINE, text)
+FORCE = flag("--force", "Overwrite files that this command did not write.", is_eager=True, expose_value=False,
+             callback=_remember)
 
 
 def write(file: OutputFile, text: str) -> None:
@@ -90,35 +85,20 @@ def write(file: OutputFile, text: str) -> None:
 
 def write_json(file: OutputFile, record: Any) -> None:
     """Write plain values, one a line, so that a change shows as such."""
-    import json
-
     write(file, json.dumps(record, indent=1, allow_nan=False) + "\n")
-
-
-def write_page(file: OutputFile, blocks: Sequence[Block]) -> None:
-    """Write an answer as a page."""
-    from archsim.render.html import page
-
-    write(file, page(blocks))
-
-
-def write_timeline(file: OutputFile, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
-    """Write a timeline for Perfetto, with the power of the run if it is known; InputError where it cannot be written."""
-    from archsim.render.chrome_trace import chrome_trace
-
-    write(file, chrome_trace(recording, title, power))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerForm:
     """In which form an answer goes to standard output: as JSON, as CSV, or else as text, of which `level` says how much; and the
-    page of it that is written.
+    page and the timeline of it that are written.
     """
 
     json: bool
     csv: bool
     level: int = 0
     html: OutputFile | None = None
+    timeline: OutputFile | None = None
 
     def show(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
         """Print an answer, and write its page, as the module of `archsim.answers` that is of its class says it, or the `module`
@@ -129,8 +109,6 @@ class AnswerForm:
         of = module or _module_of(answer)
         self.write(answer, of, **told)
         if self.json:
-            import json
-
             click.echo(json.dumps(of.record(answer), indent=2, allow_nan=False))
         elif self.csv:
             click.echo(of.csv(answer), nl=False)
@@ -140,20 +118,16 @@ class AnswerForm:
     def write(self, answer: Any, module: ModuleType | None = None, **told: Any) -> None:
         """Write its page alone, if one is asked for."""
         if self.html is not None:
-            write_page(self.html, (module or _module_of(answer)).sections(answer, **told))
+            from archsim.render.html import page
 
-    def say(
-        self, text: Callable[..., str], record: Callable[..., Any], *of: Any, csv: Callable[..., str] | None = None
-    ) -> None:  # fmt: skip
-        """Print an answer, which each of the functions makes of the same arguments; `record` returns plain values."""
-        if self.json:
-            import json
+            write(self.html, page((module or _module_of(answer)).sections(answer, **told)))
 
-            click.echo(json.dumps(record(*of), indent=2, allow_nan=False))
-        elif self.csv and csv is not None:
-            click.echo(csv(*of), nl=False)
-        else:
-            say(text(*of))
+    def draw(self, recording: Recording, title: str, power: PowerCurve | None = None) -> None:
+        """Write its timeline for Perfetto, with the power of the run if it is known, if one is asked for."""
+        if self.timeline is not None:
+            from archsim.render.chrome_trace import chrome_trace
+
+            write(self.timeline, chrome_trace(recording, title, power))
 
 
 def _module_of(answer: Any) -> ModuleType:
@@ -162,29 +136,32 @@ def _module_of(answer: Any) -> ModuleType:
     return module_of(answer)
 
 
+PAGE_OPTIONS = (output("--html", PAGE, "Also write a self-contained page with charts."), FORCE)
+
+
 def answer_forms(
-    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", page: bool = False
+    csv: str = "", json: str = "Print one JSON object.", layers: str = "", all: str = "", timeline: str = "",
+    page: bool = False,
 ) -> Decorator:  # fmt: skip
-    """`--json`, and where their helps are given `--csv`, `--layers`, `--all`, and of an answer with a `page` `--html` and
-    `--force`: the command gets them as `form`.
+    """`--json`, and where their helps are given `--csv`, `--layers`, `--all` and `--timeline`, and of an answer with a `page`
+    `--html` and `--force`: the command gets them as `form`.
     """
     flags = {"--json as_json": json, "--csv as_csv": csv, "--layers": layers, "--all everything": all}
-    shown = [click.option(*words.split(), is_flag=True, help=text) for words, text in flags.items() if text]
+    shown = [*(flag(words, text) for words, text in flags.items() if text), *(PAGE_OPTIONS if page else ())]
+    if timeline:
+        shown.append(output("--timeline", TIMELINE, timeline))
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def asked(as_json: bool, as_csv: bool = False, everything: bool = False, **given: Any) -> Any:
+        def asked(
+            as_json: bool, as_csv: bool = False, layers: bool = False, everything: bool = False, html: OutputFile | None = None,
+            timeline: OutputFile | None = None, **given: Any,
+        ) -> Any:  # fmt: skip
             if as_json and as_csv:
                 raise click.UsageError("--json and --csv both print to standard output; choose one")
-            deeper, html = bool(layers) and given.pop("layers"), given.pop("html") if page else None
-            form = AnswerForm(json=as_json, csv=as_csv, level=2 if everything else int(deeper), html=html)
-            return command(form=form, **given)
+            level = 2 if everything else int(layers)
+            return command(form=AnswerForm(json=as_json, csv=as_csv, level=level, html=html, timeline=timeline), **given)
 
-        return together(*shown, *([html_option()] if page else []))(asked)
+        return together(*shown)(asked)
 
     return add
-
-
-def html_option(what: str = "Also write a self-contained page with charts.") -> Decorator:
-    """`--html FILE`: a page beside what is printed; and `--force`."""
-    return together(output("--html", PAGE, what), FORCE)

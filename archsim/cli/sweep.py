@@ -1,29 +1,32 @@
-"""`archsim sweep`."""
+"""`archsim sweep`, and `archsim study`, which asks several questions of a file."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from archsim.base.errors import InputError
-from archsim.base.values import parts
-from archsim.base.writer import SWEEP, OutputFile
-from archsim.cli.no_effect import tell_idle
-from archsim.cli.output import AnswerForm, answer_forms, output
-from archsim.cli.terminal import note, screen
-from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, setting_options, space_options
+from archsim.base.errors import ArchsimError, InputError
+from archsim.base.files import read_text
+from archsim.base.writer import SWEEP, OutputFile, OutputKind
+from archsim.cli.output import FORCE, AnswerForm, answer_forms, output, output_file
+from archsim.cli.terminal import Progress, missed, note, screen, tell_idle
+from archsim.cli.vocabulary import HWS, NETS, ask_about, choices, flag, own, setting_options, space_options
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from archsim.estimation.request import Request
     from archsim.study.space import Space
     from archsim.study.sweep import Chunk
-
     Executor = Callable[[Iterable[int]], Iterator[Chunk]]  # computes the parts of these numbers
+
+
+# ------------------------------------------------------------------------------------------------------------------- sweep
+
 
 MANY = 5_000_000  # points from which on --yes is required
 
@@ -32,17 +35,17 @@ MANY = 5_000_000  # points from which on --yes is required
 @NETS
 @HWS
 @space_options
-@click.option("--seed", type=int, default=0, help="Random seed of --sample.")
+@own("--seed", "Random seed of --sample.", int, 0)
 @setting_options
 @output("--out", SWEEP, "Write an SQLite, .csv or .parquet file.", prints=True)
 @answer_forms("Print one CSV row for each point, as a pipe gets them.", json="Print one JSON object with a row for each point.",
               all="Print every point of the fronts.", page=True)  # fmt: skip
-@click.option("--resume", is_flag=True, help="Continue the interrupted sweep in the --out file.")
-@click.option("--workers", type=click.IntRange(1, 256), default=1, help="Worker processes.")
-@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster (extra `cluster`).")
-def command(
-    net: str, hw: str, vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int, out: OutputFile | None,
-    resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
+@flag("--resume", "Continue the interrupted sweep in the --out file.")
+@own("--workers", "Worker processes.", click.IntRange(1, 256), 1)
+@own("--scheduler", "Compute on a dask cluster (extra `cluster`).", metavar="ADDRESS")
+def sweep_command(
+    net: list[str], hw: list[str], vary: tuple[str, ...], link: tuple[str, ...], sample: int | None, seed: int,
+    out: OutputFile | None, resume: bool, workers: int, scheduler: str | None, yes: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Estimate every combination of the values of some knobs, or a sample of them.
 
@@ -66,10 +69,7 @@ def command(
         raise click.UsageError("--resume needs the --out file of the interrupted sweep")
     if scheduler is not None and workers > 1:
         raise click.UsageError("--workers starts processes on this computer, --scheduler uses a cluster; give one of them")
-    nets, hws = list(dict.fromkeys(parts(net))), selected(parts(hw))
-    if not nets or not hws:
-        raise click.UsageError(f"--{'hw' if nets else 'net'} names nothing")
-    space = space_of(nets, hws, vary, link, sample=sample or 0, seed=seed, arguments=choices(given))
+    space = space_of(net, selected(hw), vary, link, sample=sample or 0, seed=seed, arguments=choices(given))
     requests = space.checked()
     ask_about(space, requests[0], yes, MANY, stored=True)
     tell_idle(space, requests)
@@ -104,8 +104,6 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Exe
 
 def _stream(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
-    import json
-
     from archsim.render.csv import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
@@ -128,7 +126,6 @@ def _stream(space: Space, requests: list[Request], compute: Executor, form: Answ
 
 def _summary(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """The best points and the front, where somebody looks."""
-    from archsim.cli.progress import Progress
     from archsim.study.sweep import rows
     from archsim.study.swept import SweepCollector
 
@@ -147,11 +144,8 @@ def _is_finished(out: OutputFile, space: Space, requests: list[Request]) -> bool
     return finished(out, about_of(space, space.record(requests), requests[0].spec.kind))
 
 
-def _to_file(
-    out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm
-) -> None:  # fmt: skip
+def _to_file(out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm) -> None:
     from archsim.answers.sweep_file import FORMATS, export
-    from archsim.cli.progress import Progress
     from archsim.study.store import open_store
     from archsim.study.swept import collected
 
@@ -183,9 +177,6 @@ def _to_file(
 
 def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     """The file of a sweep, and the one that holds it until it is complete: a neighbour for CSV and Parquet, and by --force."""
-    from dataclasses import replace
-    from pathlib import Path
-
     from archsim.answers.sweep_file import FORMATS, beside
 
     path = Path(out.path)
@@ -200,3 +191,82 @@ def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     if out.force and not resume:
         kept.unlink(missing_ok=True)
     return path, kept
+
+
+# ------------------------------------------------------------------------------------------------------------------- study
+
+
+@click.command("study")
+@click.argument("paths", metavar="STUDY.TOML...", nargs=-1, required=True)
+@own("--out", "Folder for the files; that of the study if not given.", metavar="FOLDER")
+@flag("--check", "Write nothing; exit with code 1 if a file is out of date.")
+@FORCE
+def study_command(paths: tuple[str, ...], out: str | None, check: bool) -> None:
+    """Run studies: files with a question in parts, which become reports with tables and pictures.
+
+    The same study always gives the same bytes. reports/README.md has the format; reports/studies has three examples.
+
+    \b
+    Examples:
+      archsim study reports/studies/*/study.toml
+      archsim study my/study.toml --out /tmp/result
+      archsim study reports/studies/tegra_lpddr5/study.toml --check
+    """
+    from archsim.study.file import load
+
+    if out is not None and len(paths) > 1:
+        raise click.UsageError("--out takes the files of one study; several go beside theirs")
+    studies = [load(path) for path in paths]
+    folders = [Path(path).parent if out is None else Path(out) for path in paths]
+    for folder in folders:
+        if not folder.is_dir():
+            raise click.BadParameter(f"{folder} is no folder", param_hint="--out")
+    stale = [name for study, folder in zip(studies, folders, strict=True) for name in _run(study, folder, check)]
+    if stale:
+        missed()
+
+
+def _run(study: Any, folder: Path, check: bool) -> list[str]:
+    """Write the files of a study, or name those that differ."""
+    from archsim.answers.study import REPORT, study_files
+
+    report = _report(folder / REPORT)
+    if not check:
+        output_file(str(folder / REPORT), _own(REPORT, "", report)).check()
+    with Progress() as tell:
+        files = study_files(study, tell)
+    if check:
+        stale = [str(folder / name) for name, text in files.items() if not _same(folder / name, text)]
+        for name in stale:
+            note(f"{name} is not what the study gives now")
+        return stale
+    outputs = {name: output_file(str(folder / name), _own(name, text, report)) for name, text in files.items()}
+    for file in outputs.values():
+        file.check()
+    for name, text in files.items():
+        outputs[name].write(text)
+    note(f"wrote {len(files)} files to {folder}")
+    return []
+
+
+def _report(place: Path) -> str:
+    """The report that an earlier run left; empty where there is none."""
+    from archsim.answers.study import LARGEST_REPORT, MADE
+    try:
+        text = read_text(place, LARGEST_REPORT)
+    except ArchsimError:  # no file, or none of ours, which is not replaced
+        return ""
+    return text if MADE in text else ""
+
+
+def _own(name: str, text: str, report: str) -> OutputKind:
+    """The files of a study are its report, the pictures that the report names, and tables beside it with the same columns."""
+    from archsim.answers.study import REPORT
+
+    head, named = text.partition("\n")[0], name == REPORT or f"({name})" in report
+    own = bool(report) and (named or name.endswith(".csv"))
+    return OutputKind(name="file of this study", own=lambda old, command: own and (named or old.partition("\n")[0] == head))
+
+
+def _same(place: Path, text: str) -> bool:
+    return place.is_file() and place.read_bytes() == text.encode()

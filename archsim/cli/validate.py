@@ -1,70 +1,67 @@
-"""`archsim validate`."""
+"""`archsim validate` and `archsim calibrate`: predictions beside measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
-from archsim.base.values import parts
-from archsim.base.writer import OutputFile, OutputKind
-from archsim.cli.output import AnswerForm, answer_forms, files_in, html_option, output, write, write_page
-from archsim.cli.progress import Progress
-from archsim.cli.terminal import missed, note, say
-from archsim.cli.vocabulary import FIDELITY, MEASUREMENTS, ROWS_OF, Known, ListOption, refuse_others
+from archsim.base.errors import nearest
+from archsim.base.version import __version__
+from archsim.base.writer import TOML, OutputFile, OutputKind
+from archsim.cli.output import FORCE, AnswerForm, answer_forms, files_in, output, write
+from archsim.cli.terminal import Progress, missed, note
+from archsim.cli.vocabulary import FIDELITY, FILE, MEASUREMENTS, ROWS_OF, flag, listed, own, refuse_others
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
     from archsim.validation.evaluation import Validation, ValidationSettings
     from archsim.validation.scoreboard import Scoreboard
 
+
+# ---------------------------------------------------------------------------------------------------------------- validate
+
+
+FOLD = ("hardware", "network", "stack", "source")  # what rows that are held out together share
 PUBLISHED = "published"  # a word for --predictor: those that others have published, alone
 CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswith('{"id": "'))
 
 
 @click.command("validate")
 @MEASUREMENTS
-@click.option("--add", type=click.Path(), default=None, metavar="FILE", help="Only check that a file can be added to the corpus.")
-@click.option("--template", is_flag=True, help="Only print a measurement file to start from, with what its columns are.")
-@click.option("--disturbed", is_flag=True, help="Score measurements that other work disturbed, as `archsim measure` says, too.")
-@click.option("--source", cls=ListOption, default=None, help="Only rows of these sources (separated by commas, as below).")
+@own("--add", "Only check that a file can be added to the corpus.", FILE)
+@flag("--template", "Only print a measurement file to start from, with what its columns are.")
+@flag("--disturbed", "Score measurements that other work disturbed, as `archsim measure` says, too.")
+@listed("--source", "Only rows of these sources (separated by commas, as below).")
 @ROWS_OF
-@click.option("--net", cls=ListOption, type=Known("network", many=True), default=None,
-              help="Only these networks, or ops of kernel rows.")  # fmt: skip
-@click.option("--stack", cls=ListOption, type=Known("stack", many=True), default=None, help="Only these stacks.")
-@click.option("--split", cls=ListOption, default=None, help="calibrate or test.")
-@click.option("--metric", cls=ListOption, default=None,
-              help="latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")  # fmt: skip
-@click.option("--limit", type=click.IntRange(min=1), default=None, help="Only the first N rows.")
-@click.option("--by", cls=ListOption, default="source,quantity", show_default=True,
-              help="Columns to group by; cell: one line for each measured value, as for up to 30 rows.")  # fmt: skip
+@listed("--net", "Only these networks, or ops of kernel rows.", "network")
+@listed("--stack", "Only these stacks.", "stack")
+@listed("--split", "calibrate or test.")
+@listed("--metric", "latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")
+@own("--limit", "Only the first N rows.", click.IntRange(min=1))
+@listed("--by", "Columns to group by; cell: one line for each measured value, as for up to 30 rows.", usual="source,quantity")
 @FIDELITY
-@click.option("--baseline", cls=ListOption, default="roofline,constants", show_default=True,
-              help="Baselines to show beside the model, or none; plain: the model, asked with a row's words.")  # fmt: skip
-@click.option("--without", cls=ListOption, default=None, metavar="PART",
-              help="Leave parts of the model out: waves, l2, algorithms, voltage, ...")  # fmt: skip
-@click.option("--calibration", type=click.Path(), default=None, metavar="FILE",
-              help="Use these constants instead of the shipped ones.")  # fmt: skip
-@click.option("--cross-validate", "fold", default=None, type=click.Choice(["hardware", "network", "stack", "source"]),
-              help="Predict each row with constants fitted without its device, network, stack or source.")  # fmt: skip
-@click.option("--predictor", "predictors", multiple=True, metavar="FILE|COMMAND",
-              help="Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or `published`.")
+@listed("--baseline", "Baselines to show beside the model, or none; plain: the model, asked with a row's words.",
+        usual="roofline,constants")
+@listed("--without", "Leave parts of the model out: waves, l2, algorithms, voltage, ...", metavar="PART")
+@own("--calibration", "Use these constants instead of the shipped ones.", FILE)
+@own("--cross-validate fold", "Predict each row with constants fitted without its device, network, stack or source.", FOLD)
+@own("--predictor predictors", "Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or "
+     "`published`.", multiple=True, metavar="FILE|COMMAND")
 @output("--cases", CASES, "Only write the rows as JSON lines with their ids, without measured values.")
 @answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
-              all="Also print every statistic, each skipped line, and what was compared.")
-@html_option()
-@click.option("--freeze", default=None, metavar="FOLDER",
-              help="Only write summaries of the shipped corpus and of served models, into this folder.")  # fmt: skip
-@click.option("--folds", cls=ListOption, default=None, metavar="FOLDS",
-              help="Cross-validation for --freeze, minutes each: hardware,network,stack,source.")  # fmt: skip
-def command(
-    measurements: tuple[str, ...], hw: str | None, add: str | None, limit: int | None, by: str, fidelity: str,
-    baseline: str, without: str | None, calibration: str | None, fold: str | None, form: AnswerForm,
-    html: OutputFile | None, freeze: str | None, folds: str | None, predictors: tuple[str, ...],
-    cases: OutputFile | None, template: bool, disturbed: bool, **chosen: str | None,
+              all="Also print every statistic, each skipped line, and what was compared.", page=True)
+@own("--freeze", "Only write summaries of the shipped corpus and of served models, into this folder.", metavar="FOLDER")
+@listed("--folds", "Cross-validation for --freeze, minutes each: hardware,network,stack,source.", metavar="FOLDS")
+def validate_command(
+    measurements: tuple[str, ...], hw: list[str], add: str | None, limit: int | None, by: list[str], fidelity: str,
+    baseline: list[str], without: list[str], calibration: str | None, fold: str | None, form: AnswerForm, freeze: str | None,
+    folds: list[str], predictors: tuple[str, ...], cases: OutputFile | None, template: bool, disturbed: bool,
+    **chosen: list[str],
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
 
@@ -97,26 +94,23 @@ def command(
     if freeze is not None:
         _freeze(freeze, folds, calibration)
         return
-    if folds is not None:
+    if folds:
         raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
     if add is not None:
         from archsim.validation.check import check_file
 
-        say(check_file(add))
+        click.echo(check_file(add))
         return
     if predictors and (fold or without or cases):
         raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
                                "and --cases only writes the rows")  # fmt: skip
-    from dataclasses import replace
-
-    from archsim.answers import sections_of
     from archsim.calibration.constants import load
     from archsim.evidence.readers import data_hash
     from archsim.evidence.shipped import shipped_files
     from archsim.validation.evaluation import validate
     from archsim.validation.selection import Filters, selected_rows, settings_of
 
-    filters = Filters(hw=parts(hw or ""), disturbed=disturbed, **{name: parts(text or "") for name, text in chosen.items()})
+    filters = Filters(hw=hw, disturbed=disturbed, **chosen)
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
@@ -124,8 +118,8 @@ def command(
         rows, skips = selected_rows(every, skips, filters)
         rows = rows[:limit]
         if not told:
-            by = "quantity" if predictors else "group" if _is_grouped(every) else by
-        settings = settings_of(every, by=parts(by), fidelity=fidelity, baseline=parts(baseline), without=parts(without or ""),
+            by = ["quantity"] if predictors else ["group"] if _is_grouped(every) else by
+        settings = settings_of(every, by=by, fidelity=fidelity, baseline=baseline, without=without,
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
             from archsim.evidence.identity import case_line
@@ -140,8 +134,6 @@ def command(
             if fold is not None:
                 settings = _held_out(settings, fold, tell)
             result = replace(validate(rows, skips, settings, tell), data=data_hash(measurements))
-    if html is not None:
-        write_page(html, sections_of(result))
     form.show(result)
     if not predictors and not result.cases:
         missed()
@@ -177,8 +169,6 @@ def _scoreboard(
     tell: Callable[[str], None],
 ) -> Scoreboard:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
-    from dataclasses import replace
-
     from archsim.evidence.claims import claims
     from archsim.evidence.identity import ID
     from archsim.evidence.shipped import peer_files
@@ -195,8 +185,6 @@ def _scoreboard(
 
 def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:
     """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
-    from dataclasses import replace
-
     from archsim.estimation.fidelity import FITTED
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import cross_validate
@@ -209,9 +197,8 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
     )
 
 
-def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
+def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
     """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
-    from archsim.base.version import __version__
     from archsim.calibration.constants import default, load
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.crossvalidate import FOLDS
@@ -220,7 +207,7 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
     from archsim.validation.served import provenance, served_cases, served_summary
 
     refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
-    wanted = known_words("fold", parts(folds or ""), list(FOLDS))
+    wanted = known_words("fold", folds, list(FOLDS))
     constants = load(calibration) if calibration else default()
     corpus, served = files_in(folder, {"validation": "archsim-validation-summary/", "served": "archsim-served/"})
     place = Path(corpus.path)
@@ -232,3 +219,114 @@ def _freeze(folder: str, folds: str | None, calibration: str | None) -> None:
         corpus.write(as_text(summary))
         served.write(as_text(served_summary(*served_cases(), constants, provenance(constants), tell)))
     note(f"wrote {corpus.path} and {served.path}; cross-validated: {', '.join(sorted(summary['cross_validation'])) or 'none'}")
+
+
+# --------------------------------------------------------------------------------------------------------------- calibrate
+
+
+@click.command("calibrate")
+@MEASUREMENTS
+@ROWS_OF
+@own("--fit prefixes", "Fit only constants whose names begin with this; all if not given.", multiple=True, metavar="PREFIX")
+@own("--kind", "Use only rows of this kind of device.", ["gpu", "cpu"])
+@own("--calibration", "Start from these constants instead of the shipped ones.", FILE)
+@own("--intervals", "Also measure the intervals, by cross-validation over this fold.", FOLD)
+@own("--workers", "Worker processes.", click.IntRange(1, 256), 1)
+@output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)
+@FORCE
+def calibrate_command(
+    measurements: tuple[str, ...], hw: list[str], prefixes: tuple[str, ...], kind: str | None, calibration: str | None,
+    intervals: str | None, workers: int, out: OutputFile | None,
+) -> None:  # fmt: skip
+    """Fit the constants of the model to measurements, within the ranges that physics allows.
+
+    Rows of split test are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
+    others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power
+    limits, all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
+    the model lacks something.
+
+    \b
+    Examples:
+      archsim calibrate --kind gpu --intervals source --out calibration.toml
+      archsim calibrate --measurements mine.csv --hw host.toml --fit cpu. --out constants.toml
+      archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out constants.toml
+      archsim estimate --net alexnet --hw gtx_1080 --calibration constants.toml
+    """
+    import numpy as np
+
+    from archsim.calibration.constants import ENERGY, default, dump, load
+    from archsim.device.catalog import spec_beside
+    from archsim.evidence.case import with_power
+    from archsim.evidence.readers import read_files
+    from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
+    from archsim.validation.fit import TOLD, fit, fittable, kept, recorded, unchanged
+    from archsim.validation.interval import intervals_of
+    from archsim.validation.predict import predict
+    from archsim.validation.selection import Filters, device_files, selected_rows
+
+    for path in measurements:
+        if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
+            raise click.BadParameter(f"{out.path} is the device file of {path}; name another file", param_hint="--out")
+    given = load(calibration) if calibration else default()
+    _check_prefixes(prefixes, tuple(given.constants))
+    of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
+    wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
+    start = given.before_energy_fit(wanted) if of_energy else given.before_fit(wanted)
+    with Progress() as tell:
+        tell("reading")
+        cases, skips = read_files(measurements, device_files(hw, measurements))
+    every = thinned(with_power(cases) if of_energy else with_times(cases))
+    every, _ = selected_rows(every, [], Filters(hw=hw, disturbed=True))
+    rows = [case for case in every if kind in (None, case.spec.kind)]
+    with_time = fittable(rows, start) if rows else []
+    if len(with_time) < len(rows):
+        note(f"{len(rows) - len(with_time)} rows are of ops that take no time in the model; left out")
+    rows = with_time
+    note(f"fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)")
+    with Progress() as tell:
+        answer = fit(rows, start, wanted, tell=tell, workers=workers)
+        told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]
+        if of_energy and not measurements and 0 < len(told) < len(answer.names):  # without those that only follow the others
+            wanted, start = told, given.before_energy_fit(told)
+            answer = fit(rows, start, wanted, tell=tell, workers=workers)
+    answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
+    result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
+    if of_energy:
+        result = replace(result, version=given.version, fit=given.fit, energy_fit=result.fit)
+    if intervals:
+        others = [case for case in every if kind not in (None, case.spec.kind)]
+        with Progress() as tell:
+            held_out = cross_validate(rows, rows, answer.calibration, intervals, wanted, tell, workers=workers)
+        # No constant was fitted to rows of the other kind of device, so all of them are held out.
+        predicted = np.concatenate([held_out, predict(others, result)])
+        measured_by = [*rows, *others]
+        found = intervals_of(measured_by, predicted, start.level, intervals, FOLDS[intervals])
+        stacks = tuple(sorted({case.stack_id for case in measured_by}))
+        result = replace(
+            result, spreads={**start.spreads, **found.spreads}, stacks=start.stacks if of_energy else stacks,
+            wider=start.wider if of_energy else found.wider, evidence={**start.evidence, **found.evidence},
+        )  # fmt: skip
+    note(f"median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %")
+    for why, which in unchanged(answer, given, wanted, told=bool(measurements)).items():
+        note(f"{why}: {_listed(which)}")
+    if out:
+        write(out, dump(result))
+    else:
+        click.echo(dump(result), nl=False)
+    if answer.at_bound:
+        missed(f"at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}")
+
+
+def _listed(constants: Sequence[str], most: int = 8) -> str:
+    more = len(constants) - most
+    return ", ".join(constants[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _check_prefixes(prefixes: tuple[str, ...], constants: tuple[str, ...]) -> None:
+    """Refuse a prefix of --fit that no constant begins with, before rows are read."""
+    for prefix in prefixes:
+        if not any(name.startswith(prefix) for name in constants):
+            families = dict.fromkeys(name.partition(".")[0] + "." for name in constants if "." in name)
+            near = nearest(prefix, (*constants, *families)) or list(families)
+            raise click.BadParameter(f"no constant begins with {prefix!r}; nearest: {', '.join(near)}; "
+                                     "`archsim show calibration` lists all", param_hint="--fit")  # fmt: skip

@@ -16,6 +16,7 @@ from archsim.base.arguments import ARGUMENTS, Argument, chosen, given_of, rows_o
 from archsim.base.errors import nearest
 from archsim.base.units import COUNT, show
 from archsim.base.values import parts, quantity, read, share
+from archsim.cli.terminal import duration
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -128,10 +129,13 @@ class ListOption(click.Option):
         usual = words.get("default")
         super().__init__(*names, **{**words, "multiple": True, "default": (usual,) if isinstance(usual, str) else usual})
 
-    def process_value(self, ctx: click.Context, value: Any) -> str | None:
-        """All words, with commas between; None without any."""
+    def process_value(self, ctx: click.Context, value: Any) -> list[str]:
+        """All words, each once; none where the option is not given."""
         found = super().process_value(ctx, value)
-        return ",".join(found) if found else None
+        words = list(dict.fromkeys(parts(",".join(found or ()))))
+        if found and not words:
+            raise click.BadParameter("names nothing", ctx, self)
+        return words
 
 
 class LateHelpOption(click.Option):
@@ -147,6 +151,33 @@ class LateHelpOption(click.Option):
         """The option and its help."""
         self.help = self.late_help()
         return super().get_help_record(ctx)
+
+
+FILE = click.Path()
+
+
+def own(names: str, text: str, of: Any = None, usual: Any = None, **words: Any) -> Decorator:
+    """An option that is no argument of a model, or one of a command alone.
+
+    names: `--k depth`, where the command calls it otherwise; text: its help; usual: its default
+    of: what its values are: a type of click, the catalog whose names they are, or all words that it takes
+    """
+    if of is FILE:
+        words.setdefault("metavar", "FILE")
+    kind = Known(of) if isinstance(of, str) else click.Choice(of) if isinstance(of, list | tuple) else of
+    if usual is not None:
+        words["default"] = usual
+    return click.option(*names.split(), help=text, type=kind, **words)
+
+
+def listed(names: str, text: str, catalog: str = "", usual: Any = None, **words: Any) -> Decorator:
+    """An option of several words, which may be names of a catalog."""
+    return own(names, text, Known(catalog, many=True) if catalog else None, usual, cls=ListOption, **words)
+
+
+def flag(names: str, text: str, **words: Any) -> Decorator:
+    """An option without a value."""
+    return own(names, text, is_flag=True, **words)
 
 
 # ------------------------------------------------------------------------------------------------ arguments
@@ -209,21 +240,19 @@ def options(rows: Iterable[Argument]) -> Decorator:
 # ------------------------------------------------------------------------------------------------------------- what runs, and how
 
 NET, HW = (option(ARGUMENTS[name], required=True) for name in ("net", "hw"))
-MODEL = click.option("--net", type=Known("model"), required=True,
-                     help="A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.")
-PLAIN = click.option("--plain", is_flag=True, help="Do not use compiled code, even if numba is installed.")
-NETS = click.option("--net", cls=ListOption, type=Known("network", many=True), required=True,
-                    help="Networks, or paths of their files, separated by commas.")  # fmt: skip
-HWS = click.option("--hw", cls=ListOption, type=Known("devices", many=True), required=True,
-                   help="Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.")  # fmt: skip
-MEASUREMENTS = click.option("--measurements", type=click.Path(), multiple=True, metavar="FILE",
-                            help="Measurement files; the shipped corpus if none is given.")  # fmt: skip
-ROWS_OF = click.option("--hw", cls=ListOption, type=Known("device", many=True), metavar="DEVICE,...",
-                       help="Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).")  # fmt: skip
+PLACE = together(NET, HW)
+MODEL = own("--net", "A shipped model (`archsim list models`), its Hugging Face id, or the path of a config.json.", "model",
+            required=True)
+PLAIN = flag("--plain", "Do not use compiled code, even if numba is installed.")
+NETS = listed("--net", "Networks, or paths of their files, separated by commas.", "network", required=True)
+HWS = listed("--hw", "Devices, separated by commas; also all, gpu, cpu, or a pattern like 'a100*'.", "devices", required=True)
+MEASUREMENTS = own("--measurements", "Measurement files; the shipped corpus if none is given.", FILE, multiple=True)
+ROWS_OF = listed("--hw", "Only rows of these devices; yours are named by path (FILE.toml at FILE.csv is found).", "device",
+                 metavar="DEVICE,...")
 
 
-BATCHES = click.option("--batch", "batch_text", cls=ListOption, show_default="1", metavar="N|RANGE",
-                       help="Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.")  # fmt: skip
+BATCHES = listed("--batch batch_text", "Samples per run: one number, a list 1,4,16, or a range 1:256:x2 or 8:64:8.",
+                 show_default="1", metavar="N|RANGE")
 FIDELITY = option(ARGUMENTS["fidelity"])
 setting_options = options(rows_of("run"))  # all that say what runs and how
 boundary_options = options(rows_of("wall"))  # power at the device, or at the plug of its computer
@@ -234,14 +263,12 @@ ROW_BYTES = 150  # of a point in the file of a sweep
 
 
 space_options = together(
-    click.option("--vary", type=Keyed(*KNOBS), multiple=True, metavar="KEY=VALUES",
-                 help="A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list. Knobs are the "
-                      f"keys that `archsim show hw` prints, and {', '.join(KNOBS)}."),
-    click.option("--link", multiple=True, metavar="KEY=KNOB[^E]",
-                 help="Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power."),
-    click.option("--sample", type=click.IntRange(min=1), metavar="N",
-                 help="N points of a Latin hypercube instead of the whole grid."),
-    click.option("--yes", is_flag=True, help="Go on even with a very large number of points."),
+    own("--vary", "A knob and its values: FROM:TO:STEP, FROM:TO:x2, FROM:TO:50log, FROM:TO:20lin, or a list. Knobs are the "
+        f"keys that `archsim show hw` prints, and {', '.join(KNOBS)}.", Keyed(*KNOBS), multiple=True, metavar="KEY=VALUES"),
+    own("--link", "Let a value follow a knob: l2.bandwidth=sm.count in proportion, power.tdp=clock^3 to a power.",
+        multiple=True, metavar="KEY=KNOB[^E]"),
+    own("--sample", "N points of a Latin hypercube instead of the whole grid.", click.IntRange(min=1), metavar="N"),
+    flag("--yes", "Go on even with a very large number of points."),
 )  # fmt: skip
 
 
@@ -254,7 +281,6 @@ def ask_about(space: Space, request: Request, yes: bool, many: int, stored: bool
     """Refuse `many` points and more without --yes, with the time that they would take, and the size of their file if `stored`."""
     if space.count < many or yes:
         return
-    from archsim.cli.progress import duration
     from archsim.study.sweep import points_per_second
 
     rate = points_per_second(space, request)
@@ -273,15 +299,15 @@ def choices(given: Mapping[str, Any], table: Mapping[str, Argument] = ARGUMENTS)
     return found
 
 
-def pairs(text: str, known: Sequence[str], option: str) -> dict[str, str]:
+def pairs(words: Iterable[str], known: Sequence[str], option: str) -> dict[str, str]:
     """`max=32,wait=5ms` as {"max": "32", "wait": "5ms"}; a word without a value has the empty one.
 
-    >>> pairs("disk,decode=8", ["disk", "decode"], "--input")
+    >>> pairs(["disk", "decode=8"], ["disk", "decode"], "--input")
     {'disk': '', 'decode': '8'}
     """
     found: dict[str, str] = {}
-    for part in parts(text):
-        key, _, value = (word.strip() for word in part.partition("="))
+    for one in words:
+        key, _, value = (word.strip() for word in one.partition("="))
         if key not in known:
             near = nearest(key, known) or list(known)
             raise click.BadParameter(f"no {key!r}; nearest: {', '.join(near)}", param_hint=option)

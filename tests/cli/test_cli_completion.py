@@ -8,8 +8,8 @@ import sys
 import pytest
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
-from archsim.cli.completion import SHELLS, VARIABLE
 from archsim.cli.main import group
+from archsim.cli.manual import SHELLS, VARIABLE
 from archsim.detect.catalog import names as devices
 from archsim.node.spec import names as nodes
 from archsim.stack.catalog import names as stacks

@@ -192,7 +192,7 @@ def test_strict_leaves_with_one(cli: Any, monkeypatch: pytest.MonkeyPatch) -> No
 
 BAD = {
     "unknown net": (("--net", "alexnett"), 2, "nearest: alexnet"),
-    "no net": (("--net", ","), 2, "names no network"),
+    "no net": (("--net", ","), 2, "names nothing"),
     "batch": (("--net", "alexnet", "--batch", "1,x"), 2, "--batch"),
     "threads": (("--net", "alexnet", "--threads", "1000000"), 2, "may use"),
     "backend": (("--net", "alexnet", "--backend", "tensorflow"), 2, "onnxruntime, torch"),

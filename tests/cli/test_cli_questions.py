@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from archsim.cli.here import hello
+from archsim.cli.computer import hello
 from archsim.study.condition import BadCondition
 from archsim.study.within import conditions_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from archsim.answers.search import sections
-from archsim.cli import search
+from archsim.cli import change
 from archsim.estimation.request import make_request
 from archsim.render.blocks import Chart
 from archsim.study.axis import axis_of
@@ -77,7 +77,7 @@ def test_very_many_points_are_asked_about(cli: Any) -> None:
 
 
 def test_yes_goes_on_with_many_points(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MANY", 25)
+    monkeypatch.setattr(change, "MANY", 25)
     assert cli(*ALEXNET, *GRID, "--minimise", "energy").code == 2
     assert cli(*ALEXNET, *GRID, "--minimise", "energy", "--yes").code == 0
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from archsim.cli.progress import Progress
+from archsim.cli.terminal import Progress
 
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 ONE = ("--net", "alexnet", "--hw", "gtx_1080")

@@ -453,7 +453,7 @@ def run_words(data: bytes, folder: Path) -> None:
     readers: tuple[Callable[[], Any], ...] = (
         lambda: plain(parse, text, units[zlib.crc32(data) % len(units)]), lambda: plain(parse, text, COUNT),
         lambda: plain(whole, text), lambda: plain(factor, text), lambda: plain(table, text, "a=b"), lambda: plain(factors, text),
-        lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}), lambda: pairs(text, ["max", "wait", "disk", "decode"], "--x"),
+        lambda: holds(text, {"latency_s": 1.0, "power_w": 2.0}), lambda: pairs([text], ["max", "wait", "disk", "decode"], "--x"),
         lambda: plain(quantity, text, "s"), lambda: parts(text), lambda: axis_of(text, "gpu"), lambda: axis_of(text, "cpu"),
         lambda: batches_of(text), lambda: coupling_of(text, ("sm.count", "clock")), lambda: conditions(text, {"sm.count": COUNT}),
         lambda: target_of(text), lambda: objectives([text], []), lambda: in_better_direction([text]),

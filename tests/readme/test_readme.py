@@ -174,7 +174,7 @@ def unknown_in(words: list[str]) -> str:
     if words[0] == "simulate" and words[1:]:
         command = command.get_command(None, words[1])
     if "--llm" in words:  # options of its own
-        from archsim.cli.simulate_serve_llm import command
+        from archsim.cli.simulate import serve_llm_command as command
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     return next((word for word in words if word.startswith("--") and word.split("=")[0] not in known | {"--help"}), "")
 

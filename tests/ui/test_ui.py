@@ -202,7 +202,7 @@ def test_the_command_opens_what_it_names(tmp_path: Path) -> None:
 
 
 def test_without_its_packages_the_command_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archsim.cli.ui.find_spec", lambda name: None)
+    monkeypatch.setattr("archsim.cli.change.find_spec", lambda name: None)
     outcome = CliRunner().invoke(group, ["ui"])
     assert isinstance(outcome.exception, MissingExtra)
     assert outcome.exception.exit_code == 69

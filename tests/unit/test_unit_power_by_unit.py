@@ -10,7 +10,7 @@ from archsim.answers.power import sections
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, MissingFile, UnknownName, Unsupported
 from archsim.base.files import data_folder
 from archsim.calibration.constants import default
-from archsim.cli.power import UNITS as NAMED
+from archsim.cli.estimate import UNITS as NAMED
 from archsim.device.units import AWAKE, UNITS
 from archsim.estimation.power import CONSTANTS, power_by_unit
 from archsim.estimation.power_file import powers_of_file

@@ -140,12 +140,12 @@ ROWS = ("me,alexnet,i7_6700k,onnxruntime-cpu,inference,1,fp32,4,1,,latency_s,0.0
 def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     from click.testing import CliRunner
 
-    from archsim.cli.calibrate import command
+    from archsim.cli.validate import calibrate_command
 
     pytest.importorskip("scipy")
     out = str(tmp_path / "constants.toml")
     found = CliRunner().invoke(
-        command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out], prog_name="calibrate"
+        calibrate_command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out]
     )
     assert found.exit_code in (0, 1), found.output
     assert "unchanged, because no row depends on them: " in found.output

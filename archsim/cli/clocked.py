@@ -1,0 +1,296 @@
+"""Simulations clock by clock and address by address: an SM, a core, kernels, caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from archsim.base.arguments import rows_called
+from archsim.base.errors import UnknownName
+from archsim.base.writer import TOML, OutputFile
+from archsim.cli.output import (
+    FORCE,
+    AnswerForm,
+    answer_forms,
+    files_in,
+    output,
+    write,
+    write_json,
+)
+from archsim.cli.terminal import Progress, show_text
+from archsim.cli.vocabulary import FILE, HW, PLAIN, choices, flag, options, own, refuse_others, some_options
+
+if TYPE_CHECKING:
+    from archsim.cycle.core.operation import CoreLoop
+
+
+# ---------------------------------------------------------------------------------------------------------------------- sm
+
+
+INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
+
+
+@click.command("sm")
+@HW
+@own("--kernel", "'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.", required=True,
+     metavar="WORDS")
+@own("--k depth", "Depth of a product, keys of an attention.", click.IntRange(1, 1 << 20), 512)
+@own("--waves", "Waves of CTAs that the SM runs.", click.IntRange(1, 64), 2)
+@own("--scheduler", "Greedy, then the oldest CTA; or loose round robin.", ("gto", "lrr"), "gto")
+@own("--precision", "Of a product.", "precision", "fp32")
+@PLAIN
+@options(rows_called("clock", "memory_clock", "settings", "scales"))
+@answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True,
+              timeline="Also write the first instructions for ui.perfetto.dev.")
+def sm_command(
+    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm, **given: Any,
+) -> None:  # fmt: skip
+    """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
+
+    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, l2 (share of loads that hit it).
+
+    An attention is a tile of queries x keys: d (features), threads, registers, bytes, l2, overlapped (1: groups of warps take
+    turns).
+
+    A norm sums up rows before it writes them: row (values), piece (of these side by side), passes, arrays, bytes of a value, load
+    (of a thread at once), flop, special, registers, l1 and l2 (hits of the passes after the first).
+
+    A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, l1 and l2
+    (shares of loads that hit them).
+
+    \b
+    Examples:
+      archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
+      archsim simulate sm --hw a100_sxm4_40gb --kernel "gemm 128x128x32 threads=256 bytes=2 stages=4" --precision fp16
+      archsim simulate sm --hw a100_sxm4_40gb --kernel "attention 128x64 d=128" --k 2048 --precision fp16
+      archsim simulate sm --hw gtx_1080 --kernel "norm row=100352 piece=3136"
+      archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
+    """
+    from archsim.answers.sm import recording_of
+    from archsim.estimation.request import find_device, precision_of
+    from archsim.simulate.sm import simulate_sm
+
+    words = choices(given)
+    spec = find_device(hw, words.get("settings"), words.get("scales"))
+    clock = words.get("clock") or float(spec.device.usual_clock)
+    wanted = INSTRUCTIONS if form.html or form.timeline else 0
+    found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
+                        scheduler=scheduler, record=wanted, fast=False if plain else None,
+                        memory_clock=words.get("memory_clock"))  # fmt: skip
+    if form.timeline:
+        form.draw(recording_of(found), f"one SM of {found.hardware}: {kernel}")
+    form.show(found)
+
+
+# -------------------------------------------------------------------------------------------------------------------- core
+
+
+OPERATIONS = 400  # micro-operations that are kept for a picture
+
+
+@click.command("core")
+@HW
+@own("--kernel", "'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...", metavar="WORDS")
+@own("--loop path", "Loops as JSON: all of them, or the one of --name.", FILE)
+@own("--name", "One loop of the file.", metavar="LOOP")
+@own("--trips", "Iterations to simulate.", click.IntRange(2, 1 << 20), show_default="until it is steady")
+@PLAIN
+@options(rows_called("clock", "settings", "scales"))
+@answer_forms("Print one CSV row per loop.", page=True)
+def core_command(
+    hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
+    **given: Any,
+) -> None:  # fmt: skip
+    """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
+
+    A gemm is a block of rows x columns of a product: unroll, broadcast (register, embedded, element), a and b (levels of its
+    panels), depth, registers that the program can name, form (how int8, bf16 or fp16 are multiplied).
+
+    copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4
+    for memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum, sigmoid, tanh, softmax, local
+    normalisation, moments: level. chase: level, loads.
+
+    Loops over single values, as compilers leave them: scalar step, scalar im2col: level, trips of the innermost loop; scalar
+    max pool, scalar average pool: window (values of it), trips, level; scalar exp, scalar pow (calls of the C library),
+    scalar gather, scalar divide: level.
+
+    An instruction set (sse, avx, avx2, avx512, amx, neon, sve) and a precision (fp32, fp64; of a gemm fp16, bf16 and int8, too)
+    may follow; else it is the widest of the core, and fp32.
+
+    \b
+    Examples:
+      archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2"
+      archsim simulate core --hw epyc_9655 --kernel "gemm 14x32 avx512 unroll=2 fp32" --html block.html
+      archsim simulate core --hw i7_6700k --kernel "triad level=4" --clock 4.2GHz
+      archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2" --set port.fma="P0 P1 P5"
+      archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
+      archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
+    """
+    from archsim.estimation.request import find_device
+    from archsim.simulate.core import kernel_loop, simulate_all
+
+    if (kernel is None) == (path is None):
+        raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
+    if name is not None and path is None:
+        raise click.UsageError("--name is of a loop in the file of --loop")
+    words = choices(given)
+    spec = find_device(hw, words.get("settings"), words.get("scales"))
+    clock = words.get("clock") or float(spec.device.usual_clock)
+    loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
+    form.show(simulate_all(spec, loops, clock=clock, trips=trips, trace=OPERATIONS, fast=False if plain else None))
+
+
+def _loops(path: str, name: str | None) -> list[CoreLoop]:
+    """The loops of a file, or those of a name."""
+    from archsim.validation.loop_file import read_loops
+
+    loops = list(read_loops(path))
+    if name is None:
+        return loops
+    found = [loop for loop in loops if loop.name == name]
+    if not found:
+        raise UnknownName("loop", name, [loop.name for loop in loops], hint=f"of {path}")
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------- kernels
+
+
+MANY = 2000
+
+
+@click.command("kernels")
+@own("--kernels", "How many, 25 on each machine.", click.IntRange(25, 100_000), MANY)
+@own("--seed", "Of the choice of kernels and machines.", click.IntRange(0), 11)
+@own("--check folder", "Also write surrogate.json into this folder, with published times beside both.", metavar="FOLDER")
+@output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
+@FORCE
+def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputFile | None) -> None:
+    """Random kernels on random machines, by the closed form and by the cycle model.
+
+    One half of the machines are GPUs as shipped, the other half have two of their keys scaled by up to 2. With --derive,
+    constants of the closed form are sought that bring it nearest to the cycle model; no measurement enters. What the shipped
+    table has from the same SMs by the same code is kept: a new GPU takes seconds.
+
+    \b
+    Examples:
+      archsim simulate kernels --kernels 100
+      archsim simulate kernels --check reports/validation
+      archsim simulate kernels --derive derived.toml
+    """
+    if derive is not None:
+        refuse_others("--derive", ("derive", "force"))
+        _derive(derive)
+        return
+    from archsim.answers.closed_forms import KERNELS, kernels_record, kernels_sections
+    from archsim.validation.surrogate import compare, judged
+
+    files = [] if folder is None else files_in(folder, {"surrogate": KERNELS})
+    with Progress() as tell:
+        rows = compare(kernels, seed, tell)
+        tell("published times")
+        found = kernels_record(rows, judged() if files else (), seed)
+    for file in files:
+        write_json(file, found)
+    show_text(kernels_sections(found))
+
+
+def _derive(file: OutputFile) -> None:
+    from archsim.calibration.constants import default
+    from archsim.calibration.derived import derived, dump_derived
+    from archsim.validation.derivation import derive, families
+
+    wanted = [name for name, constant in default().constants.items() if constant.derived is not None]
+    table, earlier = {}, derived()
+    with Progress() as tell:
+        for family in families():
+            tell(family)
+            table[family] = derive(family, wanted, earlier=earlier.get(family))
+    write(file, dump_derived(table))
+    for name, row in table.items():
+        click.echo(f"{name:<14} {row.kernels:5} kernels, median {100 * row.median:.1f} %, p90 {100 * row.p90:.1f} %")
+
+
+# ------------------------------------------------------------------------------------------------------------------- cache
+
+
+OF_CHECK = frozenset({"check", "plain"})
+OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
+                      "html", "timed", "force"})  # fmt: skip
+POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
+
+
+@click.command("cache")
+@own("--hw", "A shipped device, an alias, or the path of a spec file.", "device")
+@own("--trace", "Addresses of a program: lackey or din, plain or .gz.", FILE)
+@own("--net", "A shipped network, or a path: trace file, ONNX, prototxt, config.json, Chakra.", "network")
+@own("--layer", "The op of --net whose longest kernel is simulated.", metavar="NAME")
+@own("--policy", "Replacement policy of every level.", POLICIES, "lru")
+@flag("--instructions", "Include instruction fetches, as a second core.")
+@flag("--time timed", "With --trace: how long a core takes for the program, at least and at most.")
+@own("--curve/--no-curve", "Misses by cache size and by cause, from stack distances.", usual=True)
+@flag("--plain", "Do not use numba (extra fast), even if it is installed.")
+@some_options("traffic", "inputs", "cold")
+@answer_forms("Print one CSV row per level.", all="Also print misses by cache size.", page=True)
+@own("--check", "Instead, compare the traffic model with simulated layers, and write traffic.json.", metavar="FOLDER")
+def cache_command(
+    hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, timed: bool,
+    curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
+) -> None:  # fmt: skip
+    """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
+
+    Record a program with `valgrind --tool=lackey --trace-mem=yes --log-file=prog.lackey ./prog`. The addresses of a layer are
+    those of the kernel that the model chooses: its tiles or CTAs on a GPU, its loops on one core of a CPU.
+
+    \b
+    Examples:
+      archsim cache --hw i7_6700k --trace prog.lackey.gz
+      archsim cache --hw i7_6700k --trace prog.lackey.gz --time
+      archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
+      archsim cache --check reports/validation
+    """
+    from archsim.estimation.request import find_device, make_request
+    from archsim.explain.caches import of_layer, of_trace
+
+    arguments, fast = choices(given), False if plain else None
+    if check is not None:
+        refuse_others("--check", OF_CHECK)
+        _check(check, fast)
+        return
+    if hw is None or (trace is None) == (net is None):
+        raise click.UsageError("name a device with --hw, and either --trace FILE or --net NETWORK --layer NAME")
+    if (net is None) != (layer is None):
+        raise click.UsageError("--net and --layer belong together")
+    for given_, option in ((instructions, "--instructions"), (timed, "--time")):
+        if given_ and trace is None:
+            raise click.UsageError(f"{option} belongs to --trace")
+    if trace is not None:
+        refuse_others("--trace", OF_TRACE)
+    with Progress() as tell:
+        def told(share: float) -> None:
+            tell(f"{100 * share:.0f} of 100 % simulated")
+
+        if trace is not None:
+            spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
+            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, fast=fast,
+                              tell=told)  # fmt: skip
+        else:
+            assert net is not None
+            assert layer is not None
+            request = make_request(net, hw, **arguments)
+            answer = of_layer(request, layer, policy=policy, curve=curve, fast=fast, tell=told)
+    form.show(answer)
+
+
+def _check(folder: str, fast: bool | None) -> None:
+    """The closed forms of the traffic model beside the simulation, as a file."""
+    from archsim.answers.closed_forms import TRAFFIC, traffic_record, traffic_sections
+    from archsim.validation.traffic import compare
+    from archsim.validation.traffic_kinds import by_role, kernel_distances
+
+    (file,) = files_in(folder, {"traffic": TRAFFIC})
+    with Progress() as tell:
+        found = traffic_record(compare(fast, tell), by_role(kernel_distances(tell=tell)))
+    write_json(file, found)
+    show_text(traffic_sections(found))
