@@ -8,28 +8,20 @@ from archsim.answers.llm import TONES, asked, memory_table, phases_table, trust
 from archsim.generation.estimate import GenerationEstimate
 from archsim.generation.why import limit_word, why
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, stacked
-from archsim.render.html import sections as drawn
-from archsim.ui.estimates import generated
-from archsim.ui.export import export
+from archsim.ui.estimates import estimated
 from archsim.ui.form import in_words
+from archsim.ui.shown import Total, drawn, total, verdict
 from archsim.ui.state import MODELS, PageState
-from archsim.ui.variants import Total, total, variants, verdict
 
 
 def model_result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
-    before, after = generated(state, changed=False), generated(state)
-    changed = bool(state.settings)
-    sections = [
-        drawn([verdict(state, asked(before), totals(before), totals(after), why(after)),
-               Note(text="\n".join(after.warnings), tone="warning")]),
-        variants(state, _of_variant),
-        drawn([_phases(before, after) if changed else phases_table(after), *_memory(after),
-               Facts(title="How far to trust it", rows=trust(before)),
-               _basis(after)]),
-        export(state),
-    ]  # fmt: skip
-    return "\n".join(sections)
+    before, after = estimated(state, changed=False), estimated(state)
+    first: list[Block] = [verdict(state, asked(before), totals(before), totals(after), why(after)),
+             Note(text="\n".join(after.warnings), tone="warning")]  # fmt: skip
+    phases: Table = _phases(before, after) if state.settings else phases_table(after)
+    return drawn(state, first, _of_variant, [
+        phases, *_memory(after), Facts(title="How far to trust it", rows=trust(before)), _basis(after)])  # fmt: skip
 
 
 def totals(e: GenerationEstimate) -> tuple[Total, ...]:
@@ -44,7 +36,7 @@ def totals(e: GenerationEstimate) -> tuple[Total, ...]:
 
 
 def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
-    e = generated(state)
+    e = estimated(state)
     return totals(e), ", ".join(f"{phase}: {limit_word(limit)}" for phase, limit in e.limited_by.items())
 
 
