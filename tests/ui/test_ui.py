@@ -216,7 +216,7 @@ def test_the_command_prints_an_address_that_opens_it_and_ends_by_an_interrupt() 
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         browser = build_opener(HTTPCookieProcessor())
-        (onward,) = re.findall("url=/([^\"]*)", browser.open(address).read().decode())
+        (onward,) = re.findall('url=/([^"]*)', browser.open(address).read().decode())
         page = browser.open(address.partition("?")[0] + onward.replace("&amp;", "&")).read().decode()
         assert "alexnet on NVIDIA GeForce GTX 1080" in page
         os.kill(process.pid, signal.SIGINT)
