@@ -16,7 +16,6 @@ import click
 import archsim
 from archsim.base.errors import InputError, MissingExtra
 from archsim.base.version import __version__
-from archsim.evidence.claims import claims
 from archsim.site import pages
 
 SECTIONS = {  # captions of the menu and their pages of the manual, in order
@@ -57,7 +56,6 @@ def sources(manual: Mapping[str, str], about: Mapping[str, str], group: click.Gr
     checkout: folder with the summary of the validation; without one the page that needs it is left out
     """
     found = {place(name): _linked(name, text, manual) for name, text in manual.items()}
-    found[place("predictors")] += pages.others(claims())
     found |= dict(pages.folders(group))
     summary, served = (_frozen(checkout, name) for name in ("validation", "served"))
     if summary:

@@ -18,7 +18,6 @@ from archsim.answers.schemas import SCHEMAS, schema_of
 from archsim.base.units import TEXT
 from archsim.device.device import CLASSES, PARTS
 from archsim.device.spec import keys, read_by
-from archsim.evidence.claims import NOTE, Claim
 from archsim.render.markdown import table
 
 Pages = Mapping[str, tuple[str, str]]  # name -> text, and what the page answers
@@ -184,13 +183,6 @@ def _served(served: Mapping[str, Any]) -> str:
         + "\n### By engine and card\n\n"
         + _scored(["engine", "card", "model", "quantity"], (([*names, QUANTITIES[one["quantity"]]], one) for names, one in rows))
     )
-
-
-def others(claims: Iterable[Claim]) -> str:
-    """What other tools say of themselves: an item for each, its source as a link."""
-    items = "".join(f"- **{plain(one.tool)}**: {plain(one.says)}; {plain(one.of)}. Here: {plain(one.here)}. "
-                    f"[{plain(one.source)}]({one.url})\n" for one in claims)  # fmt: skip
-    return f"\n## What other tools say of themselves\n\n{NOTE}\n\n{items}"
 
 
 def _nested(groups: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

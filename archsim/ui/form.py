@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -111,16 +111,16 @@ def _fields(state: PageState) -> list[dict[str, Any]]:
     with suppress(ArchsimError):
         request = requested(state)
         layers, tokens = [op.name for op in request.trace.ops], SEQUENCE in request.template.free_symbols
-    files = [(one.name, one.title, one.hw) for one in state.files.values()]
-    rows = state.view.arguments
-    listed = {name: ("yes",) if row.kind == "flag" else names_of(row.names) for name, row in rows.items()
-              if name != "stack" and (row.names or row.kind == "flag")}  # fmt: skip
-    lists: dict[str, Groups] = {
-        **{name: {"": [(value, value) for value in values]} for name, values in (*listed.items(), ("layer", layers))},
-        "net": {"Your files": [(name, title) for name, title, hw in files if not hw], **families(state.view.nets())},
-        "hw": {"Your files": [(name, title) for name, title, hw in files if hw], **devices()},
-        "stack": families(sorted(candidates(None, state.spec.kind))),
+    files, rows = state.files.values(), state.view.arguments
+    plain_lists = {
+        **{name: ("yes",) if row.kind == "flag" else names_of(row.names) for name, row in rows.items()
+           if row.names or row.kind == "flag"},
+        "stack": sorted(candidates(None, state.spec.kind)), "layer": layers, "net": sorted(state.view.nets()),
     }  # fmt: skip
+    lists: dict[str, Groups] = {name: {"": [(value, value) for value in values]} for name, values in plain_lists.items()}
+    lists["hw"] = devices()
+    for name, of_device in (("net", False), ("hw", True)):
+        lists[name] = {"Your files": [(one.name, one.title) for one in files if one.hw == of_device], **lists[name]}
     defaults = {name: "no" if row.kind == "flag" else str(row.example or row.default or row.usual) for name, row in rows.items()}
     comes = {**{name: said for name, said in defaults.items() if said}, "layer": "the slowest", **usual(state)}
     seen = {"layer": state.choices.get("fidelity") == SIMULATED, "seq_len": own or tokens, "bind": own,
@@ -141,16 +141,3 @@ def devices() -> Groups:
         made.setdefault((head["vendor"], -head["year"]), []).append((name, head["name"].removeprefix(head["vendor"]).strip()))
     by_maker = sorted(made.items(), key=lambda group: (group[0][0].casefold(), group[0][1]))
     return {f"{maker}, {-year}": sorted(own, key=lambda one: one[1]) for (maker, year), own in by_maker}
-
-
-def families(names: Iterable[str]) -> Groups:
-    """Names by their first letters; those that have no kin come last.
-
-    >>> families(("vgg_16", "nin", "vgg_19"))
-    {'vgg': [('vgg_16', 'vgg_16'), ('vgg_19', 'vgg_19')], 'others': [('nin', 'nin')]}
-    """
-    found: dict[str, list[tuple[str, str]]] = {}
-    for name in names:
-        found.setdefault((re.match("[A-Za-z]*", name) or [""])[0], []).append((name, name))
-    alone = [pair for pairs in found.values() if len(pairs) == 1 for pair in pairs]
-    return {family: pairs for family, pairs in found.items() if len(pairs) > 1} | ({"others": alone} if alone else {})

@@ -33,7 +33,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from archsim.base.errors import ArchsimError
 from archsim.base.files import files_within
-from archsim.device.catalog import find
+from archsim.device.catalog import canonical as canonical_device
 from archsim.render.html import asset, marked, styles, templated
 from archsim.trace.file import canonical
 from archsim.ui.estimates import fault_of
@@ -219,12 +219,8 @@ class PageServer(Server):
 
         Raises ArchsimError.
         """
-        own = {word: self._own(word) for word in (net, hw) if word is not None and Path(word).is_file()}
-        chosen = {}
-        if net is not None:
-            chosen["net"] = own.get(net) or canonical(net)
-        if hw is not None:
-            chosen["hw"] = own.get(hw) or find(hw).identity.id
+        chosen = {field: self._own(name) if Path(name).is_file() else known(name)
+                  for field, name, known in (("net", net, canonical), ("hw", hw, canonical_device)) if name}  # fmt: skip
         view = MODELS if chosen.get("net") in set(MODELS.nets()) - set(NETWORKS.nets()) else NETWORKS
         words = {**dict(parse_qsl(view.default)), **chosen} if chosen else {}
         read_state(urlencode(words), view, self.app.uploads.files)  # raises what the page would say
