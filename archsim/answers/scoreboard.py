@@ -106,7 +106,7 @@ def _table(
         bar = Cell(bar=[Piece(start=0.0, end=median, tone="0"), Piece(start=decile, end=decile, sign="|")], value=median)
         rows.append([words(e.predictions.name), *(words(group.by[name]) for name in by), *scores(group),
                      *baseline_cells(group, MODELS), number(e.predictions.seconds, "s"), bar])  # fmt: skip
-    heads = ("predictor", *by, *score_heads(b.settings.calibration.level), *MODELS, "each", "median and p90")
+    heads = ("predictor", *by, *score_heads(b.settings.calibration.level), *MODELS, "each", "")
     return Table(title=title, rows=rows, long=len(rows) > FEW,
                  columns=columns(*heads, numbers=range(1 + len(by), len(heads) - 1), bars=(len(heads) - 1,)))  # fmt: skip
 

@@ -21,8 +21,8 @@ from archsim.explain.simulated import simulate_layer
 from archsim.explain.summary import why
 from archsim.render.blocks import Block, Chart, Facts, Note
 from archsim.study.whatif import Change
-from archsim.ui.estimates import change_of, estimated, requested
-from archsim.ui.shown import Pair, Total, drawn, total, verdict
+from archsim.ui.estimates import change_of, requested
+from archsim.ui.shown import Pair, Total, drawn, total
 from archsim.ui.state import PageState
 
 
@@ -31,32 +31,19 @@ def result(state: PageState) -> str:
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
     reason = changed_verdict(c).sentences if changed else why(b)
-    first = [verdict(state, asked(b), totals(b), totals(c.after), reason),
-             Note(text="\n".join(c.after.warnings), tone="warning"), *_expected(c.after)]  # fmt: skip
-    return drawn(state, first, _of_variant, [
+    return drawn(state, b, c.after, totals, asked(b), reason, [
         *_times(c, changed), _rooflines(c) if changed else roofline(b), *(_layer(state) if b.fidelity == SIMULATED else ()),
         changed_layers(c) if changed else layer_table(b), _measured(b, changed)])  # fmt: skip
 
 
-def totals(e: Estimate) -> tuple[Total, ...]:
-    """Latency, throughput, power and energy with their intervals."""
+def totals(e: Estimate) -> tuple[Sequence[Total], str]:
+    """Latency, throughput, power and energy with their intervals, and what limits the run."""
     low, high = (e.throughput_per_s * e.latency_s / end for end in reversed(e.latency_interval_s))
     return (
         total("latency", e.latency_s, "s", e.latency_interval_s),
         total("throughput", e.throughput_per_s, rate_unit(e), (low, high)),
         total("power", e.power_w, "W", e.power_interval_w), total("energy", e.energy_j, "J", e.energy_interval_j),
-    )  # fmt: skip
-
-
-def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
-    e = estimated(state)
-    return totals(e), bound_word(e.limited_by)
-
-
-def _expected(e: Estimate) -> list[Block]:
-    level = f"{100 * e.interval_level:.0f} % of measured values are expected within the intervals."
-    room = [] if e.fits else [Note(text="It does not fit in the memory of the device.", tone="warning")]
-    return [*room, Note(text=level, tone="quiet")]
+    ), bound_word(e.limited_by)  # fmt: skip
 
 
 def _times(c: Change, changed: bool) -> list[Block]:

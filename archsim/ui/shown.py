@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from archsim.answers.whatif import ratio_text
 from archsim.base.errors import ArchsimError
 from archsim.base.units import show
 from archsim.base.values import parts
-from archsim.render.blocks import Block, Cell, Facts, Table, Verdict, columns, words
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, words
 from archsim.render.html import templated
+from archsim.ui.estimates import estimated
 from archsim.ui.state import MODELS, MOST_PINS, PageState, read_state
 
 Pair = tuple[Sequence[Block], Sequence[Block]]  # side by side
@@ -27,7 +29,7 @@ class Total:
     span: str = ""
 
 
-Totals = Callable[[PageState], tuple[Sequence[Total], str]]  # the numbers of a state, and what limits it
+Totals = Callable[[Any], tuple[Sequence[Total], str]]  # the numbers of an estimate, and what limits it
 
 
 def total(title: str, value: float, unit: str, ends: tuple[float, float] | None = None) -> Total:
@@ -36,20 +38,26 @@ def total(title: str, value: float, unit: str, ends: tuple[float, float] | None 
     return Total(title=title, value=value, shown=show(value, unit), span=span)
 
 
-def verdict(
-    state: PageState, asked: Sequence[str], before: Sequence[Total], after: Sequence[Total], why: Sequence[str]
-) -> Verdict:
-    """What runs where, what is changed, and each total with its interval, the value before and the ratio."""
+def drawn(
+    state: PageState, before: Any, after: Any, totals: Totals, asked: Sequence[str], why: Sequence[str],
+    rest: Sequence[Block | Pair],
+) -> str:  # fmt: skip
+    """What a change draws anew: the estimates before and after, variants, the rest, and how to run it elsewhere.
+
+    asked: what runs where; why: sentences that follow
+    """
     changed = f"what if {', '.join(state.words)}" if state.settings else "move a slider or write a value with its unit"
     lines = [(new.shown, ", ".join(filter(None, (new.title, new.span))),
               f"was {old.shown}: {ratio_text(new.value / old.value if old.value else None)}" if state.settings else "")
-             for old, new in zip(before, after, strict=True)]  # fmt: skip
-    title = f"{state.title(state.net)} on {state.spec.identity.name}"
-    return Verdict(title=title, asked=[*asked, changed], lines=lines, sentences=why)
-
-
-def drawn(state: PageState, first: Sequence[Block], totals: Totals, rest: Sequence[Block | Pair]) -> str:
-    """The part of a page that a change draws anew: what stands `first`, variants, the rest, and how to run it elsewhere."""
+             for old, new in zip(totals(before)[0], totals(after)[0], strict=True)]  # fmt: skip
+    full = [] if after.fits else ["It does not fit in the memory of the device."]
+    first: list[Block] = [
+        Verdict(
+            title=f"{state.title(state.net)} on {state.spec.identity.name}", asked=[*asked, changed], lines=lines, sentences=why
+        ),
+        Note(text="\n".join([*full, *after.warnings]), tone="warning"),
+        Note(text=f"{100 * after.interval_level:.0f} % of measured values are expected within the intervals.", tone="quiet"),
+    ]  # fmt: skip
     own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
     return templated("shown.html", "archsim.ui", first=first, variants=_variants(state, totals), links=_links(state),
                      parts=rest, commands=commands(state), own=own)  # fmt: skip
@@ -60,13 +68,13 @@ def _variants(state: PageState, totals: Totals) -> Block:
     if not state.pins:
         said = "A pinned variant stays here, beside what is changed after it."
         return Facts(title="Variants", rows=[("none yet", words(said, tone="quiet"))])
-    titles = [one.title for one in totals(state)[0]]
+    titles = [one.title for one in totals(estimated(state))[0]]
     rows: list[list[Cell]] = []
     for shown in (*(read_state(pin, state.view, state.files) for pin in state.pins), state):
         chosen = [f"{key} {value}" for key, value in shown.choices.items()]
         name = ", ".join([f"{shown.title(shown.net)} on {shown.title(shown.hw)}", *chosen, *shown.words])
         try:
-            found, limit = totals(shown)
+            found, limit = totals(estimated(shown))
             values = [*(f"{one.shown} ({one.span})" if one.span else one.shown for one in found), limit]
         except ArchsimError as error:
             values = [str(error), *[""] * len(titles)]
