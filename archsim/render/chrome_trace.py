@@ -19,9 +19,9 @@ POWER = "power [W]"  # counter: all that is drawn, idle power included
 def chrome_trace(recording: Recording, title: str, power: PowerCurve | None = None) -> str:
     """The text of the file; `power` becomes a counter track of its own."""
     threads = {track: number for number, track in enumerate(recording.tracks, 1)}
-    events: list[dict[str, Any]] = [_named("process_name", 0, title)]
+    events: list[dict[str, Any]] = [_meta("process_name", 0, {"name": title})]
     for track, number in threads.items():
-        events += [_named("thread_name", number, track), _meta("thread_sort_index", number, {"sort_index": number})]
+        events += [_meta("thread_name", number, {"name": track}), _meta("thread_sort_index", number, {"sort_index": number})]
     pieces = sorted(recording.slices, key=lambda piece: (_ns(piece.start_s), -_ns(piece.end_s)))
     events += [_slice(piece, threads[piece.track]) for piece in pieces if _ns(piece.end_s) > _ns(piece.start_s)]
     for counter, time, value in recording.levels:
@@ -48,10 +48,6 @@ def _slice(piece: TimelineSlice, thread: int) -> dict[str, Any]:
     start, end = _ns(piece.start_s), _ns(piece.end_s)
     return {"ph": "X", "pid": PROCESS, "tid": thread, "name": piece.name or piece.track, "ts": start / 1000,
             "dur": (end - start) / 1000, "args": dict(piece.words)}  # fmt: skip
-
-
-def _named(what: str, thread: int, name: str) -> dict[str, Any]:
-    return _meta(what, thread, {"name": name})
 
 
 def _meta(what: str, thread: int, words: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,7 @@
-"""Answers as pages: one file that loads nothing, drawn by templates that escape all that they are given.
-"""
+"""Answers as pages: one file that loads nothing, drawn by templates that escape all that they are given."""
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Iterable, Mapping
@@ -27,10 +25,8 @@ def page(blocks: Iterable[Block]) -> str:
     """A whole page; its title is that of the first verdict."""
     shown = list(blocks)
     title = next((block.title for block in shown if isinstance(block, Verdict)), "archsim")
-    found: str = _templates()["page.html"].render(
-        title=title, sections=_marked(sections(shown)), styles=_marked(styles()), scripts=_marked("".join(map(asset, SCRIPTS))),
-    )  # fmt: skip
-    return found
+    return templated("page.html", title=title, sections=marked(sections(shown)), styles=marked(styles()),
+                     scripts=marked("".join(map(asset, SCRIPTS))))  # fmt: skip
 
 
 def sections(blocks: Iterable[Block]) -> str:
@@ -38,8 +34,13 @@ def sections(blocks: Iterable[Block]) -> str:
     shown = visible(blocks, DEEPEST, "page")
     wrapped = [{"kind": type(block).__name__, "block": block,
                 "title": "" if isinstance(block, Verdict) else getattr(block, "title", "")} for block in shown]  # fmt: skip
-    found: str = _templates()["blocks.html"].render(blocks=wrapped)
-    return found.strip() + "\n"
+    return templated("blocks.html", blocks=wrapped).strip() + "\n"
+
+
+def templated(name: str, package: str = "archsim.render", **given: Any) -> str:
+    """A template of a package with what it is given; all words are escaped, but for those that are `marked`."""
+    found: str = _templates(package).get_template(name).render(given)
+    return found
 
 
 def styles() -> str:
@@ -48,38 +49,35 @@ def styles() -> str:
     return asset("page.css") + "".join(rules)
 
 
-def escaped(text: str) -> str:
-    """Text for the body of a page or for a quoted attribute.
-
-    >>> escaped('<b title="x">')
-    '&lt;b title=&quot;x&quot;&gt;'
-    """
-    return html.escape(clean(text))
-
-
-def asset(name: str) -> str:
-    """A style or script of this package."""
-    return files("archsim.render").joinpath(name).read_text(encoding="utf-8")
+def asset(name: str, package: str = "archsim.render") -> str:
+    """A style, a script or a text of a package."""
+    return files(package).joinpath(name).read_text(encoding="utf-8")
 
 
 @cache
-def _templates() -> Mapping[str, Any]:
+def _templates(package: str) -> Any:
     """The templates, which escape all words; jinja2 is imported when a page is first made."""
     import jinja2
 
-    made = jinja2.Environment(loader=jinja2.PackageLoader("archsim.render"), autoescape=True, trim_blocks=True,
-                              lstrip_blocks=True, undefined=jinja2.StrictUndefined)  # fmt: skip
-    made.filters |= {"clean": clean, "identifier": _identifier}
-    made.globals |= {"legend": legend, "data": _data, "drawn": lambda chart: _marked(drawn(chart)),
-                     "packed": lambda tree: _marked(_packed(tree))}  # fmt: skip
-    return {name: made.get_template(name) for name in ("page.html", "blocks.html")}
+    made = jinja2.Environment(loader=jinja2.PackageLoader(package), autoescape=True, trim_blocks=True, lstrip_blocks=True,
+                              undefined=jinja2.StrictUndefined, finalize=_cleaned)  # fmt: skip
+    made.filters["identifier"] = _identifier
+    made.globals |= {"legend": legend, "data": _data, "drawn": lambda chart: marked(drawn(chart)),
+                     "packed": lambda tree: marked(_packed(tree)),
+                     "sections": lambda *blocks: marked(sections(blocks))}  # fmt: skip
+    return made
 
 
-def _marked(made: str) -> Any:
+def marked(made: str) -> Any:
     """Markup that is as it should be."""
     from markupsafe import Markup
 
     return Markup(made)
+
+
+def _cleaned(said: Any) -> Any:
+    """Words without control characters; markup is as it was made."""
+    return clean(said) if type(said) is str else said
 
 
 def _packed(tree: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from archsim.cost.bounds import BOUNDS, Bound
+from archsim.cost.bounds import BOUNDS
 
 SERIES = ("#0072b2", "#d55e00", "#e69f00", "#8c510a", "#66a61e", "#cc79a7", "#009e73", "#56b4e9")
 ENERGY = {  # greys for what is drawn at rest, blues for arithmetic, greens for data
@@ -29,18 +29,13 @@ def colour(tone: str) -> str:
         return SERIES[int(tone) % len(SERIES)]
     if tone.startswith("energy."):
         return ENERGY.get(tone.removeprefix("energy."), QUIET)
-    return QUIET if tone == "quiet" else look(tone).colour
+    return QUIET if tone == "quiet" else BOUNDS.get(tone, BOUNDS["none"]).colour
 
 
 def tones() -> Mapping[str, str]:
     """Every tone with its colour, for a style sheet."""
     names = [*BOUNDS, *(f"energy.{name}" for name in ENERGY), *map(str, range(len(SERIES))), "quiet"]
     return {name: colour(name) for name in names}
-
-
-def look(bound: str) -> Bound:
-    """The row of a bound; a name that the table does not have is drawn like no bound."""
-    return BOUNDS.get(bound, BOUNDS["none"])
 
 
 def order(bounds: Iterable[str]) -> list[str]:

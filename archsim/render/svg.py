@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from archsim.base.units import show, show_capacity
@@ -335,8 +335,8 @@ def _over(box: Box, taken: Sequence[Box], width: float) -> bool:
                and (other[0] - box[0]) * width + other[1] < box[3] for other in taken)  # fmt: skip
 
 
-def legend(chart: Chart, words: Callable[[str], str] = str) -> list[tuple[str, str]]:
+def legend(chart: Chart) -> list[tuple[str, str]]:
     """Names of the series with their colours, each once; none for a single one."""
     live = [s for s in chart.series if len(s.x)]
-    named = {words(s.name): colour(tone) for s, tone in _toned(live) if s.name and (s.mark or not s.labels)}
+    named = {s.name: colour(tone) for s, tone in _toned(live) if s.name and (s.mark or not s.labels)}
     return list(named.items()) if len(named) > 1 else []

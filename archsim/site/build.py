@@ -16,10 +16,7 @@ import click
 import archsim
 from archsim.base.errors import InputError, MissingExtra
 from archsim.base.version import __version__
-from archsim.evidence.claims import claims
-from archsim.render.markdown import table
-from archsim.site import accuracy, commands, keys, terms
-from archsim.site.markdown import contents
+from archsim.site import pages
 
 SECTIONS = {  # captions of the menu and their pages of the manual, in order
     "Begin": ("getting-started", "readers"),
@@ -59,11 +56,10 @@ def sources(manual: Mapping[str, str], about: Mapping[str, str], group: click.Gr
     checkout: folder with the summary of the validation; without one the page that needs it is left out
     """
     found = {place(name): _linked(name, text, manual) for name, text in manual.items()}
-    found[place("predictors")] += accuracy.others(claims())
-    found |= commands.pages(group) | keys.pages() | terms.pages()
+    found |= dict(pages.folders(group))
     summary, served = (_frozen(checkout, name) for name in ("validation", "served"))
     if summary:
-        found["accuracy"] = accuracy.page(summary, served)
+        found["accuracy"] = pages.accuracy(summary, served)
     return found | {"index": _index(found, about)}
 
 
@@ -79,23 +75,17 @@ def _index(found: Mapping[str, str], about: Mapping[str, str]) -> str:
         "# archsim\n\nHow long does this network take on that chip, and how much energy? Predictions for CPUs and GPUs that you "
         "need not own, each with an interval and published measurements beside it.\n"
     ]
-    menus = []
     for caption, names in SECTIONS.items():
         made = MADE.get(caption, {})
-        listed = {place(name): made.get(name) or about.get(name, "") for name in (*names, *made) if place(name) in found}
-        rows = [[f"[{_title(found[there])}]({there}.md)", line] for there, line in listed.items()]
-        parts.append(f"## {caption}\n\n{table(('page', 'what it answers'), rows)}")
-        menus.append(contents(listed, caption=caption, hidden=True))
-    return "\n".join([*parts, *menus])
+        rows = {place(name): (pages.title(found[place(name)]), made.get(name) or about.get(name, ""))
+                for name in (*names, *made) if place(name) in found}  # fmt: skip
+        parts.append(f"## {caption}\n\n{pages.listed(rows, caption)}")
+    return "\n".join(parts)
 
 
 def place(name: str) -> str:
     """Where a page of the manual stands in the site: Sphinx has a page `search` of its own."""
     return "search-devices" if name == "search" else name
-
-
-def _title(page: str) -> str:
-    return page.removeprefix("# ").partition("\n")[0]
 
 
 def _linked(name: str, text: str, manual: Mapping[str, str]) -> str:
@@ -112,8 +102,8 @@ def _linked(name: str, text: str, manual: Mapping[str, str]) -> str:
     return _FENCE.sub(lambda found: f"```{HIGHLIGHTED[found[1]]}", linked) + "\n"
 
 
-def build(target: Path, pages: Mapping[str, str]) -> int:
-    """Write the site of `pages` into the folder `target`; how many pages it has.
+def build(target: Path, texts: Mapping[str, str]) -> int:
+    """Write the site of `texts` into the folder `target`; how many pages it has.
 
     The folder appears complete or not at all. Raises InputError where something else stands, MissingExtra without Sphinx, and
     RuntimeError for whatever Sphinx warns of: a page that is not in a menu, a link that leads nowhere.
@@ -124,22 +114,22 @@ def build(target: Path, pages: Mapping[str, str]) -> int:
         raise InputError(str(target), f"cannot be written: no folder {target.parent}")
     with tempfile.TemporaryDirectory(prefix=".archsim-", dir=target.parent) as work:
         made = Path(work, "site")
-        _render(Path(work), made, pages)
+        _render(Path(work), made, texts)
         (made / MARK).write_text("made by archsim manual --site\n", "utf-8")
         if target.exists():
             shutil.move(target, Path(work, "before"))
         shutil.move(made, target)
-    return len(pages)
+    return len(texts)
 
 
-def _render(work: Path, made: Path, pages: Mapping[str, str]) -> None:
+def _render(work: Path, made: Path, texts: Mapping[str, str]) -> None:
     try:
         from sphinx.application import Sphinx
         from sphinx.util.docutils import docutils_namespace
     except ImportError:
         raise MissingExtra("the manual as a site", "docs") from None
     source = work / "source"
-    for name, text in pages.items():
+    for name, text in texts.items():
         place = source / f"{name}.md"
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text, "utf-8")

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from archsim.api import functions
 from archsim.api.arguments import arguments_of
-from archsim.base.arguments import ARGUMENTS, SERVED, rows_of
+from archsim.base.arguments import ARGUMENTS, rows_of
 from archsim.base.errors import ArchsimError
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.request import Request, make_request
-from archsim.estimation.result import Estimate
-from archsim.generation.estimate import GenerationEstimate
 from archsim.study.whatif import Change, beside, change
 from archsim.ui.state import MODELS, PageState, View, read_state
 from archsim.ui.uploads import UploadedFile
 
 MOST_FIELDS = 20  # of an address whose fault is looked for
-USUAL = {row.name: row.usual for row in SERVED.values() if row.usual}  # tokens, where nobody says
 
 
 Asked = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]  # net, hw, words, what is set of the device
@@ -29,7 +26,7 @@ Asked = tuple[str, str, tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]
 
 def _asked(state: PageState, changed: bool) -> Asked:
     """The arguments of a function of the API. An own file has another name when it has another content."""
-    words = {**(USUAL if state.view is MODELS else {}), **state.arguments, **(state.tuned if changed else {})}
+    words = {**state.arguments, **(state.tuned if changed else {})}
     of_device = state.of_device if changed else {}
     return state.place(state.net), state.place(state.hw), tuple(words.items()), tuple(of_device.items())
 
@@ -39,15 +36,17 @@ def _words(pairs: tuple[tuple[str, str], ...], of_device: tuple[tuple[str, str],
 
 
 @lru_cache(maxsize=64)
-def _made(function: Callable[..., Any], net: str, hw: str, *words: tuple[tuple[str, str], ...]) -> Any:
+def _made(command: str, net: str, hw: str, *words: tuple[tuple[str, str], ...]) -> Any:
     """What is before a change stays while a slider moves, and so does what is pinned."""
-    return function(net, hw, **_words(*words))
+    return getattr(functions, command)(net, hw, **_words(*words))
 
 
-def estimated(state: PageState, changed: bool = True) -> Estimate:
-    """The estimate of a network, or that of the device before the change. Raises ArchsimError."""
-    found: Estimate = _made(functions.estimate, *_asked(state, changed))
-    return found
+def estimated(state: PageState, changed: bool = True) -> Any:
+    """The estimate of a state, or that of the device before the change: what the function of its view gives.
+
+    Raises ArchsimError.
+    """
+    return _made(state.view.command, *_asked(state, changed))
 
 
 def requested(state: PageState, changed: bool = True) -> Request:
@@ -75,18 +74,11 @@ def fault_of(query: str, view: View, files: Mapping[str, UploadedFile]) -> tuple
 
     for name in ("", *dict(reversed(pairs))):
         try:
-            state = read_state(without(name), view, files)
-            generated(state) if view is MODELS else estimated(state)
+            estimated(read_state(without(name), view, files))
         except ArchsimError:
             continue
         return name, without(name)
     return "", view.default
-
-
-def generated(state: PageState, changed: bool = True) -> GenerationEstimate:
-    """The estimate of a language model that an engine serves. Raises ArchsimError."""
-    found: GenerationEstimate = _made(functions.llm, *_asked(state, changed))
-    return found
 
 
 def change_of(state: PageState) -> Change:
@@ -100,9 +92,9 @@ def change_of(state: PageState) -> Change:
 def usual(state: PageState) -> Mapping[str, str]:
     """What the choices that nobody made come to; nothing where they cannot be estimated."""
     try:
-        e = generated(state, changed=False) if state.view is MODELS else estimated(state, changed=False)
+        e = estimated(state, changed=False)
     except ArchsimError:
-        return USUAL if state.view is MODELS else {}
+        return state.view.usual
     return {name: str(getattr(e, name)) for name in state.view.choices if name not in state.choices and hasattr(e, name)}
 
 

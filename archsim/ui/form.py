@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from archsim.device.catalog import heads
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
 from archsim.estimation.fidelity import SIMULATED
-from archsim.render.html import escaped as text
+from archsim.render.html import templated
 from archsim.stack.choose import candidates
 from archsim.study.knob import ARGUMENTS
 from archsim.study.names import names_of
@@ -32,7 +33,6 @@ FIRST = ("clock", "sm.count", "core.count", "threads", "tpu.cores", "memory.band
 REACH = 4.0  # a slider goes from a quarter of the value of the device to four times it
 Groups = Mapping[str, Sequence[tuple[str, str]]]  # of a long list: heading -> values with what is shown
 DRAWS, SHORT = ("net", "hw", "task", "fidelity"), 12  # fields that the form depends on; entries of a list that needs no search
-STEPS = 1000  # of a slider, equal in the logarithm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,20 @@ class SliderRange:
     value: float
     low: float
     high: float
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts things."""
+        return self.unit.whole and self.unit.unit == COUNT
+
+    @property
+    def prefixed(self) -> bool:
+        """Whether its unit is written with prefixes."""
+        return UNITS.get(self.unit.unit, BARE) is not BARE
+
+    def written(self, value: float, digits: int = 6) -> str:
+        """A value of it as it is typed."""
+        return plain(value, self.unit.unit, digits)
 
 
 def knobs(state: PageState) -> list[SliderRange]:
@@ -69,21 +83,14 @@ def _slider(key: str, unit: Unit, value: float) -> SliderRange:
 def form(state: PageState) -> str:
     """The form; its fields are named as in the address."""
     every = knobs(state)
-    first = [one for one in every if one.key in FIRST]
     rest = [one for one in every if one.key not in FIRST]
-    shown = " open" if any(one.key in state.settings for one in rest) else ""
     listed = {one.key for one in every}
-    odd = "".join(_hidden(key, value) for key, value in state.settings.items() if key not in listed)
-    return (
-        f'<form id="state" action="{state.view.path}" method="get">\n{_views(state)}\n'
-        f'<fieldset class="choices"><legend>What runs where</legend>\n{"".join(_choices(state))}{_drop()}</fieldset>\n'
-        f'<fieldset><legend>Values of the device</legend>\n{"".join(_knob(one, state) for one in first)}'
-        f'<details{shown}><summary>All {len(rest)} other numbers</summary>\n'
-        f'{"".join(_knob(one, state) for one in rest)}</details></fieldset>\n'
-        f'{odd}{"".join(_hidden("pin", pin) for pin in state.pins)}'
-        f'<p><button type="submit">Estimate</button> <a href="{state.view.path}?{text(replace(state, settings={}).query)}">'
-        "Reset the values</a></p>\n</form>"
-    )
+    return templated(
+        "form.html", "archsim.ui", state=state, views=VIEWS, help=HELP, fields=_fields(state), shortest=SHORT,
+        first=[one for one in every if one.key in FIRST], rest=rest, open=any(one.key in state.settings for one in rest),
+        odd=[(key, value) for key, value in state.settings.items() if key not in listed], most=MOST_BYTES,
+        endings=(*NETWORK_FILES, SPEC), reset=replace(state, settings={}).query,
+    )  # fmt: skip
 
 
 def in_words(message: str, view: View) -> str:
@@ -98,39 +105,31 @@ def in_words(message: str, view: View) -> str:
     return re.sub(r"--([a-z][a-z-]*)", lambda option: view.fields.get(option[1].replace("-", "_"), option[0]), message)
 
 
-def _views(state: PageState) -> str:
-    """The pages; the device goes along from one to the other."""
-    current = {state.view.path: ' aria-current="page"'}
-    links = [f'<a href="{one.path}"{current.get(one.path, "")}>{one.title}</a>' for one in VIEWS]
-    return f'<nav aria-label="Pages">{" ".join(links)} <a class="help" href="{HELP}">Help</a></nav>'
-
-
-def _hidden(name: str, value: str) -> str:
-    return f'<input type="hidden" name="{text(name)}" value="{text(value)}">'
-
-
-def _choices(state: PageState) -> list[str]:
-    """The fields of what runs where; an empty one says what it comes to."""
+def _fields(state: PageState) -> list[dict[str, Any]]:
+    """The fields of what runs where: lists have `groups`; an empty field says what it comes to, its `usual`."""
     own, layers, tokens = state.net in state.files, list[str](), False
     with suppress(ArchsimError):
         request = requested(state)
         layers, tokens = [op.name for op in request.trace.ops], SEQUENCE in request.template.free_symbols
-    files = [(one.name, one.title, one.hw) for one in state.files.values()]
-    rows = state.view.arguments
-    listed = {name: ("yes",) if row.kind == "flag" else names_of(row.names) for name, row in rows.items()
-              if name != "stack" and (row.names or row.kind == "flag")}  # fmt: skip
-    lists: dict[str, Groups] = {
-        **{name: {"": [(value, value) for value in values]} for name, values in (*listed.items(), ("layer", layers))},
-        "net": {"Your files": [(name, title) for name, title, hw in files if not hw], **families(state.view.nets())},
-        "hw": {"Your files": [(name, title) for name, title, hw in files if hw], **devices()},
-        "stack": families(sorted(candidates(None, state.spec.kind))),
+    files, rows = state.files.values(), state.view.arguments
+    plain_lists = {
+        **{name: ("yes",) if row.kind == "flag" else names_of(row.names) for name, row in rows.items()
+           if row.names or row.kind == "flag"},
+        "stack": sorted(candidates(None, state.spec.kind)), "layer": layers, "net": sorted(state.view.nets()),
     }  # fmt: skip
+    lists: dict[str, Groups] = {name: {"": [(value, value) for value in values]} for name, values in plain_lists.items()}
+    lists["hw"] = devices()
+    for name, of_device in (("net", False), ("hw", True)):
+        lists[name] = {"Your files": [(one.name, one.title) for one in files if one.hw == of_device], **lists[name]}
     defaults = {name: "no" if row.kind == "flag" else str(row.example or row.default or row.usual) for name, row in rows.items()}
     comes = {**{name: said for name, said in defaults.items() if said}, "layer": "the slowest", **usual(state)}
     seen = {"layer": state.choices.get("fidelity") == SIMULATED, "seq_len": own or tokens, "bind": own,
             "optimiser": state.choices.get("task") in UPDATED}  # fmt: skip
-    return [_list(state, name, lists[name], comes) if name in lists else _written(state, name, comes)
-            for name in state.view.fields if (name in state.choices and name != "layer")
+    chosen, place = {"net": state.net, "hw": state.hw, **state.choices}, ("net", "hw")
+    return [{"name": name, "title": title, "value": chosen.get(name, ""), "usual": None if name in place else comes.get(name, ""),
+             "groups": lists.get(name), "known": {value for pairs in lists.get(name, {}).values() for value, _ in pairs},
+             "draws": name in DRAWS, "numeric": name in rows and rows[name].numeric}
+            for name, title in state.view.fields.items() if (name in state.choices and name != "layer")
             or (seen.get(name, True) and (name not in rows or state.spec.kind in rows[name].devices))]  # fmt: skip
 
 
@@ -142,71 +141,3 @@ def devices() -> Groups:
         made.setdefault((head["vendor"], -head["year"]), []).append((name, head["name"].removeprefix(head["vendor"]).strip()))
     by_maker = sorted(made.items(), key=lambda group: (group[0][0].casefold(), group[0][1]))
     return {f"{maker}, {-year}": sorted(own, key=lambda one: one[1]) for (maker, year), own in by_maker}
-
-
-def families(names: Iterable[str]) -> Groups:
-    """Names by their first letters; those that have no kin come last.
-
-    >>> families(("vgg_16", "nin", "vgg_19"))
-    {'vgg': [('vgg_16', 'vgg_16'), ('vgg_19', 'vgg_19')], 'others': [('nin', 'nin')]}
-    """
-    found: dict[str, list[tuple[str, str]]] = {}
-    for name in names:
-        found.setdefault((re.match("[A-Za-z]*", name) or [""])[0], []).append((name, name))
-    alone = [pair for pairs in found.values() if len(pairs) == 1 for pair in pairs]
-    return {family: pairs for family, pairs in found.items() if len(pairs) > 1} | ({"others": alone} if alone else {})
-
-
-def _field(state: PageState, name: str, control: str) -> str:
-    return f'<div class="field"><label for="f-{name}">{state.view.fields[name]}</label> {control}</div>\n'
-
-
-def _list(state: PageState, name: str, groups: Groups, comes: Mapping[str, str]) -> str:
-    """A list in groups, a long one with a search by the script. What the form itself depends on loads the page anew."""
-    chosen = {"net": state.net, "hw": state.hw, **state.choices}.get(name, "")
-    known = {value for pairs in groups.values() for value, _ in pairs}
-    head = [] if name in ("net", "hw") else [("", f"usual: {comes[name]}" if name in comes else "usual")]
-    options = "".join(_option(value, shown, chosen) for value, shown in (*head, *([] if chosen in known else [(chosen, chosen)])))
-    for group, pairs in groups.items():
-        inner = "".join(_option(value, shown, chosen) for value, shown in pairs)
-        options += f'<optgroup label="{text(group)}">{inner}</optgroup>' if group and inner else inner
-    marks = ' class="combo"' * (len(known) > SHORT) + " data-draws=form" * (name in DRAWS)
-    return _field(state, name, f'<select id="f-{name}" name="{name}"{marks}>{options}</select>')
-
-
-def _option(value: str, shown: str, chosen: str) -> str:
-    return f'<option value="{text(value)}"{" selected" if value == chosen else ""}>{text(shown)}</option>'
-
-
-def _written(state: PageState, name: str, comes: Mapping[str, str]) -> str:
-    row = state.view.arguments.get(name)
-    mode = "numeric" if row is not None and row.numeric else "text"
-    return _field(state, name, f'<input type="text" inputmode="{mode}" id="f-{name}" name="{name}" '
-                  f'value="{text(state.choices.get(name, ""))}" placeholder="{text(comes.get(name, ""))}">')  # fmt: skip
-
-
-def _drop() -> str:
-    """Where a file is dropped; the script shows it."""
-    endings = (*NETWORK_FILES, SPEC)
-    said = f"Your own: drop a network or a device here ({', '.join(endings)}), or choose a file."
-    return (f'<label id="drop" class="drop" data-most="{MOST_BYTES}" hidden><span>{text(said)}</span> '
-            f'<input type="file" accept="{",".join(endings)},.gz"></label><p id="told" role="status"></p>')  # fmt: skip
-
-
-def _knob(one: SliderRange, state: PageState) -> str:
-    written = state.settings.get(one.key, "")
-    base, unit, name = plain(one.value, one.unit.unit), one.unit.unit, text(one.key)
-    prefixes = "no" if UNITS.get(unit, BARE) is BARE else "yes"
-    slider = (
-        f'<input type="range" min="0" max="{STEPS}" step="1" aria-label="{name} slider" '
-        f'data-low="{one.low:.9g}" data-high="{one.high:.9g}" data-unit="{"" if unit == "1" else text(unit)}" '
-        f'data-prefixes="{prefixes}" data-whole="{"yes" if one.unit.whole else "no"}">'
-        f'<span class="ends"><span>{text(plain(one.low, unit, 3))}</span> <span>{text(plain(one.high, unit, 3))}</span></span>'
-        if 0 < one.low < one.high else ""
-    )  # fmt: skip
-    whole = "; a whole number" if one.unit.whole and unit == COUNT else ""
-    return (
-        f'<div class="knob"><label for="k-{name}"><b>{name}</b> <span class="quiet">{text(one.unit.doc)}{whole}</span></label>'
-        f'<span>{slider}</span>'
-        f'<input type="text" id="k-{name}" name="{name}" value="{text(written)}" placeholder="{text(base)}"></div>\n'
-    )

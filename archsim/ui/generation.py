@@ -7,45 +7,30 @@ from collections.abc import Sequence
 from archsim.answers.llm import TONES, asked, memory_table, phases_table, trust
 from archsim.generation.estimate import GenerationEstimate
 from archsim.generation.why import limit_word, why
-from archsim.render.blocks import Block, Cell, Facts, Note, Table, columns, number, stacked
-from archsim.render.html import sections as drawn
-from archsim.ui.estimates import generated
-from archsim.ui.export import export
+from archsim.render.blocks import Block, Cell, Facts, Table, columns, number, stacked
+from archsim.ui.estimates import estimated
 from archsim.ui.form import in_words
+from archsim.ui.shown import Total, drawn, total
 from archsim.ui.state import MODELS, PageState
-from archsim.ui.variants import Total, total, variants, verdict
 
 
 def model_result(state: PageState) -> str:
     """The part of the page that a change draws anew. Raises ArchsimError."""
-    before, after = generated(state, changed=False), generated(state)
-    changed = bool(state.settings)
-    sections = [
-        drawn([verdict(state, asked(before), totals(before), totals(after), why(after)),
-               Note(text="\n".join(after.warnings), tone="warning")]),
-        variants(state, _of_variant),
-        drawn([_phases(before, after) if changed else phases_table(after), *_memory(after),
-               Facts(title="How far to trust it", rows=trust(before)),
-               _basis(after)]),
-        export(state),
-    ]  # fmt: skip
-    return "\n".join(sections)
+    before, after = estimated(state, changed=False), estimated(state)
+    phases: Table = _phases(before, after) if state.settings else phases_table(after)
+    return drawn(state, before, after, totals, asked(before), why(after), [
+        phases, memory_table(after), Facts(title="How far to trust it", rows=trust(before)), _basis(after)])  # fmt: skip
 
 
-def totals(e: GenerationEstimate) -> tuple[Total, ...]:
-    """What a user of the model waits for, what its owner gets and pays for."""
+def totals(e: GenerationEstimate) -> tuple[Sequence[Total], str]:
+    """What a user of the model waits for, what its owner gets and pays for; and what limits the phases."""
     low, high = (e.tokens_per_s * e.e2e_s / end for end in reversed(e.e2e_interval_s))
     return (
         total("time to first token", e.ttft_s, "s", e.ttft_interval_s), total("time per token", e.tpot_s, "s", e.tpot_interval_s),
         total("all answered", e.e2e_s, "s", e.e2e_interval_s), total("tokens per second", e.tokens_per_s, "", (low, high)),
         total("energy per token", e.energy_per_token_j, "J", e.energy_per_token_interval_j),
         total("most requests at once", e.max_batch, ""),
-    )  # fmt: skip
-
-
-def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
-    e = generated(state)
-    return totals(e), ", ".join(f"{phase}: {limit_word(limit)}" for phase, limit in e.limited_by.items())
+    ), ", ".join(f"{phase}: {limit_word(limit)}" for phase, limit in e.limited_by.items())  # fmt: skip
 
 
 def _phases(before: GenerationEstimate, after: GenerationEstimate) -> Table:
@@ -58,12 +43,6 @@ def _phases(before: GenerationEstimate, after: GenerationEstimate) -> Table:
         rows.append([name, number(old.time_s, "s"), took, Cell(bar=bar), *limited])
     heads = columns("", "before", "after", "", "limited by", "energy", numbers=(1, 2, 5), bars=(3,), spare=(4, 5))
     return Table(title="Where the time goes", columns=heads, rows=rows)
-
-
-def _memory(e: GenerationEstimate) -> list[Block]:
-    """What is held on each device after the change."""
-    full = [] if e.fits else [Note(text="All requests do not fit in the memory of a device at once.", tone="warning")]
-    return [*full, memory_table(e)]
 
 
 def _basis(e: GenerationEstimate) -> Block:

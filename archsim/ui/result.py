@@ -14,18 +14,16 @@ from archsim.answers.whatif import layers_table as changed_layers
 from archsim.answers.whatif import verdict as changed_verdict
 from archsim.cost.bounds import bound_word
 from archsim.estimation.fidelity import SIMULATED
+from archsim.estimation.request import Request
 from archsim.estimation.result import Estimate
 from archsim.explain.layer import slowest
 from archsim.explain.simulated import simulate_layer
 from archsim.explain.summary import why
 from archsim.render.blocks import Block, Chart, Facts, Note
-from archsim.render.html import escaped
-from archsim.render.html import sections as drawn
 from archsim.study.whatif import Change
-from archsim.ui.estimates import change_of, estimated, requested
-from archsim.ui.export import export
+from archsim.ui.estimates import change_of, requested
+from archsim.ui.shown import Pair, Total, drawn, total
 from archsim.ui.state import PageState
-from archsim.ui.variants import Total, pair, total, variants, verdict
 
 
 def result(state: PageState) -> str:
@@ -33,42 +31,19 @@ def result(state: PageState) -> str:
     c = change_of(state)
     b, changed = c.before, bool(state.settings)
     reason = changed_verdict(c).sentences if changed else why(b)
-    sections = [
-        drawn([verdict(state, asked(b), totals(b), totals(c.after), reason),
-               Note(text="\n".join(c.after.warnings), tone="warning"), *_expected(c.after)]),
-        variants(state, _of_variant),
-        drawn(_times(c, changed)), _rooflines(c) if changed else drawn([roofline(b)]),
-        _layer(state) if b.fidelity == SIMULATED else "",
-        drawn([changed_layers(c) if changed else layer_table(b), _measured(b, changed)]), export(state),
-    ]  # fmt: skip
-    return "\n".join(filter(None, sections))
+    return drawn(state, b, c.after, totals, asked(b), reason, [
+        *_times(c, changed), _rooflines(c) if changed else roofline(b), *(_layer(state) if b.fidelity == SIMULATED else ()),
+        changed_layers(c) if changed else layer_table(b), _measured(b, changed)])  # fmt: skip
 
 
-def problem(message: str, field: str) -> str:
-    """What the page says instead of a result; its script says it at the field."""
-    said = f"<b>Not possible:</b> <span>{escaped(message)}</span>"
-    return f'<p class="warn" role="alert" data-field="{escaped(field)}">{said}</p>'
-
-
-def totals(e: Estimate) -> tuple[Total, ...]:
-    """Latency, throughput, power and energy with their intervals."""
+def totals(e: Estimate) -> tuple[Sequence[Total], str]:
+    """Latency, throughput, power and energy with their intervals, and what limits the run."""
     low, high = (e.throughput_per_s * e.latency_s / end for end in reversed(e.latency_interval_s))
     return (
         total("latency", e.latency_s, "s", e.latency_interval_s),
         total("throughput", e.throughput_per_s, rate_unit(e), (low, high)),
         total("power", e.power_w, "W", e.power_interval_w), total("energy", e.energy_j, "J", e.energy_interval_j),
-    )  # fmt: skip
-
-
-def _of_variant(state: PageState) -> tuple[Sequence[Total], str]:
-    e = estimated(state)
-    return totals(e), bound_word(e.limited_by)
-
-
-def _expected(e: Estimate) -> list[Block]:
-    level = f"{100 * e.interval_level:.0f} % of measured values are expected within the intervals."
-    room = [] if e.fits else [Note(text="It does not fit in the memory of the device.", tone="warning")]
-    return [*room, Note(text=level, tone="quiet")]
+    ), bound_word(e.limited_by)  # fmt: skip
 
 
 def _times(c: Change, changed: bool) -> list[Block]:
@@ -79,23 +54,23 @@ def _times(c: Change, changed: bool) -> list[Block]:
     return [groups_table(c.before), replace(limits_table(c.before), level=0), *tree_chart(c.before)]
 
 
-def _layer(state: PageState) -> str:
+def _layer(state: PageState) -> list[Block | Pair]:
     """What the kernels of a layer wait for, before and after, as the cycle model explains it."""
     before = requested(state, changed=False)
     layer = state.choices.get("layer") or slowest(before).ops[0].layer
-    sides = {"before": before, "after": requested(state)} if state.settings else {"": before}
-    shown = [drawn([Note(text=f"{layer} {when}", tone="verdict"), *of_layer(simulate_layer(side, layer), hint=False)[1:]])
-             for when, side in sides.items()]  # fmt: skip
-    return pair(*shown) if state.settings else shown[0]
+
+    def side(request: Request, when: str) -> list[Block]:
+        return [Note(text=f"{layer} {when}", tone="verdict"), *of_layer(simulate_layer(request, layer), hint=False)[1:]]
+
+    return [(side(before, "before"), side(requested(state), "after"))] if state.settings else [*side(before, "")]
 
 
-def _rooflines(c: Change) -> str:
+def _rooflines(c: Change) -> Pair:
     """Both on the axes that hold both."""
     charts = [roofline(e) for e in (c.before, c.after)]
     x, y = (_ends(charts, axis) for axis in ("x", "y"))
-    sides = [drawn([replace(chart, title=f"Roofline {when}", x=replace(chart.x, ends=x), y=replace(chart.y, ends=y))])
-             for chart, when in zip(charts, ("before", "after"), strict=True)]  # fmt: skip
-    return pair(*sides)
+    before, after = (replace(chart, x=replace(chart.x, ends=x), y=replace(chart.y, ends=y)) for chart in charts)
+    return [replace(before, title="Roofline before")], [replace(after, title="Roofline after")]
 
 
 def _ends(charts: Sequence[Chart], axis: str) -> tuple[float, float]:

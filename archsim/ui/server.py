@@ -11,7 +11,7 @@ from __future__ import annotations
 from asyncio import Transport
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from importlib.resources import files
+from html import escape
 from pathlib import Path
 from secrets import compare_digest, token_urlsafe
 from socket import create_server, socket
@@ -33,14 +33,13 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from archsim.base.errors import ArchsimError
 from archsim.base.files import files_within
-from archsim.device.catalog import find
-from archsim.render.html import asset, styles
-from archsim.render.html import escaped as text
+from archsim.device.catalog import canonical as canonical_device
+from archsim.render.html import asset, marked, styles, templated
 from archsim.trace.file import canonical
 from archsim.ui.estimates import fault_of
 from archsim.ui.form import form, in_words
 from archsim.ui.generation import model_result
-from archsim.ui.result import problem, result
+from archsim.ui.result import result
 from archsim.ui.state import HELP, MODELS, NETWORKS, PageState, View, read_state
 from archsim.ui.uploads import MOST_BYTES, Uploads
 
@@ -95,8 +94,7 @@ class WhatIfApplication(Starlette):
         if request.method != "GET" or path not in PAGES or host not in self.hosts or not _equal(words.get("key"), self.key):
             return None
         rest = urlencode([(name, value) for name, value in words.multi_items() if name != "key"])
-        told = f'<meta http-equiv="refresh" content="0;url={path}{text(f"?{rest}") if rest else ""}"><title>archsim</title>'
-        response = HTMLResponse(f'<!DOCTYPE html>\n<html lang="en">{told}</html>\n')
+        response = HTMLResponse(_templated("opened", path=path, query=rest))
         response.set_cookie(self.cookie, self.key, httponly=True, samesite="strict")
         return response
 
@@ -126,8 +124,11 @@ class WhatIfApplication(Starlette):
             except ArchsimError as error:
                 field, rest = fault_of(query, view, own)
                 state = state or read_state(rest, view, own)
-                code, body = 400, problem(in_words(self.uploads.plain(str(error)), view), field)
-            return HTMLResponse(self.uploads.plain(_whole(state, body) if whole else body, text), code)
+                message = in_words(self.uploads.plain(str(error)), view)
+                code, body = 400, _templated("problem", message=message, field=field)
+            if whole:
+                body = _templated("page", state=state, form=marked(form(state)), body=marked(body))
+            return HTMLResponse(self.uploads.plain(body, escape), code)
 
     async def _upload(self, request: Request) -> Response:
         """Keep a file; the answer is what it adds to the address."""
@@ -166,38 +167,22 @@ def _equal(one: str | None, other: str) -> bool:
     return compare_digest((one or "").encode("utf-8", "replace"), other.encode())
 
 
-def _whole(state: PageState, body: str) -> str:
-    shown = (f'<p id="said" role="status"></p>\n<div class="ui">\n{form(state)}\n'
-             f'<div><div id="problem"></div>\n<div id="result">\n{body}\n</div></div>\n</div>')  # fmt: skip
-    return _framed(f"What if: {state.title(state.net)} on {state.title(state.hw)}", f"<h1>What if</h1>\n{shown}",
-                   '<script src="/ui.js"></script>\n')  # fmt: skip
-
-
-def _framed(title: str, body: str, script: str = "") -> str:
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n'
-        f'<title>{text(title)}</title>\n<link rel="icon" href="data:,">\n<link rel="stylesheet" href="/ui.css">\n</head>\n'
-        f"<body>\n<main>\n{body}\n</main>\n{script}</body>\n</html>\n"
-    )
+def _templated(name: str, **given: Any) -> str:
+    return templated(f"{name}.html", "archsim.ui", **given)
 
 
 def _script(request: Request) -> Response:
-    return Response("".join((asset("tables.js"), asset("tree.js"), _asset("ui", "ui.js"))), media_type="text/javascript")
+    return Response(asset("tables.js") + asset("tree.js") + asset("ui.js", "archsim.ui"), media_type="text/javascript")
 
 
 def _style(request: Request) -> Response:
-    return Response(styles() + _asset("ui", "ui.css"), media_type="text/css")
+    return Response(styles() + asset("ui.css", "archsim.ui"), media_type="text/css")
 
 
 def _help(request: Request) -> Response:
     """The page of the manual about these pages; it is Markdown."""
-    page = MarkdownIt("commonmark", {"html": False}).render(_asset("manual", "ui.md"))
-    return HTMLResponse(_framed("Help", f'<p><a href="{NETWORKS.path}">Back to the page</a></p>\n{page}'))
-
-
-def _asset(package: str, name: str) -> str:
-    return files(f"archsim.{package}").joinpath(name).read_text(encoding="utf-8")
+    page = MarkdownIt("commonmark", {"html": False}).render(asset("ui.md", "archsim.manual"))
+    return HTMLResponse(_templated("page", state=None, body=marked(page)))
 
 
 class _PatientProtocol(H11Protocol):
@@ -234,12 +219,8 @@ class PageServer(Server):
 
         Raises ArchsimError.
         """
-        own = {word: self._own(word) for word in (net, hw) if word is not None and Path(word).is_file()}
-        chosen = {}
-        if net is not None:
-            chosen["net"] = own.get(net) or canonical(net)
-        if hw is not None:
-            chosen["hw"] = own.get(hw) or find(hw).identity.id
+        chosen = {field: self._own(name) if Path(name).is_file() else known(name)
+                  for field, name, known in (("net", net, canonical), ("hw", hw, canonical_device)) if name}  # fmt: skip
         view = MODELS if chosen.get("net") in set(MODELS.nets()) - set(NETWORKS.nets()) else NETWORKS
         words = {**dict(parse_qsl(view.default)), **chosen} if chosen else {}
         read_state(urlencode(words), view, self.app.uploads.files)  # raises what the page would say

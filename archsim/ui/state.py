@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from urllib.parse import parse_qsl, urlencode
 
@@ -30,6 +30,7 @@ class View:
 
     arguments: those that the page has, by name; default: what it shows first, as a query
     net: what the network is called; nets: the shipped names
+    command: what estimates it; usual: what an estimate is given where nobody says
     about: choices of what is shown, which no estimate takes, with their titles
     """
 
@@ -39,6 +40,8 @@ class View:
     arguments: Mapping[str, Argument]
     default: str
     nets: Callable[[], Collection[str]]
+    command: str
+    usual: Mapping[str, str] = field(default_factory=dict)
     about: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -65,8 +68,9 @@ def language_models() -> tuple[str, ...]:
 
 
 NETWORKS = View(path="/", title="Networks", net="Network", arguments=ARGUMENTS, about={"layer": "layer shown"},
-                nets=networks.names, default="net=resnet_50&hw=gtx_1080")  # fmt: skip
-MODELS = View(path="/llm", title="Language models", net="Model", arguments=SERVED, nets=language_models,
+                nets=networks.names, command="estimate", default="net=resnet_50&hw=gtx_1080")  # fmt: skip
+MODELS = View(path="/llm", title="Language models", net="Model", arguments=SERVED, nets=language_models, command="llm",
+              usual={row.name: row.usual for row in SERVED.values() if row.usual},
               default="net=llama_3_8b&hw=h100_sxm5_80gb&input=1024&output=256&batch=16")  # fmt: skip
 VIEWS = (NETWORKS, MODELS)
 
@@ -98,19 +102,15 @@ class PageState:
         return urlencode([*pairs, *(("pin", pin) for pin in self.pins)])
 
     @property
-    def alone(self) -> PageState:
-        """The state without the other variants."""
-        return replace(self, pins=())
-
-    @property
     def words(self) -> tuple[str, ...]:
         """What is changed, one by one."""
         return tuple([f"{key} = {value}" for key, value in self.settings.items()])
 
     @property
     def arguments(self) -> dict[str, str]:
-        """The arguments of an estimate among the choices."""
-        return {name: value for name, value in self.choices.items() if name in self.view.arguments}
+        """The arguments of an estimate among the choices, or what is usual."""
+        chosen = {name: value for name, value in self.choices.items() if name in self.view.arguments}
+        return {**self.view.usual, **chosen}
 
     @property
     def tuned(self) -> dict[str, str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import archsim
-from archsim.render.html import escaped
 
 TEGRA = ("whatif", "--net", "alexnet", "--hw", "tegra_x1")
 
@@ -110,4 +110,4 @@ def test_every_warning_of_the_text_is_on_the_page(cli: Any, tmp_path: Path, word
     said = [line.partition("warning")[2].strip(" :") for line in found.out.splitlines() if line.startswith("warning")]
     assert said
     for line in said:
-        assert escaped(line) in page.read_text("utf-8"), line
+        assert escape(line) in page.read_text("utf-8"), line

@@ -20,10 +20,10 @@ from archsim.base.errors import ArchsimError, MissingExtra
 from archsim.cli.main import group
 from archsim.device.catalog import find, names
 from archsim.device.entry import quantity
-from archsim.ui.estimates import change_of, fault_of, generated
-from archsim.ui.export import plain_command, whatif_command
+from archsim.ui.estimates import change_of, estimated, fault_of
 from archsim.ui.form import devices, knobs
 from archsim.ui.server import PageServer, WhatIfApplication
+from archsim.ui.shown import commands
 from archsim.ui.state import MODELS, MOST_PINS, NETWORKS, plain, read_state
 
 from ..each import each
@@ -173,13 +173,13 @@ def test_the_exported_commands_give_the_numbers_of_the_page() -> None:
     state, served_state = read_state(urlencode(FASTER)), read_state(urlencode(LLAMA_FASTER), MODELS)
     change, runner = change_of(state), CliRunner()
     assert change.after.latency_s < change.before.latency_s
-    for made in (whatif_command(state), plain_command("estimate", state)):
+    for made in commands(state):
         outcome = runner.invoke(group, [*shlex.split(made)[1:], "--json"])
         assert outcome.exit_code == 0, outcome.output
         assert f"{change.after.latency_s:.6g}"[:6] in outcome.output, made
-    outcome = runner.invoke(group, [*shlex.split(plain_command("llm", served_state))[1:], "--json"])
-    assert json.loads(outcome.stdout)["tpot_s"] == pytest.approx(generated(served_state).tpot_s)
-    assert generated(served_state).tpot_s < generated(served_state, changed=False).tpot_s
+    outcome = runner.invoke(group, [*shlex.split(*commands(served_state))[1:], "--json"])
+    assert json.loads(outcome.stdout)["tpot_s"] == pytest.approx(estimated(served_state).tpot_s)
+    assert estimated(served_state).tpot_s < estimated(served_state, changed=False).tpot_s
 
 
 def test_the_command_opens_what_it_names(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_the_command_prints_an_address_that_opens_it_and_ends_by_an_interrupt() 
         assert process.stdout is not None
         address = process.stdout.readline().strip()
         browser = build_opener(HTTPCookieProcessor())
-        (onward,) = re.findall("url=/([^\"]*)", browser.open(address).read().decode())
+        (onward,) = re.findall('url=/([^"]*)', browser.open(address).read().decode())
         page = browser.open(address.partition("?")[0] + onward.replace("&amp;", "&")).read().decode()
         assert "alexnet on NVIDIA GeForce GTX 1080" in page
         os.kill(process.pid, signal.SIGINT)

@@ -20,7 +20,7 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.explain.layer import explain
 from archsim.render.html import page
-from archsim.render.palette import look, order
+from archsim.render.palette import colour, order
 from archsim.render.text import text_of
 from archsim.schedule.waves import capacity, phases_of
 from archsim.study.whatif import change
@@ -103,7 +103,7 @@ def test_a_new_row_gives_an_op_its_side_in_what_ifs(monkeypatch: pytest.MonkeyPa
 
 def test_a_new_row_has_its_colour_and_words_on_pages(shared: Bound) -> None:
     text = page(said.sections(estimate_of(request_of(), references=False)))
-    assert (look("shared").colour, order({"shared", "dram"})) == ("#123456", ["dram", "shared"])
+    assert (colour("shared"), order({"shared", "dram"})) == ("#123456", ["dram", "shared"])
     assert "#123456" in text
     assert "shared memory" in text
 
@@ -133,4 +133,4 @@ def test_a_new_row_contends_for_its_resource(shared: Bound) -> None:
 
 
 def test_what_has_no_row_is_drawn_like_no_bound() -> None:
-    assert look("mystery") is BOUNDS["none"]
+    assert colour("mystery") == BOUNDS["none"].colour

@@ -13,7 +13,7 @@ import archsim.validation.served as served
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.generation.measured import serving_value
-from archsim.site import accuracy
+from archsim.site.pages import accuracy
 
 FOLDER = Path(__file__).parents[2] / "reports" / "validation"
 AGAIN = "run `archsim validate --freeze reports/validation`"
@@ -53,9 +53,9 @@ def test_the_size_of_a_prompt_step_is_no_engine_of_its_own() -> None:
 
 
 def test_the_manual_shows_each_group(summary: dict[str, Any]) -> None:
-    found, shipped = (accuracy.page(CORPUS, one).replace("\u00a0", " ") for one in (summary, SHIPPED))
+    found, shipped = (accuracy(CORPUS, one).replace("\u00a0", " ") for one in (summary, SHIPPED))
     for text in ("## Served language models", "| end to end | 2 | 50.0 % |", "| llama\\_2\\_7b | power |"):
         assert text in found
     assert "| time per output token |" in shipped
-    assert "#### vllm on h100\\_sxm5\\_80gb" in shipped
-    assert "Served language models" not in accuracy.page(CORPUS)
+    assert "| vllm | h100\\_sxm5\\_80gb |" in shipped
+    assert "Served language models" not in accuracy(CORPUS)

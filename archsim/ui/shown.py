@@ -1,0 +1,115 @@
+"""What both pages show of a change: totals before and after, pinned variants side by side, commands of the same numbers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from archsim.answers.whatif import ratio_text
+from archsim.base.errors import ArchsimError
+from archsim.base.units import show
+from archsim.base.values import parts
+from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, words
+from archsim.render.html import templated
+from archsim.ui.estimates import estimated
+from archsim.ui.state import MODELS, MOST_PINS, PageState, read_state
+
+Pair = tuple[Sequence[Block], Sequence[Block]]  # side by side
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """A number of an estimate: as text with its unit, and what measured values are expected between."""
+
+    title: str
+    value: float
+    shown: str
+    span: str = ""
+
+
+Totals = Callable[[Any], tuple[Sequence[Total], str]]  # the numbers of an estimate, and what limits it
+
+
+def total(title: str, value: float, unit: str, ends: tuple[float, float] | None = None) -> Total:
+    """A number of a unit with its interval."""
+    span = " to ".join(show(end, unit, 3) for end in ends or ())
+    return Total(title=title, value=value, shown=show(value, unit), span=span)
+
+
+def drawn(
+    state: PageState, before: Any, after: Any, totals: Totals, asked: Sequence[str], why: Sequence[str],
+    rest: Sequence[Block | Pair],
+) -> str:  # fmt: skip
+    """What a change draws anew: the estimates before and after, variants, the rest, and how to run it elsewhere.
+
+    asked: what runs where; why: sentences that follow
+    """
+    changed = f"what if {', '.join(state.words)}" if state.settings else "move a slider or write a value with its unit"
+    lines = [(new.shown, ", ".join(filter(None, (new.title, new.span))),
+              f"was {old.shown}: {ratio_text(new.value / old.value if old.value else None)}" if state.settings else "")
+             for old, new in zip(totals(before)[0], totals(after)[0], strict=True)]  # fmt: skip
+    full = [] if after.fits else ["It does not fit in the memory of the device."]
+    first: list[Block] = [
+        Verdict(
+            title=f"{state.title(state.net)} on {state.spec.identity.name}", asked=[*asked, changed], lines=lines, sentences=why
+        ),
+        Note(text="\n".join([*full, *after.warnings]), tone="warning"),
+        Note(text=f"{100 * after.interval_level:.0f} % of measured values are expected within the intervals.", tone="quiet"),
+    ]  # fmt: skip
+    own = [state.title(name) for name in (state.net, state.hw) if name in state.files]
+    return templated("shown.html", "archsim.ui", first=first, variants=_variants(state, totals), links=_links(state),
+                     parts=rest, commands=commands(state), own=own)  # fmt: skip
+
+
+def _variants(state: PageState, totals: Totals) -> Block:
+    """This state beside the pinned ones."""
+    if not state.pins:
+        said = "A pinned variant stays here, beside what is changed after it."
+        return Facts(title="Variants", rows=[("none yet", words(said, tone="quiet"))])
+    titles = [one.title for one in totals(estimated(state))[0]]
+    rows: list[list[Cell]] = []
+    for shown in (*(read_state(pin, state.view, state.files) for pin in state.pins), state):
+        chosen = [f"{key} {value}" for key, value in shown.choices.items()]
+        name = ", ".join([f"{shown.title(shown.net)} on {shown.title(shown.hw)}", *chosen, *shown.words])
+        try:
+            found, limit = totals(estimated(shown))
+            values = [*(f"{one.shown} ({one.span})" if one.span else one.shown for one in found), limit]
+        except ArchsimError as error:
+            values = [str(error), *[""] * len(titles)]
+        rows.append([*map(words, (f"{name} (this one)" if shown is state else name, *values))])
+    return Table(title="Variants", columns=columns("variant", *titles, "limited by"), rows=rows)
+
+
+def _links(state: PageState) -> list[tuple[PageState, str]]:
+    """States that a click leads to."""
+    own = replace(state, pins=()).query
+    free = own not in state.pins and len(state.pins) < MOST_PINS
+    links = [(replace(state, pins=(*state.pins, own)), "Pin this variant")] if free else []
+    for i, pin in enumerate(state.pins, 1):
+        opened = replace(read_state(pin, state.view, state.files), pins=state.pins)
+        others = tuple([one for one in state.pins if one != pin])
+        links += [(opened, f"Open variant {i}"), (replace(state, pins=others), f"Remove variant {i}")]
+    return links
+
+
+def commands(state: PageState) -> list[str]:
+    """The commands that give the same numbers: of a change `whatif`, and what estimates what is changed alone."""
+    to = [(("--to" if key in state.view.tuned else "--set"), f"{key}={value}") for key, value in state.settings.items()]
+    given = [*((f"--{name.replace('_', '-')}", value) for name, value in state.tuned.items()),
+             *(("--set", f"{key}={value}") for key, value in state.of_device.items())]  # fmt: skip
+    both = [_joined("whatif", state, to)] if state.settings and state.view is not MODELS else []
+    return [*both, _joined(state.view.command, state, given)]
+
+
+def _joined(command: str, state: PageState, more: Iterable[tuple[str, str]]) -> str:
+    said = ["archsim", command, "--net", state.title(state.net), "--hw", state.title(state.hw)]
+    for name, value in state.arguments.items():
+        row = state.view.arguments[name]
+        if row.kind == "flag":
+            said += [row.option] if row.read(value) else []
+            continue
+        for one in parts(value) if row.kind == "sizes" else [value]:
+            said += [row.option, one]
+    return shlex.join([*said, *(word for pair in more for word in pair)])
