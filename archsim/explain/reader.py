@@ -3,11 +3,9 @@
 A `Reader` follows a function of the cost layer statement by statement for one kernel on one device: it does what the function
 does, and keeps beside each value the expression that gave it, over the names of spec keys, constants, columns and of the steps
 before. What does not concern this kernel leaves no trace: of `np.where` the branch that holds stays, with the condition where the
-device or a constant decides it, and what is zero for this kernel is left out of sums. A local name, a property of a record and
-a call of another function are steps of their own.
+device or a constant decides it. A local name, a property of a record and a call of another function are steps of their own.
 
-What it can follow: assignments, returns, `if`, arithmetic, comparisons, and the functions of numpy in `FUNCTIONS`. A function
-that does more (a loop, a search) is one number with a name.
+It can follow assignments, returns, `if`, arithmetic, comparisons and `FUNCTIONS` of numpy; any other function is one number.
 """
 
 from __future__ import annotations
