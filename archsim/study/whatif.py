@@ -28,7 +28,7 @@ TOTALS = (  # attribute of an estimate, what it is called, unit
 FOLLOWING = {  # attribute of an estimate that has a default, and what `--to` calls it
     ARGUMENTS[name].estimated: name for name in ("stack", "precision", "threads", "host_cpu", "clock")
 }  # fmt: skip
-MOST_NAMES = 12  # of layers whose limit changed in the same way
+MOST_NAMES = 4  # of layers whose limit changed in the same way
 SAME = 1e-9  # relative; outputs that differ by less are equal
 SETTINGS = ("clock", "memory_clock", "power_limit", "batch")  # of one device, whose savings were counted
 RUN = ("hardware", "stack", "precision", "task")  # attributes of an estimate that such a change leaves as they are

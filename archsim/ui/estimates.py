@@ -95,7 +95,8 @@ def usual(state: PageState) -> Mapping[str, str]:
         e = estimated(state, changed=False)
     except ArchsimError:
         return state.view.usual
-    return {name: str(getattr(e, name)) for name in state.view.choices if name not in state.choices and hasattr(e, name)}
+    found = {name: getattr(e, name) for name in state.view.choices if name not in state.choices and hasattr(e, name)}
+    return {name: "no" if value is False else str(value) for name, value in found.items()}
 
 
 def tuned_values(state: PageState) -> Mapping[str, float | None]:
