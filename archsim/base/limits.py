@@ -25,6 +25,7 @@ LIMITS = {
     "device": InputLimit(size=256 * KIB, depth=8, entries=5_000),
     "node": InputLimit(size=256 * KIB, depth=8, entries=5_000),
     "silicon": InputLimit(size=256 * KIB, depth=8, entries=5_000),
+    "kernels": InputLimit(size=MIB, depth=1, entries=10_000),
     "stack": InputLimit(size=256 * KIB, depth=12, entries=10_000),
     "calibration": InputLimit(size=MIB, depth=8, entries=50_000),
     "study": InputLimit(size=64 * KIB, depth=8, entries=5_000),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,8 +12,8 @@ import click
 from archsim.base.arguments import ARGUMENTS, IN_PROFILES, OF_POWER, SERVED, SEVERAL, rows_called, rows_of
 from archsim.base.units import COUNT
 from archsim.base.values import clocks, read, table
-from archsim.base.writer import EXECUTION_TRACE, OutputFile
-from archsim.cli.output import AnswerForm, answer_forms, output
+from archsim.base.writer import EXECUTION_TRACE, OutputFile, table_with
+from archsim.cli.output import AnswerForm, answer_forms, output, write
 from archsim.cli.terminal import Progress, missed, note, tell_without_effect, told_request
 from archsim.cli.vocabulary import (
     BATCHES,
@@ -32,6 +33,7 @@ from archsim.cli.vocabulary import (
     option,
     options,
     own,
+    refuse_others,
     setting_options,
     some_options,
 )
@@ -322,6 +324,12 @@ def power_command(hw: str, use: list[str], counted_at: str | None, form: AnswerF
 # ----------------------------------------------------------------------------------------------------------------- profile
 
 
+def _tile_columns() -> Sequence[str]:
+    from archsim.stack.menu import COLUMNS
+
+    return COLUMNS
+
+
 @click.command("profile")
 @click.argument("file", type=click.Path(), metavar="FILE")
 @HW
@@ -330,10 +338,13 @@ def power_command(hw: str, use: list[str], counted_at: str | None, form: AnswerF
 @own("--batch", "Samples per run of --net.", int)
 @own("--ran-at", "Core clock at which the device ran, e.g. 1.2GHz: what it changes is a cause of its own.", Quantity("Hz"),
      metavar="CLOCK")
+@output("--kernels", table_with(_tile_columns, "file of tiles"),
+        "Instead, write the tiles of the recorded products as rows of traces/kernels.")
 @answer_forms("Print one CSV row per op, per name that was not matched, and per cause of the gap.",
               all="Also list every op, its kernels, what was not matched, and what is assumed.", page=True)
 def profile_command(
-    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, form: AnswerForm, **given: Any,
+    file: str, hw: str, net: str | None, batch: int | None, ran_at: float | None, form: AnswerForm, kernels: OutputFile | None,
+    **given: Any,
 ) -> None:  # fmt: skip
     """Read what a profiler recorded, predict the same run, and say what the gap between both is made of.
 
@@ -345,7 +356,17 @@ def profile_command(
     Examples:
       archsim profile trace.json --hw a100_sxm4_40gb --stack pytorch-2
       archsim profile trace.json.gz --hw rtx_4090 --ran-at 2.1GHz --all --html gap.html
+      archsim profile trace.json --hw rtx_4090 --kernels mine.csv
     """
+    if kernels is not None:
+        from archsim.estimation.request import find_device
+        from archsim.stack.launched import launches_of, table_of
+        from archsim.stack.launched import rows_of as rows_of_launches
+
+        refuse_others("--kernels", ("file", "hw", "kernels", "force"))
+        rows = rows_of_launches(launches_of(Path(file)), find_device(hw, None).identity.kernels_of, f"profile {Path(file).name}")
+        write(kernels, table_of(rows))
+        return
     from archsim.study.profiled import compare_profile
 
     found = compare_profile(file, hw, net=net, ran_at=ran_at, **choices({**given, "batch": batch}))

@@ -144,7 +144,7 @@ def _over_cache(queries: int, keys: int) -> bool:
 
 def _step(context: Context, menu: str, features: int) -> int:
     """Keys of a step of the tile that holds whole heads of so many features; 1 where the library has no such tile."""
-    tiles = context.stack.menus[menu].tiles if menu in context.stack.menus else ()
+    tiles = context.stack.menus[menu].on(context.architecture) if menu in context.stack.menus else ()
     return min(((tile.n, tile.k) for tile in tiles if tile.n >= features), default=(0, 1))[1]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate
-from math import ceil, inf
+from math import inf
 from operator import attrgetter
 from typing import Any
 
@@ -148,11 +148,11 @@ class TpuKernels(Kernels, TpuColumns[Array]):
 _TILE = attrgetter(*columns_of(TileColumns))
 
 
-def pack_gpu(plans: Sequence[Plan], menus: Mapping[str, Menu]) -> GpuKernels:
-    """The columns of `plans`: a variant for each tile and split that the kernel's menu offers. Every plan needs an option, every
-    option a kernel."""
+def pack_gpu(plans: Sequence[Plan], menus: Mapping[str, Menu], architecture: str = "") -> GpuKernels:
+    """The columns of `plans`: a variant for each tile and split that the kernel's menu offers on an architecture. Every plan
+    needs an option, every option a kernel."""
     kernels = _kernels(plans)
-    chosen = [_variants(menus[kernel.menu], kernel) if kernel.menu else (kernel.cta,) for kernel in kernels]
+    chosen = [_variants(menus[kernel.menu], kernel, architecture) if kernel.menu else (kernel.cta,) for kernel in kernels]
     tiles = np.array([_TILE(variant) for variants in chosen for variant in variants], dtype=float).T
     counts = np.array([len(variants) for variants in chosen], dtype=np.intp)
     tiled = dict(zip(columns_of(TileColumns), tiles, strict=True))
@@ -202,33 +202,23 @@ def _packed(plans: Sequence[Plan], kernels: tuple[Kernel, ...], counts: Index, o
     }
 
 
-def _variants(menu: Menu, kernel: Kernel) -> list[TileColumns[float]]:
+def _variants(menu: Menu, kernel: Kernel, architecture: str) -> list[TileColumns[float]]:
     """The tiles and splits that the library considers for a product of this size; all that it has where it considers none."""
-    tiles: Sequence[Tile] = [
-        tile for tile in menu.tiles
-        if tile.least_m <= kernel.m <= tile.most_m and tile.least_n <= kernel.n <= tile.most_n
-        and tile.least_k <= kernel.k <= tile.most_k
-    ] or menu.tiles  # fmt: skip
+    here = menu.on(architecture)
+    fitting = [tile for tile in here if tile.serves(kernel.m, kernel.n, kernel.k)] or here
+    tiles = [tile for tile in fitting if tile.file == fitting[0].file]
     if kernel.gpu.exps:
         tiles = _whole_heads(tiles, kernel.n)
-    if menu.fill > 1:
-        counts = [_count(tile, kernel) for tile in tiles]
-        tiles = [tile for tile, count in zip(tiles, counts, strict=True) if count >= min(menu.fill, max(counts))]
     splits = [split for split in menu.split_k if split == 1 or (not kernel.whole and _splits(menu, kernel, split))]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [_tile_columns(tile, split, chain, menu.in_rows, menu.split_serial) for tile in tiles for split, chain in chained
             if split == 1 or not tile.whole]  # fmt: skip
 
 
-def _whole_heads(tiles: Sequence[Tile], features: float) -> Sequence[Tile]:
+def _whole_heads(tiles: list[Tile], features: float) -> list[Tile]:
     """Of attention's tiles the narrowest that hold all features of a head, whose scores need them; all where none does."""
     width = min((tile.n for tile in tiles if tile.n >= features), default=0)
     return [tile for tile in tiles if tile.n == width] or tiles
-
-
-def _count(tile: Tile, kernel: Kernel) -> int:
-    """Tiles of one product."""
-    return ceil(kernel.m / tile.m) * ceil(kernel.n / tile.n)
 
 
 def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:

@@ -198,7 +198,8 @@ def _lowered(
             plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    kernels = replace(PACKED[device_kind](plans) if device_kind in PACKED else _tiled(plans, stack), ops=tuple(planned))
+    kernels = replace(PACKED[device_kind](plans) if device_kind in PACKED else _tiled(plans, stack, architecture),
+                      ops=tuple(planned))
     if any(left is not NOTHING for left in leaves):
         columns = np.array([(float(left.cold), left.run_bytes, float(left.short_lived)) for left in leaves])
         cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
@@ -305,11 +306,14 @@ def _wide(plan: Plan | None) -> Plan | None:
     return replace(plan, options=options)
 
 
-def _tiled(plans: Sequence[Plan], stack: Stack) -> GpuKernels:
+def _tiled(plans: Sequence[Plan], stack: Stack, architecture: str) -> GpuKernels:
     asked = {k.menu for plan in plans for option in plan.options for k in option.kernels if k.menu}
-    if asked - set(stack.menus):
-        raise InputError(f"stack {stack.id}", [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))])
-    return pack_gpu(plans, stack.menus)
+    problems = [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))]
+    problems += [f"menus.{name}: its files have no kernel for {architecture or 'all architectures'}"
+                 for name in sorted(asked & set(stack.menus)) if not stack.menus[name].on(architecture)]  # fmt: skip
+    if problems:
+        raise InputError(f"stack {stack.id}", problems)
+    return pack_gpu(plans, stack.menus, architecture)
 
 
 def _on_tensor_cores(device_kind: str, precision: str) -> bool:

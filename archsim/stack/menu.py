@@ -1,43 +1,91 @@
-"""The kernels that a matrix library chooses from: tiles of its products, and how it cuts their inner dimension."""
+"""The kernels that a library chooses from for one kind of product: rows of `traces/kernels`, and how it cuts the inner dimension.
 
-from dataclasses import dataclass
+Tiles are generic: `generic.csv` has those of each generation of SM, of which a library takes the fastest. A menu has the facts of
+a library: its smallest tile, and when it splits. Where its kernels are known one by one, they are rows of a file of its own.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from math import inf
+from typing import Any
 
+from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import data_folder, is_path, named_file, read_text
+from archsim.base.identity import ByIdentity
+from archsim.base.limits import LIMITS
 from archsim.stack.key import key
+
+FOLDER, GENERIC = "traces/kernels", "generic"
+LANES, TENSOR = "lanes", "tensor"  # roles of rows for any kind of product
+WORDS = ("whole", "warp_mma", "overlapped", "persistent")  # of the column `loop`
+RANGES = {"rows": "m", "columns": "n", "terms": "k"}  # a column that says for which results a row is -> the length
+COUNTS = ("m", "n", "k", "threads", "registers", "shared")
+COLUMNS = ("role", "architectures", *RANGES, *COUNTS, "cluster", "loop", "score_slots", "source")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One kernel variant of a matrix library: the block of the result that a CTA computes, and what it occupies.
+    """One kernel variant of a library: the block of the result that a CTA computes, and what it occupies.
 
-    The library takes it for results of `least_m` x `least_n` to `most_m` x `most_n`, of `least_k` to `most_k` terms.
+    m, n: rows and columns of the result that a CTA computes; k: depth of one step of the inner loop
+    threads: of a CTA; registers: of a thread; shared: memory of a CTA [B]
+    architectures: those that have it; none: those that no other row of its role and file names
+    least_m to most_k: the results that the library takes it for, and their terms
+    whole: CTAs go through all terms, it has no split
+    cluster: CTAs that load the longer side of their tiles together
+    score_slots: issue slots of a lane for each score of a softmax between two products
+    warp_mma: warps multiply one by one on tensor cores that have instructions for groups of warps
+    overlapped: one group of warps takes exponentials while another multiplies
+    persistent: a CTA goes on with the next tile, whose loads are under way when it ends one
+    file: the place of its file among those of the menu; the first with a row for a result serves it
     """
 
-    m: int = key("rows of the result that a CTA computes", low=1)
-    n: int = key("columns of the result that a CTA computes", low=1)
-    k: int = key("depth of one step of the inner loop", low=1)
-    threads: int = key("threads of a CTA", low=1)
-    registers: int = key("registers of a thread", low=1)
-    shared: int = key("shared memory of a CTA [B]", low=0)
-    least_m: int = key("fewest rows of a result that it is taken for", low=1, default=1)
-    least_n: int = key("fewest columns of a result that it is taken for", low=1, default=1)
-    least_k: int = key("fewest terms of a result that it is taken for", low=1, default=1)
-    most_m: float = key("most rows of a result that it is taken for", low=1, default=inf)
-    most_n: float = key("most columns of a result that it is taken for", low=1, default=inf)
-    most_k: float = key("most terms of a result that it is taken for", low=1, default=inf)
-    whole: bool = key("its CTAs go through all terms: it has no split", default=False)
-    cluster: int = key("CTAs that load the longer side of their tiles together", low=1, default=1)
-    score_slots: float = key("issue slots of a lane for each score of a softmax between two products", low=0, default=4.0)
-    warp_mma: bool = key("warps multiply one by one on tensor cores that have instructions for groups of warps", default=False)
-    overlapped: bool = key("one group of warps takes exponentials while another multiplies", default=False)
-    persistent: bool = key("a CTA goes on with the next tile, whose loads are under way when it ends one", default=False)
+    m: int
+    n: int
+    k: int
+    threads: int
+    registers: int
+    shared: int
+    architectures: tuple[str, ...] = ()
+    least_m: float = 1
+    least_n: float = 1
+    least_k: float = 1
+    most_m: float = inf
+    most_n: float = inf
+    most_k: float = inf
+    whole: bool = False
+    cluster: int = 1
+    score_slots: float = 4.0
+    warp_mma: bool = False
+    overlapped: bool = False
+    persistent: bool = False
+    file: int = 0
+
+    def serves(self, m: float, n: float, k: float) -> bool:
+        """Whether it is for results of these rows, columns and terms."""
+        return (self.least_m <= m <= self.most_m and self.least_n <= n <= self.most_n
+                and self.least_k <= k <= self.most_k)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Menu:
-    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension."""
+    """The variants that a library can choose from for one kind of product, and how far it splits the inner dimension.
 
-    tiles: tuple[Tile, ...] = key("the variants", some=True)
+    `tiles` are the rows of its files in their order, once `filled` has read them.
+    """
+
+    tiles: tuple[Tile, ...] = ()
+    kernels: tuple[str, ...] = key(
+        "files of traces/kernels, or paths, with its tiles; the first that has a row for a result serves it", some=True,
+        default=(GENERIC,),
+    )  # fmt: skip
+    least: tuple[int, int] = key("fewest rows and columns of a generic tile that it has", low=1, default=(1, 1))
+    least_results: int = key("fewest results of a generic tile that it has", low=1, default=1)
     split_k: tuple[int, ...] = key("into how many parts the library can cut the inner dimension", low=1, default=(1,))
     split_least_k: int = key("shortest part of the inner dimension", low=1, default=1)
     split_wide: int = key("most parts for products that are wide in both directions; 0: any number", low=0, default=0)
@@ -52,7 +100,96 @@ class Menu:
     thin: int = key("fewest rows and columns that its tiles compute; fewer take a matrix-vector kernel", low=1, default=9)
     split_serial: bool = key("parts of a split add up one after the other, in the kernel itself", default=False)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
-    fill: int = key(
-        "tiles of each product of a batch, however many these are, of which it has at least so many, or as many as it can", low=1,
-        default=1,
-    )  # fmt: skip
+
+    def on(self, architecture: str) -> tuple[Tile, ...]:
+        """The tiles that it has on an architecture."""
+        return _on(ByIdentity(self), architecture)
+
+
+@lru_cache(maxsize=4096)
+def _on(menu: ByIdentity[Menu], architecture: str) -> tuple[Tile, ...]:
+    tiles = menu.it.tiles
+    named = {tile.file for tile in tiles if architecture in tile.architectures}
+    return tuple([t for t in tiles if (architecture in t.architectures if t.file in named else not t.architectures)])
+
+
+def filled(menus: Mapping[str, Menu]) -> dict[str, Menu]:
+    """The menus with the tiles of their files: the rows whose role is the menu's name, without its architecture, and the generic
+    ones for lanes or tensor cores of a file that has none of this role.
+
+    Raises InputError, or MissingFile, which name the file.
+    """
+    return {name: replace(menu, tiles=tuple(_tiles(name.partition(".")[0], menu))) for name, menu in menus.items()}
+
+
+def _tiles(role: str, menu: Menu) -> Iterator[Tile]:
+    generic = TENSOR if f"_{TENSOR}" in role else LANES
+    for place, name in enumerate(menu.kernels):
+        rows = kernel_table(name)
+        if role not in rows:
+            rows = {role: tuple([t for t in rows.get(generic, ()) if _admits(menu, t)])}
+        yield from (replace(tile, file=place) for tile in rows[role])
+
+
+def _admits(menu: Menu, tile: Tile) -> bool:
+    return tile.m >= menu.least[0] and tile.n >= menu.least[1] and tile.m * tile.n >= menu.least_results
+
+
+@cache
+def kernel_table(name: str) -> Mapping[str, tuple[Tile, ...]]:
+    """The tiles of a file of `traces/kernels`, or of one at a path, by their role."""
+    place = named_file(name) if is_path(name) else data_folder(FOLDER).joinpath(f"{name}.csv")
+    if not place.is_file():
+        raise MissingFile(str(place))
+    reader = csv.DictReader(io.StringIO(read_text(place, LIMITS["kernels"].size), newline=""))
+    problems = [f"line 1: the columns must be {', '.join(COLUMNS)}"] if tuple(reader.fieldnames or ()) != COLUMNS else []
+    found: dict[str, list[Tile]] = {}
+    for cells in reader if not problems else ():
+        try:
+            tile = _tile(cells)
+            for role in cells["role"].split():
+                found.setdefault(role, []).append(tile)
+        except (ValueError, TypeError, AttributeError) as error:
+            problems.append(f"line {reader.line_num}: {error}")
+    if problems:
+        raise InputError(str(place), problems)
+    return {role: tuple(tiles) for role, tiles in found.items()}
+
+
+def _tile(cells: Mapping[str, str]) -> Tile:
+    given: dict[str, Any] = {name: _cell(name, cells[name], _count) for name in COUNTS}
+    for column, length in RANGES.items():
+        if cells[column]:
+            given[f"least_{length}"], given[f"most_{length}"] = _cell(column, cells[column], _range)
+    if cells["cluster"]:
+        given["cluster"] = _cell("cluster", cells["cluster"], _count)
+    if cells["score_slots"]:
+        given["score_slots"] = _cell("score_slots", cells["score_slots"], float)
+    for word in cells["loop"].split():
+        if word not in WORDS:
+            raise ValueError(f"loop: {word!r} is none of {', '.join(WORDS)}")
+        given[word] = True
+    return Tile(**given, architectures=tuple(cells["architectures"].split()))
+
+
+def _cell(name: str, text: str, read: Callable[[str], Any]) -> Any:
+    try:
+        return read(text)
+    except ValueError:
+        raise ValueError(f"{name}: {text!r} is not what the column holds") from None
+
+
+def _count(text: str) -> int:
+    if int(text) < 0:
+        raise ValueError
+    return int(text)
+
+
+def _range(text: str) -> tuple[float, float]:
+    """`17..64`, `..16`, `65..` or `8`: the least and the most.
+
+    >>> _range("17..64"), _range("..16"), _range("65..")
+    ((17.0, 64.0), (1.0, 16.0), (65.0, inf))
+    """
+    low, dots, high = text.partition("..")
+    return (float(low or 1), float(high or inf)) if dots else (float(low), float(low))

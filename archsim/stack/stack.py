@@ -245,8 +245,8 @@ class Stack(Identified):
         "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"
     )
     menus: Mapping[str, Menu] = key(
-        "tiles for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of one byte, NAME_half "
-        "for halves elsewhere", default={},
+        "what a library chooses from for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of "
+        "one byte, NAME_half for halves elsewhere", default={},
     )  # fmt: skip
     pads_products: bool = key("tensor cores: operands whose rows begin at no multiple of 16 B are padded", default=False)
     linear_bias: str = key(

@@ -187,7 +187,7 @@ def test_the_largest_tiles_of_tensor_cores_fit_the_chip(name: str, hw: str) -> N
     context = Context(stack=stack, device_kind="gpu", element=2, training=False, tensor=True,
                       architecture=device.identity.architecture)  # fmt: skip
     for kind in ("gemm", "conv_forward", "transformed"):
-        tiles = stack.menus[context.menu(kind)].tiles
+        tiles = stack.menus[context.menu(kind)].on(context.architecture)
         fitting = [tile.m * tile.n for tile in tiles if tile.shared <= device.sm.shared_memory_cta]
         assert max(fitting) >= 128 * 128
 

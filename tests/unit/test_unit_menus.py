@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from archsim.base.errors import InputError, MissingFile
 from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, compute_bound
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.evidence.kernel_ops import forward
 from archsim.lower.context import Context, Stored
-from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_gpu
+from archsim.lower.kernel import GpuKernels
 from archsim.lower.lower import lower
-from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
-from archsim.stack.menu import Menu, Tile
+from archsim.stack.menu import COLUMNS, Menu, Tile, filled
 from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Stack
 from archsim.trace.op import Attention, Linear
 from archsim.trace.trace import BoundOp
 from tests import shipped
 
 TILE = Tile(m=64, n=64, k=32, threads=128, registers=96, shared=8192)
+SIDES = {32.0, 64.0, 128.0}  # rows of generic tiles for lanes
 BYTE, ADA, NARROW = (Menu(tiles=(replace(TILE, m=side),)) for side in (128, 32, 16))
 
 
@@ -219,30 +222,43 @@ def test_a_menu_of_one_architecture_alone_serves_it_and_no_other() -> None:
     assert found == ["gemm_batched_tensor.ampere", "gemm_tensor"]
 
 
-def test_few_rows_take_the_small_tiles_of_cublas_on_ampere() -> None:
-    """16 x 16 and 32 x 32 results: 8 tokens of a fully connected layer, and none of them in batched products."""
-    menus = stacks.find("pytorch-2").menus
-    sides = {name: min(tile.m * tile.n for tile in menus[name].tiles)
-             for name in ("gemm_tensor.ampere", "gemm_batched_tensor.ampere")}  # fmt: skip
-    assert sides == {"gemm_tensor.ampere": 256, "gemm_batched_tensor.ampere": 4096}
+# ------------------------------------------------------------------------------------------------- tiles of traces/kernels
 
 
-# ------------------------------------------- batched products, whose tiles are chosen as if each product were alone
+def test_a_library_has_the_generic_tiles_of_a_generation_from_its_smallest_on() -> None:
+    whole, large = filled({"gemm": Menu(), "gemm.large": Menu(least=(64, 64), least_results=8192)}).values()
+    sizes = [{(tile.m, tile.n) for tile in menu.on("maxwell")} for menu in (whole, large)]
+    assert min(m * n for m, n in sizes[0]) == 32 * 32
+    assert sizes[1] == {(128, 128), (128, 64), (64, 128)}
+    assert min(tile.registers for tile in whole.on("kepler")) == 63  # what its first chips can name
+    assert {tile.k for tile in filled({"gemm_tensor": Menu()})["gemm_tensor"].on("ampere")} == {64}
 
 
-def tiles_taken(m: int, n: int, fill: int) -> list[tuple[float, float]]:
-    sizes = ((128, 128), (64, 64), (32, 32))
-    menu = Menu(tiles=tuple(Tile(m=a, n=b, k=16, threads=256, registers=64, shared=0) for a, b in sizes), fill=fill)
-    kernel = Kernel(name="bmm", role=Role.PRODUCT, efficiency="full", menu="some", m=m, n=n, k=64, count=1000)
-    packed = pack_gpu([Plan(options=(Option(algorithm="gemm", kernels=(kernel,)),), read_bytes=0, write_bytes=0)], {"some": menu})
-    return list(zip(packed.tile_m.tolist(), packed.tile_n.tolist(), strict=True))
+def test_a_row_of_a_library_comes_before_generic_ones_for_the_results_that_it_names(tmp_path: Path) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text(f"{','.join(COLUMNS)}\ngemm,ada,..15,,,16,256,64,128,96,8192,2,persistent,,a profile\n", "utf-8")
+    stack = library(**filled({"gemm": Menu(kernels=(str(own), "generic"))}))
+    few, more, elsewhere = (lower((product(tokens, rows, 512),), stack, "gpu", "fp32", False, architecture=where).kernels
+                            for tokens, rows, where in ((16, 10, "ada"), (16, 16, "ada"), (16, 10, "ampere")))  # fmt: skip
+    assert [set(kernels.tile_m.tolist()) for kernels in (few, more, elsewhere)] == [{16.0}, SIDES, SIDES]
+    assert (few.cluster.item(), few.persistent.item()) == (2.0, 1.0)
 
 
-def test_a_product_has_at_least_so_many_tiles_however_many_products_there_are() -> None:
-    assert tiles_taken(512, 512, fill=1) == [(128, 128), (64, 64), (32, 32)]
-    assert tiles_taken(512, 512, fill=64) == [(64, 64), (32, 32)]
-    assert tiles_taken(511, 511, fill=65) == [(32, 32)]
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [("gemm,,..x,,,1,1,1,1,1,1,,,,", "rows: '..x'"), ("gemm,,,,,a,1,1,1,1,1,,,,", "m: 'a'"),
+     ("gemm,,,,,1,1,1,1,1,1,,fast,,", "loop: 'fast'")],
+)  # fmt: skip
+def test_a_cell_that_is_none_is_named_with_its_line(tmp_path: Path, row: str, problem: str) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text(f"{','.join(COLUMNS)}\n{row}\n", "utf-8")
+    with pytest.raises(InputError, match=rf"own\.csv: line 2: {re.escape(problem)}"):
+        filled({"gemm": Menu(kernels=(str(own),))})
 
 
-def test_where_no_tile_is_small_enough_it_has_the_most_that_there_can_be() -> None:
-    assert tiles_taken(64, 64, fill=64) == [(32, 32)]
+def test_a_table_that_is_missing_or_has_other_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match=r"kernels.cutlas\.csv"):
+        filled({"gemm": Menu(kernels=("cutlas",))})
+    (tmp_path / "own.csv").write_text("role,m\ngemm,1\n", "utf-8")
+    with pytest.raises(InputError, match="line 1: the columns must be role, architectures"):
+        filled({"gemm": Menu(kernels=(str(tmp_path / "own.csv"),))})

@@ -135,6 +135,6 @@ def test_vllm_takes_the_tile_that_its_source_names_for_so_many_tokens_and_terms(
     op = BoundOp(name="fc", kind=Linear(bias=False), inputs=("x",), input_shapes=((tokens, inner),), shape=(tokens, 4096),
                  phase=FORWARD)  # fmt: skip
     plan = linear(op, setting("serving"))
-    kernels = pack_gpu([plan], stack.menus)
+    kernels = pack_gpu([plan], stack.menus, "hopper")
     product = kernels.matrix > 0
     assert set(zip(kernels.tile_m[product].tolist(), kernels.tile_n[product].tolist(), strict=True)) == {tile}

@@ -17,6 +17,7 @@ from archsim.stack import catalog
 from archsim.stack.key import Key, declared, key, lines
 from archsim.stack.listing import markdown
 from archsim.stack.menu import Menu
+from archsim.stack.passes import Passes
 from archsim.stack.read import leaves, read
 from archsim.stack.stack import Conv, Stack
 
@@ -104,13 +105,13 @@ def test_every_key_refuses_what_it_cannot_be() -> None:
 def test_values_come_apart_where_components_can_set_them_apart() -> None:
     rows = {"forward": {"inputs": 1, "outputs": 1}, "backward": {"inputs": 2, "outputs": 1}}
     table: dict[str, Any] = {
-        "host": "h", "unknown": {"a": 1}, "passes": {"relu": rows}, "menus": {"gemm": {"tiles": [], "split_k": [1]}},
+        "host": "h", "unknown": {"a": 1}, "passes": {"relu": rows}, "menus": {"gemm": {"kernels": ["generic"], "split_k": [1]}},
         "conv": {"bias": "fused", "algorithms": {"forward": {"direct": "one"}}}, "efficiency": {"gemm.x": "one"},
     }  # fmt: skip
     assert dict(leaves(Stack, table)) == {
         ("host",): "h", ("unknown",): {"a": 1}, ("conv", "bias"): "fused", ("efficiency", "gemm.x"): "one",
         ("passes", "relu", "forward"): rows["forward"], ("passes", "relu", "backward"): rows["backward"],
-        ("menus", "gemm"): {"tiles": [], "split_k": [1]}, ("conv", "algorithms"): {"forward": {"direct": "one"}},
+        ("menus", "gemm"): {"kernels": ["generic"], "split_k": [1]}, ("conv", "algorithms"): {"forward": {"direct": "one"}},
     }  # fmt: skip
 
 
@@ -126,7 +127,7 @@ def test_names_that_share_a_row_are_written_once() -> None:
 
 def test_a_record_inside_a_record_is_listed_by_its_path() -> None:
     paths = [line.path for line in lines(Stack)]
-    assert {"conv.bias", "attention.fused", "menus.NAME.split_k", "menus.NAME.tiles.m"} <= {*paths}
+    assert {"conv.bias", "attention.fused", "menus.NAME.split_k", "menus.NAME.least"} <= {*paths}
     assert {line.default for line in lines(Stack) if line.path in ("conv.workspace_limit",)} == {"none"}
     assert "passes.NAME.(forward or training or backward).launches" in paths
 
@@ -152,8 +153,9 @@ def test_tensor_cores_take_the_same_algorithms_where_no_others_are_named() -> No
 
 
 def test_a_required_key_is_missed_and_a_default_is_not() -> None:
-    menu, problems = read(Menu, {})
-    assert (menu, problems) == (None, ["tiles: is missing"])
+    found, problems = read(Passes, {"launches": 2})
+    assert (found, problems) == (None, ["inputs: is missing", "outputs: is missing"])
+    assert read(Menu, {}) == (Menu(), [])
     assert Key(doc="x").choices == ()
 
 
