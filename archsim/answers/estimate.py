@@ -22,7 +22,7 @@ from archsim.estimation.own_rows import own_score
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.columns import RATES
-from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, layer_groups, reaches, why
+from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, SAMPLES, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines
 from archsim.render.palette import order
@@ -41,7 +41,6 @@ SCALARS = (
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dram_bytes", "energy_j")
 METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
-ONE = {"img": "image", "seq": "sequence", "samples": "sample"}
 
 
 def record(e: Estimate) -> dict[str, Any]:
@@ -133,7 +132,7 @@ def interval(ends: tuple[float, float], unit: str, level: float) -> str:
 
 def verdict(e: Estimate) -> Verdict:
     """Time, power and memory, each with how sure it is and what follows from it."""
-    one = ONE.get(e.sample, "sample")
+    one = SAMPLES[e.sample]
     run = f"per {one}" if e.batch == 1 else f"per batch of {e.batch}"
     each = f"{show(e.energy_j / e.batch, 'J', 3)} per {one}, {grouped(e.throughput_per_w, 3)} {rate_unit(e)} per W"
     beside = f" of {show(e.power_limit_w, 'W', 3)}" if e.wall is None else " at the wall"
@@ -157,7 +156,7 @@ def groups_table(e: Estimate) -> Table:
     longest = max((group.time for group in groups), default=0.0)
     rows = [
         [words(group.name), number(group.time, "s"), percent(group.time / e.latency_s, ".0f"), bounds_bar(group.time_s, longest),
-         words(", ".join(BOUNDS[name].word for name in group.limited_by)), words(reaches(group, e))]
+         words(", ".join(bound_word(name) for name in group.limited_by)), words(reaches(group, e))]
         for group in groups
     ]  # fmt: skip
     head = columns("", "", "", "", "limited by", "reaches", numbers=(1, 2), bars=(3,), spare=(5,))
@@ -225,8 +224,7 @@ def measured_table(e: Estimate) -> Table:
          number(r.clock_hz, "Hz", 4), words(r.source), words("; ".join((*_covers(r), *r.conditions)) or "what is asked here")]
         for r in e.references
     ]  # fmt: skip
-    heads = ("metric", "measured", "predicted", "error of the time", "stack", "clock", "source",
-             "measured with")  # fmt: skip
+    heads = ("metric", "measured", "predicted", "error of the time", "stack", "clock", "source", "measured with")
     note = "Each prediction is for the conditions of its own row; a positive error is a prediction above the measurement."
     head = columns(*heads, numbers=(1, 2, 3, 5), spare=range(4, 8))
     return Table(title="Measured by others", columns=head, rows=rows, notes=[note], level=2)
@@ -306,7 +304,8 @@ def memory_words(m: Footprint, capacity: float, fits: bool) -> str:
 
 def assumptions(e: Estimate) -> list[tuple[str, Any]]:
     """What was chosen, what is not published, and how far powers at the wall are off."""
-    rows: list[tuple[str, Any]] = [("chosen", list(e.assumptions))]
+    changed = [f"{key} = {value}" for key, value in e.changes.items()]
+    rows: list[tuple[str, Any]] = [("set", changed), ("chosen", list(e.assumptions))]
     if e.wall is not None:
         seen, values = e.wall.held_out, e.wall.assumed_values
         rows.append(("at the wall", f"on {seen.rows} rows of {e.wall.interval_class}: median error {100 * seen.median:.0f} %, "

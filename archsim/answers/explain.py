@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show
-from archsim.cost.bounds import BOUNDS
+from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.explain.equation import Step
 from archsim.explain.kernel import KernelExplanation, Variant
 from archsim.explain.layer import SCHEMA, ExplainedOp, Explanation, ValueOrigin
@@ -54,7 +54,7 @@ def verdict(e: ExplainedOp, sentences: Sequence[str], model: str = "") -> Verdic
         intensity = f"{show(e.flop / e.least_bytes, '1', 3)} FLOP/B" if e.least_bytes else ""
         lines += [
             (f"at least {show(e.roofline_s, 's')}", "what no software can beat here",
-             f"limited by {BOUNDS[e.roofline_bound].word}"),
+             f"limited by {bound_word(e.roofline_bound)}"),
             (show(e.flop, "FLOP"), f"at least {show(e.least_bytes, 'B')} of traffic", intensity),
         ]
     return Verdict(title=f"{e.layer} of {e.network} on {e.hardware_name}", asked=asked, lines=lines, sentences=sentences)
@@ -101,7 +101,7 @@ def kernels_table(e: Explanation) -> Table:
     for kernel in e.kernels:
         values = {step.name: step.value for step in kernel.steps}
         rows.append([words(kernel.name), words(f"{kernel.launches:g}"), number(kernel.time_s, "s"),
-                     percent(kernel.time_s / e.time_s), words(BOUNDS[kernel.bound].word, tone=kernel.bound),
+                     percent(kernel.time_s / e.time_s), words(bound_word(kernel.bound), tone=kernel.bound),
                      *[number(values.get(name), "s") for name in bounds]])  # fmt: skip
     heads = columns("kernel", "launches", "time", "share", "limited by", *bounds, numbers=[1, 2, 3, *range(5, 5 + len(bounds))])
     return Table(title="Its kernels", columns=heads, rows=[*wait_row(e, len(heads)), *rows],

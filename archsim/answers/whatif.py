@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.estimate import ONE, asked, rate_unit
+from archsim.answers.estimate import asked, rate_unit
 from archsim.answers.estimate import record as estimate_record
 from archsim.answers.layers import bounds_bar
 from archsim.base.units import grouped, show
@@ -14,7 +14,7 @@ from archsim.cost.bounds import bound_word
 from archsim.device.follow import notes
 from archsim.device.silicon import silicon
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.explain.summary import LayerGroup, group_of, relieved
+from archsim.explain.summary import SAMPLES, LayerGroup, group_of, relieved
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import records_csv
 from archsim.render.palette import order
@@ -38,7 +38,7 @@ def sections(c: Change) -> list[Block]:
 
 def verdict(c: Change) -> Verdict:
     """How many times as fast and as frugal, and what of it."""
-    b, a, one = c.before, c.after, ONE.get(c.before.sample, "sample")
+    b, a, one = c.before, c.after, SAMPLES[c.before.sample]
     speed, energy = c.saved["throughput_per_s"], c.saved["energy_per_sample_j"]
     per = f"per {one}" if a.batch == 1 else f"per batch of {a.batch}"
     times = (f"{show(a.latency_s, 's', 3)} {per}, not {show(b.latency_s, 's', 3)}" if a.batch == b.batch else

@@ -50,12 +50,13 @@ class Bound:
     that returns the time of one launch [s], [D, V], or None where no kernel has it; empty where the time is none of a kernel's,
     as that of the host. An `overhead` comes on top of the smooth maximum of the others. `side` is what a reader calls an op that
     is limited by it. `clocked`: the time is inverse to the core clock; otherwise the clock does not move it. `resource` is what
-    kernels that run at the same time share of it (None: nothing). `word` is what
-    a reader calls the resource, `meaning` stands in legends.
+    kernels that run at the same time share of it (None: nothing). `word` is what a reader calls the resource, `more` what helps,
+    `meaning` stands in legends.
     """
 
     name: str
     word: str
+    more: str
     time: Mapping[str, Equation]
     overhead: bool
     side: str
@@ -64,41 +65,51 @@ class Bound:
     colour: str
     meaning: str
 
+    @property
+    def decides(self) -> str:
+        """How a sentence begins: `Memory decides: the memory's bandwidth is used up`, `Launches decide: ...`."""
+        return f"{self.word[0].upper()}{self.word[1:]} decide{'' if self.word.endswith('es') else 's'}: {self.meaning}"
+
 
 BOUNDS = {
     row.name: row
     for row in (
-        Bound(name="compute", side="compute-bound", clocked=True, resource=PIPES, overhead=False,
+        Bound(name="compute", colour="#0072b2", side="compute-bound", clocked=True, resource=PIPES, overhead=False,
               time={GPU: gpu.compute_bound, CPU: cpu.compute_bound, TPU: OfTpu("compute_bound"),
                     ROOFLINE: roofline.compute_bound},
-              word="arithmetic", colour="#0072b2", meaning="the arithmetic units are busy"),
-        Bound(name="dram", side="memory-bound", clocked=False, resource=DRAM, overhead=False,
+              word="arithmetic", more="more arithmetic", meaning="the arithmetic units are busy"),
+        Bound(name="dram", colour="#d55e00", side="memory-bound", clocked=False, resource=DRAM, overhead=False,
               time={GPU: gpu.memory_bound, CPU: cpu.memory_bound, TPU: OfTpu("memory_bound"), ROOFLINE: roofline.memory_bound},
-              word="memory", colour="#d55e00", meaning="the memory's bandwidth is used up"),
+              word="memory", more="more memory bandwidth", meaning="the memory's bandwidth is used up"),
         Bound(name="l1", side="cache-bound", clocked=True, resource=None, overhead=False, time={CPU: cpu.refill_bound},
-              word="L1 cache", colour="#8c510a", meaning="the bandwidth between a core's own caches is used up"),
-        Bound(name="l2", side="cache-bound", clocked=True, resource=L2, overhead=False,
+              word="L1 cache", more="more L1 bandwidth", colour="#8c510a",
+              meaning="the bandwidth between a core's own caches is used up"),
+        Bound(name="l2", colour="#e69f00", side="cache-bound", clocked=True, resource=L2, overhead=False,
               time={GPU: gpu.cache_bound, CPU: cpu.cache_bound},
-              word="L2 cache", colour="#e69f00", meaning="the bandwidth of the cache that all cores share is used up"),
+              word="L2 cache", more="more L2 bandwidth", meaning="the bandwidth of the cache that all cores share is used up"),
         Bound(name="buffer", side="buffer-bound", clocked=True, resource=None, overhead=False, time={TPU: OfTpu("buffer_bound")},
-              word="on-chip buffer", colour="#a6761d", meaning="the bandwidth of the buffer that software manages is used up"),
+              word="on-chip buffer", more="more buffer bandwidth", colour="#a6761d",
+              meaning="the bandwidth of the buffer that software manages is used up"),
         Bound(name="link", side="memory-bound", clocked=False, resource=None, overhead=False, time={CPU: cpu.link_bound},
-              word="link of sockets", colour="#f0e442", meaning="the link between sockets is used up"),
+              word="link of sockets", more="more link bandwidth", colour="#f0e442",
+              meaning="the link between sockets is used up"),
         Bound(name="latency", side="latency-bound", clocked=False, resource=None, overhead=False, time={GPU: gpu.latency_bound},
-              word="latency of loads", colour="#cc79a7", meaning="too few loads in flight to hide latency"),
+              word="latency of loads", more="shorter latency", colour="#cc79a7",
+              meaning="too few loads in flight to hide latency"),
         Bound(name="two_pass", side="memory-bound", clocked=True, resource=None, overhead=False, time={GPU: gpu.two_pass_bound},
-              word="second pass", colour="#66a61e", meaning="values are read twice, the second time after a wait"),
-        Bound(name=LAUNCH, side="launch-bound", clocked=False, resource=None, overhead=True,
+              word="second pass", more="faster second passes", colour="#66a61e",
+              meaning="values are read twice, the second time after a wait"),
+        Bound(name=LAUNCH, colour="#009e73", side="launch-bound", clocked=False, resource=None, overhead=True,
               time={GPU: gpu.launch_gap, CPU: cpu.team_overhead, TPU: OfTpu("start_gap")},
-              word="launches", colour="#009e73", meaning="starting kernels or threads"),
-        Bound(name="host", side="host-bound", clocked=False, resource=None, overhead=True, time={},
-              word="dispatch", colour="#56b4e9", meaning="framework and driver, which the device waits for"),
-        Bound(name=INPUT, side="input-bound", clocked=False, resource=None, overhead=True, time={},
-              word="input", colour="#b15928", meaning="reading and decoding the samples of a batch"),
-        Bound(name=POWER, side="power-limited", clocked=False, resource=None, overhead=True, time={},
-              word="power limit", colour="#6a3d9a", meaning="the power limit lowers the core clock"),
-        Bound(name="none", side="idle", clocked=False, resource=None, overhead=True, time={},
-              word="nothing", colour="#999999", meaning="takes no time"),
+              word="launches", more="faster launches", meaning="starting kernels or threads"),
+        Bound(name="host", colour="#56b4e9", side="host-bound", clocked=False, resource=None, overhead=True, time={},
+              word="dispatch", more="faster dispatch", meaning="framework and driver, which the device waits for"),
+        Bound(name=INPUT, colour="#b15928", side="input-bound", clocked=False, resource=None, overhead=True, time={},
+              word="input", more="faster input", meaning="reading and decoding the samples of a batch"),
+        Bound(name=POWER, colour="#6a3d9a", side="power-limited", clocked=False, resource=None, overhead=True, time={},
+              word="power limit", more="more power", meaning="the power limit lowers the core clock"),
+        Bound(name="none", colour="#999999", side="idle", clocked=False, resource=None, overhead=True, time={},
+              word="nothing", more="", meaning="takes no time"),
     )
 }  # fmt: skip
 

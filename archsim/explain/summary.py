@@ -43,12 +43,10 @@ FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
 LEAST = 0.02  # of the peak: less is no share of it that a reader cares for
 LARGER = 16  # the batch that is proposed where a larger one helps
 HIGHER = 2.0  # times the peak: a precision that has as much is proposed
-RELIEF = {  # word of a bound -> what more of it is called
-    "memory": "more memory bandwidth", "dispatch": "faster dispatch", "launches": "faster launches", "input": "faster input",
-    "latency of loads": "shorter latency", "L2 cache": "more L2 bandwidth", "L1 cache": "more L1 bandwidth",
-    "on-chip buffer": "more buffer bandwidth", "link of sockets": "more link bandwidth", "power limit": "more power",
-    "second pass": "faster second passes",
-}  # fmt: skip
+ABOVE = 1.005  # times a peak: what reaches more needs fewer operations than it is counted with
+MOSTLY = 0.5  # of the latency: a wait of as much decides
+WEIGHTS = 0.3  # of what layers move: weights of as much are worth a larger batch
+SAMPLES = {"img": "image", "seq": "sequence", "samples": "sample"}  # of a rate -> one of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +186,7 @@ def reaches(group: LayerGroup, e: Estimate) -> str:
 
 def _of(rate: float, most: float, unit: str) -> str:
     """`18.4 of 25.6 GB/s (72 %)`; a rate above the peak is that of an algorithm that needs fewer operations."""
-    if rate > 1.005 * most:
+    if rate > ABOVE * most:
         return f"{show(rate, unit, 3)}, {rate / most:.1f} x the peak"
     whole = show(most, unit, 3)
     prefix = whole.split(" ")[1]
@@ -208,7 +206,7 @@ def why(e: Estimate) -> list[str]:
 def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
     """What decides the time, and at which layers one sees it."""
     name = e.limited_by
-    if name == HOST or (name == "none" and e.host_wait_s > 0.5 * e.latency_s):
+    if name == HOST or (name == "none" and e.host_wait_s > MOSTLY * e.latency_s):
         if e.threads:
             return f"Dispatch decides: the framework takes {show(e.host_floor_s, 's', 3)} to call {len(e.ops)} ops."
         return (f"Dispatch decides: the host CPU ({e.host_cpu}) takes {show(e.host_floor_s, 's', 3)} to issue the kernels of "
@@ -228,9 +226,7 @@ def decides(e: Estimate, groups: Sequence[LayerGroup]) -> str:
                 f"({grouped(mine.flop / mine.dram_bytes, 2)} FLOP per byte{balance}).")  # fmt: skip
     if name == "compute" and mine.flop:
         return f"Arithmetic decides: {_subject(mine, 'do')} {show(mine.flop, 'FLOP', 3)} {_samples(e)}{_share(mine, e)}."
-    row = BOUNDS.get(name, BOUNDS["none"])
-    verb = "decide" if row.word.endswith("es") else "decides"
-    return f"{row.word[0].upper()}{row.word[1:]} {verb}: {row.meaning}, most of all in {mine.called}."
+    return f"{BOUNDS[name].decides}, most of all in {mine.called}."
 
 
 def _subject(group: LayerGroup, verb: str) -> str:
@@ -245,21 +241,19 @@ def _share(group: LayerGroup, e: Estimate) -> str:
     if top is None:
         return ""
     share = group.flop / group.time / top
-    if share > 1.005:
+    if share > ABOVE:
         return f", {share:.1f} x the chip's peak by an algorithm that needs fewer"
     return f", at {100 * share:.0f} % of the chip's peak"
 
 
 def _samples(e: Estimate) -> str:
-    one = {"img": "image", "seq": "sequence"}.get(e.sample, "sample")
-    return f"for one {one}" if e.batch == 1 else f"for {e.batch} {one}s"
+    return f"for one {SAMPLES[e.sample]}" if e.batch == 1 else f"for {e.batch} {SAMPLES[e.sample]}s"
 
 
 def relieved(e: Estimate) -> str:
     """What `FASTER` times as much of the first two resources would save; empty where that is little."""
-    saved = [(BOUNDS[name].word, time / e.latency_s) for name, time in e.relief_s.items() if time > SAVES * e.latency_s][:2]
-    said = [f"{FASTER_TEXT} {RELIEF.get(word, f'more {word}')}{' saves' if not i else ''} {100 * share:.0f} %"
-            for i, (word, share) in enumerate(saved)]  # fmt: skip
+    saved = [(BOUNDS[name].more, time / e.latency_s) for name, time in e.relief_s.items() if time > SAVES * e.latency_s][:2]
+    said = [f"{FASTER_TEXT} {more}{' saves' if not i else ''} {100 * share:.0f} %" for i, (more, share) in enumerate(saved)]
     return f"{', '.join(said)}." if said else ""
 
 
@@ -275,7 +269,7 @@ def advice(e: Estimate, groups: Sequence[LayerGroup]) -> str:
     if e.limited_by in (INPUT, POWER):
         return ""
     first = groups[0]
-    if first.limited_by[0] == "dram" and e.task == "inference" and e.memory.parameters > 0.3 * first.dram_bytes:
+    if first.limited_by[0] == "dram" and e.task == "inference" and e.memory.parameters > WEIGHTS * first.dram_bytes:
         return f"A larger batch reads the same weights once: try --batch {LARGER}." if grows else ""
     top = peak(e)
     if e.limited_by == "compute" and top is not None and e.precision in ("fp32", "tf32"):

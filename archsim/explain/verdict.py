@@ -33,9 +33,7 @@ def decides(e: ExplainedOp, kernel: str, time_s: float, bound: str) -> list[str]
         fused = next((note for note in e.notes if note.startswith(PART)), "")
         return [f"It takes no time of its own: {fused}." if fused else
                 "It launches nothing in this stack, so it takes no time."]  # fmt: skip
-    row = BOUNDS[bound]
-    word = f"{row.word[0].upper()}{row.word[1:]} decide{'' if row.word.endswith('es') else 's'}"
-    return [f"{word}: {row.meaning} in {kernel}, {100 * time_s / e.time_s:.0f} % of its time.", *wait_sentence(e)]
+    return [f"{BOUNDS[bound].decides} in {kernel}, {100 * time_s / e.time_s:.0f} % of its time.", *wait_sentence(e)]
 
 
 def wait_sentence(e: ExplainedOp) -> list[str]:

@@ -18,7 +18,7 @@ def limit_word(name: str) -> str:
     >>> limit_word("dram"), limit_word("links")
     ('memory', 'links between devices')
     """
-    return WORDS.get(name) or (bound_word(name))
+    return WORDS.get(name) or bound_word(name)
 
 
 def why(e: GenerationEstimate) -> list[str]:

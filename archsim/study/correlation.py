@@ -48,5 +48,5 @@ def correlation_note(asked: float | None) -> str:
     """What is assumed of errors, as a sentence."""
     if asked is not None:
         return f"Errors of any two predictions are assumed to have the correlation {asked:g} (--correlation)."
-    return (f"Errors of two predictions are correlated as measured, {SAME_STACK:g} with one stack and {TWO_STACKS:g} with two "
-            "(--correlation sets one number); a shared error does not change the order.")  # fmt: skip
+    return (f"Errors of two predictions are correlated as measured of GPUs, {SAME_STACK:g} with one stack and {TWO_STACKS:g} "
+            "with two (--correlation sets one number); a shared error does not change the order.")  # fmt: skip

@@ -16,17 +16,15 @@ from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.product import block, block_of, by_element, vector_product
 from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import Simulated
-from archsim.device.catalog import find
-from archsim.device.device import Cpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.explain.simulated import simulate_layer
 from archsim.render.text import text_of
+from tests import shipped
 
 
 def machine(name: str) -> CoreMachine:
-    device = find(name).device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu(name)
     return core_machine(device, float(device.default_clock))
 
 

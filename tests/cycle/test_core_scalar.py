@@ -15,8 +15,7 @@ from archsim.cycle.core.library import called
 from archsim.cycle.core.machine import CoreMachine, core_machine, shared
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import run_loop
-from archsim.device.catalog import find
-from archsim.device.device import Cpu
+from tests import shipped
 from tests.each import each
 
 CORES = ("xeon_e5_2650_v3_2s", "i7_3820", "epyc_9655", "tegra_x1_cpu", "apple_m1")
@@ -35,9 +34,7 @@ VECTORISED: tuple[Callable[..., CoreLoop], ...] = (
 
 @lru_cache
 def machine(name: str) -> CoreMachine:
-    device = find(name).device
-    assert isinstance(device, Cpu)
-    return core_machine(device, 2.4e9)
+    return core_machine(shipped.cpu(name), 2.4e9)
 
 
 def clocks(name: str, on: str = CORES[0]) -> float:

@@ -8,8 +8,7 @@ from archsim.cycle.attention import AttentionTile, attend
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.program import SPECIAL, TENSOR, Program, Source
 from archsim.cycle.run import SmRun, prepared, run
-from archsim.device.catalog import find
-from archsim.device.device import Gpu
+from tests import shipped
 
 HITS = Source(past_l2=0.1)
 # FlashAttention-2 on an A100, and FlashAttention-3 on an H100, for heads of 128
@@ -21,8 +20,7 @@ PLAIN = AttentionTile(m=64, n=64, k=64, threads=128, registers=168, shared=49152
 
 
 def on(hw: str, tensor: bool = True) -> tuple[Machine, float]:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     rate = float(device.pipe("bf16")) if tensor else 0.0
     return machine_of(device, 1.4e9, tensor_rate=rate), rate
 

@@ -5,19 +5,12 @@ from dataclasses import replace
 import pytest
 
 from archsim.cycle.eased import BETTER, EASINGS, better, reliefs
-from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.device.spec import keys
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.explain.simulated import simulate_layer
 from tests.each import each
-
-
-def device(hw: str) -> Gpu:
-    found = find(hw).device
-    assert isinstance(found, Gpu)
-    return found
+from tests.shipped import gpu
 
 
 @each("key", lambda: [key for _, names, _ in EASINGS for key in names])
@@ -26,16 +19,16 @@ def test_what_may_be_better_is_a_key_of_the_spec(key: str) -> None:
 
 
 def test_better_is_less_of_a_latency_and_more_of_all_else() -> None:
-    base = device("tesla_v100_sxm2")
+    base = gpu("tesla_v100_sxm2")
     found = better(base, ("l2.latency", "memory.bandwidth", "sm.cta_start"))
     assert found.l2.latency == base.l2.latency / BETTER
     assert found.memory.bandwidth == base.memory.bandwidth * BETTER
-    assert (found.sm.cta_start, base.sm.cta_start) == (base.sm.cta_start / BETTER, find("tesla_v100_sxm2").device.sm.cta_start)
+    assert (found.sm.cta_start, base.sm.cta_start) == (base.sm.cta_start / BETTER, gpu("tesla_v100_sxm2").sm.cta_start)
     assert replace(found, l2=base.l2, memory=base.memory, sm=base.sm) == base
 
 
 def test_a_wider_issue_needs_something_to_issue_beside() -> None:
-    base = device("tesla_v100_sxm2")
+    base = gpu("tesla_v100_sxm2")
     assert (base.sm.pairing, better(base, ("sm.issue_width",)).sm.pairing) == ("none", "memory")
 
 

@@ -9,9 +9,9 @@ from archsim.cost.energy import COMPONENTS
 from archsim.cost.switched import mac_energy, node_energy
 from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.estimation.request import find_device
 from archsim.simulate.sm import SimulatedSm, simulate_sm
+from tests import shipped
 
 
 def ran(kernel: str, hw: str = "gtx_1080", waves: int = 1, depth: int = 64, precision: str = "fp32") -> SimulatedSm:
@@ -53,8 +53,7 @@ def test_faster_instructions_save_no_energy_of_the_operations() -> None:
 @pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "a100_sxm4_40gb", "h100_sxm5_80gb", "b200_sxm"])
 def test_the_multiply_accumulates_of_each_generation_of_tensor_cores_are_those_of_the_tile(hw: str) -> None:
     found = ran("gemm 128x128x32 threads=256 bytes=2 stages=2", hw, depth=256, precision="fp16")
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     volt, node = voltage(found.clock_hz, device, default()), node_energy(device, default())
     one = np.ravel(mac_energy(device, "fp16", volt, node, default())).item()
     macs = found.result.ctas * 128 * 128 * 256

@@ -17,6 +17,7 @@ from archsim.cycle.tensor import on_tensor_cores
 from archsim.cycle.window import Window, windows
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
+from tests import shipped
 
 DEVICES = ("tesla_k40", "gtx_1080", "tesla_v100_sxm2", "a100_sxm4_40gb", "rtx_4090")
 HITS = Source(past_l2=0.2)
@@ -32,8 +33,7 @@ ORDER, MEAN_ORDER, LENGTHS = 0.08, 0.06, (4, 7, 12)
 
 
 def of(hw: str) -> Machine:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     return machine_of(device, float(device.usual_clock))
 
 
@@ -103,8 +103,7 @@ def test_a_long_loop_takes_what_all_of_its_trips_take(hw: str, ctas: int) -> Non
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 @pytest.mark.parametrize("hw", ["tesla_k40", "gtx_1080", "a100_sxm4_40gb", "h100_sxm5_80gb"])
 def test_compiled_and_plain_count_the_same(hw: str) -> None:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     rate = float(device.pipe("fp16")) if hw[0] in "ah" else 0.0
     on = machine_of(device, 1.4e9, tensor_rate=rate)
     rows, window = Rows(row=1024, piece=1024, lane=16, passes=1), Window(values=9, checked=False)
@@ -114,3 +113,15 @@ def test_compiled_and_plain_count_the_same(hw: str) -> None:
     for program in every:
         plain, fast = (run(prepared(on, program), 2, trips=3, fast=fast, record=100) for fast in (False, True))
         assert plain == fast, program
+
+
+@pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "a100_sxm4_40gb", "h100_sxm5_80gb"])
+def test_a_product_on_tensor_cores_stays_below_their_peak(hw: str) -> None:
+    device = shipped.gpu(hw)
+    rate = float(device.pipe("fp16"))
+    on = machine_of(device, 1.5e9, tensor_rate=rate)
+    tile = TiledProduct(m=128, n=128, k=32, threads=256, registers=128, shared=32768, depth=1024, operand=2.0, stages=4,
+                        a=Source(past_l2=0.1), b=Source(past_l2=0.1))  # fmt: skip
+    found = run(prepared(on, on_tensor_cores(on, tile)), 2, trips=16)
+    share = 2 * 128 * 128 * 32 * 16 / (found.clocks * rate)
+    assert 0.3 < share <= 1.0

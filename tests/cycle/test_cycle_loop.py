@@ -9,13 +9,11 @@ from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.run import REASON_NAMES, SmRun, prepared, run
-from archsim.device.catalog import find
-from archsim.device.device import Gpu
+from tests import shipped
 
 
 def machine(hw: str = "gtx_1080", clock: float = 1.6e9, **changed: object) -> Machine:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     return replace(machine_of(device, clock), **{"cta_start": 0.0, "fetch": 0.0, **changed})
 
 

@@ -8,16 +8,14 @@ from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.program import FP32, INT, Assembler, Source
 from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta, spread
 from archsim.cycle.run import SmRun, prepared, run
-from archsim.device.catalog import find
-from archsim.device.device import Gpu
+from tests import shipped
 
 CHANNEL = Rows(row=64 * 1024, piece=1024, passes=2)  # of 64 images of 32 x 32
 SHORT = Rows(row=1024, piece=1024, lane=16, passes=1)
 
 
 def machine(hw: str = "tesla_v100_sxm2") -> Machine:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     return replace(machine_of(device, 1.5e9), cta_start=0.0, fetch=0.0)
 
 

@@ -13,16 +13,15 @@ from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.run import prepared, room, run
 from archsim.cycle.stalls import awaited, executed, pipe_use, place, shares, stalled
 from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.simulate.sm import simulate_sm
+from tests import shipped
 from tests.each import each
 
 TILE = TiledProduct(m=64, n=64, k=8, threads=64, registers=120, shared=8192, depth=512)
 
 
 def machine(hw: str = "gtx_1080", **changed: object) -> Machine:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     return replace(machine_of(device, 1.6e9), **changed)
 
 

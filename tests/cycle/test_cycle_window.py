@@ -8,16 +8,14 @@ from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.program import Source
 from archsim.cycle.run import SmRun, prepared, run
 from archsim.cycle.window import SET_UP, Window, per_value, windows
-from archsim.device.catalog import find
-from archsim.device.device import Gpu
+from tests import shipped
 
 CHECKED = Window(values=9, inputs=Source(past_l1=0.25))
 TAPS = Window(values=9, checked=False, weights=True)
 
 
 def machine() -> Machine:
-    device = find("gtx_1080").device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu("gtx_1080")
     return replace(machine_of(device, 1.6e9), cta_start=0.0, fetch=0.0)
 
 

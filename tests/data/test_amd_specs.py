@@ -8,9 +8,9 @@ import pytest
 
 import archsim
 from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.evidence.readers import read_files
 from archsim.stack import catalog as stacks
+from tests.shipped import gpu
 
 from ..each import each
 
@@ -22,12 +22,6 @@ ROWS = (
     "neusight,bmm,,196,64,196,12,,,,,,,,,fp32,pytorch-2.4.1/rocm,40.0,,,mi210,,test",
     "neusight,elementwise,add,1130,1004,,,,,,,,,,,fp32,pytorch-2.4.1/rocm,28.2,,,mi100,,calibrate",
 )
-
-
-def gpu(name: str) -> Gpu:
-    device = find(name).device
-    assert isinstance(device, Gpu)
-    return device
 
 
 @each("name", CDNA)

@@ -7,19 +7,13 @@ import pytest
 import archsim
 from archsim.base.errors import Unsupported
 from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.stack import catalog as stacks
+from tests.shipped import gpu
 
 from ..each import each
 
 CHIPS = ("apple_m1_gpu", "apple_m2_gpu", "apple_m3_gpu", "apple_m4_gpu")
 STACKS = ("pytorch-2-mps", "mlx", "llama.cpp-metal")
-
-
-def gpu(name: str) -> Gpu:
-    device = find(name).device
-    assert isinstance(device, Gpu)
-    return device
 
 
 @each("name", CHIPS)

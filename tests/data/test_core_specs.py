@@ -15,7 +15,7 @@ from archsim.cycle.core.operation import CoreLoop, Operation
 from archsim.cycle.core.run import run_loop
 from archsim.detect.architecture import CoreRow, rows
 from archsim.device import catalog
-from archsim.device.device import Cpu
+from tests import shipped
 
 from ..each import each
 from .test_cpu_specs import CPUS
@@ -25,8 +25,7 @@ BASIC = ("int", "branch", "load", "store_address", "store_data", "add", "mul", "
 
 
 def machine(name: str) -> CoreMachine:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu(name)
     return core_machine(device, 3e9)
 
 
@@ -37,8 +36,7 @@ def table(architecture: str) -> dict[str, Any]:
 
 @each("name", CPUS)
 def test_every_cpu_has_a_pipeline(name: str) -> None:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu(name)
     assert None not in (device.pipeline, device.port, device.latency, device.hold)
     assert device.l2.tlb_entries is not None
     assert device.l2.miss_buffers is not None
@@ -61,8 +59,7 @@ def products(core: CoreMachine, width: int) -> CoreLoop:
 
 @each("name", CPUS)
 def test_independent_products_reach_the_declared_ports(name: str) -> None:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu(name)
     core = machine(name)
     if name in MIXED:
         return
@@ -76,8 +73,7 @@ MIXED = ("i7_12700h",)  # its core.fma_ports is the mean of two kinds of cores
 
 @each("name", CPUS)
 def test_registers_of_the_program_are_fewer_than_those_of_the_core(name: str) -> None:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu(name)
     assert device.pipeline is not None
     for physical, named in ((device.pipeline.vector_registers, device.core.registers), (device.pipeline.int_registers, 16)):
         assert physical is None or float(physical) > float(named)
@@ -131,8 +127,7 @@ PEAKS = (  # multiply-adds of 32 bit per clock of one core, as the makers and te
 
 @each(("name", "peak"), PEAKS)
 def test_the_pipeline_reaches_the_printed_peak_and_no_more(name: str, peak: float) -> None:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu(name)
     rate = 12.0 / run_loop(machine(name), products(machine(name), int(device.core.simd))).cycles * float(device.core.simd) / 32
     assert 0.97 * peak < rate <= peak * 1.001, f"{name}: {rate:.1f} a clock"
 

@@ -11,10 +11,11 @@ import pytest
 from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
-from archsim.device.device import PARTS, Cpu
+from archsim.device.device import PARTS
 from archsim.device.file import contradictions
 from archsim.device.follow import TOLERANCE
 from archsim.device.spec import keys
+from tests.shipped import cpu, kind_of
 
 from ..each import each
 from .regenerate import with_tables
@@ -27,19 +28,7 @@ EXPECTED = (
 )  # fmt: skip
 
 
-def kind_of(name: str) -> str:
-    """The kind a spec file declares or inherits, read without checking the rest of it."""
-    document = tomllib.loads(data_folder(catalog.FOLDER).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    return document["kind"] if "kind" in document else kind_of(document["inherits"])
-
-
 CPUS = tuple(name for name in catalog.names() if kind_of(name) == "cpu")
-
-
-def cpu(name: str) -> Cpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
-    return device
 
 
 def test_the_expected_cpus_are_shipped() -> None:

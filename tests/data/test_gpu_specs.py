@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 import pytest
 
 from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
-from archsim.device.device import Gpu
 from archsim.device.file import contradictions
 from archsim.device.follow import TOLERANCE
+from tests.shipped import gpu, kind_of
 
 from ..each import each
 
@@ -26,19 +25,7 @@ EXPECTED = (
 )  # fmt: skip
 
 
-def kind_of(name: str) -> str:
-    """The kind a spec file declares or inherits, read without checking the rest of it."""
-    document = tomllib.loads(data_folder(catalog.FOLDER).joinpath(f"{name}.toml").read_text(encoding="utf-8"))
-    return document["kind"] if "kind" in document else kind_of(document["inherits"])
-
-
 GPUS = tuple(name for name in catalog.names() if kind_of(name) == "gpu")
-
-
-def gpu(name: str) -> Gpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Gpu)
-    return device
 
 
 def test_the_expected_gpus_are_shipped() -> None:

@@ -8,12 +8,12 @@ import pytest
 
 from archsim.base.files import data_folder
 from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.readers import read_files
 from archsim.evidence.readers_units import FAMILY, SHARES
+from tests.shipped import gpu
 
 HEADER = ("source,source_ref,hardware,kind,app,power_w,core_mhz,mem_mhz,ref_core_mhz,ref_mem_mhz,util_fp32,util_int,util_fp64,"
           "util_sfu,util_shared,util_l2,util_dram,split")  # fmt: skip
@@ -57,12 +57,6 @@ def test_a_row_is_a_power_at_a_clock_with_shares_counted_at_another(tmp_path: Pa
     assert {unit: share for unit, share in pattern.shares.items() if share} == {
         AWAKE: 1.0, "fp32": 0.9, "int": 0.1, "l2": 0.05, "dram": 0.2}  # fmt: skip
     assert set(SHARES.values()) < set(pattern.shares)
-
-
-def gpu(name: str) -> Gpu:
-    device = find(name).device
-    assert isinstance(device, Gpu)
-    return device
 
 
 def test_an_idle_row_has_no_unit_at_work(tmp_path: Path) -> None:

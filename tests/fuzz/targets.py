@@ -19,6 +19,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError
 from archsim.base.files import data_folder
 from archsim.ui.server import WhatIfApplication
+from tests.shipped import cpu
 
 from . import commands, models, mutate, networks
 from .check import Broken, all_finite, json_of
@@ -247,13 +248,11 @@ def run_calibration(data: bytes, folder: Path) -> None:
 def run_system(data: bytes, folder: Path) -> None:
     """A computer at the wall, and a card and a processor in it."""
     from archsim.detect.catalog import find
-    from archsim.device.device import Cpu
     from archsim.estimation.wall import wall_power
     from archsim.node.system import load
 
     system = load(Path(_file(data, folder, "system.toml")))
-    host = find("i7_6700k").device
-    assert isinstance(host, Cpu)
+    host = cpu("i7_6700k")
     for device, beside in ((find("gtx_1080").device, host), (host, None)):
         found = wall_power(100.0, device, beside, system, system.devices)
         all_finite([found.computer_w, found.share_w, found.load, *found.parts_w.values()])

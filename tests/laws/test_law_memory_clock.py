@@ -16,13 +16,13 @@ from archsim.calibration.constants import default
 from archsim.cost.idle import idle_power, idle_top, standing_power
 from archsim.cost.units import unit_power
 from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import UnitClocks
 from archsim.estimation.clock import memory_clock_share
 from archsim.estimation.pipeline import Run, idle_of, run
 from archsim.estimation.request import make_request
 from archsim.study.grid import evaluate
+from tests import shipped
 
 from ..each import each
 
@@ -33,8 +33,7 @@ ROUNDING = 1.0 + 1e-9
 
 def usual(hw: str) -> float:
     """The usual memory clock of a shipped GPU [Hz]."""
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     clock = device.memory_clock
     assert clock is not None
     return clock
@@ -72,8 +71,7 @@ def test_a_device_that_waits_for_the_host_has_its_memory_at_that_clock() -> None
 @given(st.sampled_from(DEVICES), st.floats(0.1, 1.0))
 def test_the_idle_power_is_that_of_units(hw: str, share: float) -> None:
     """What stands, leaks and takes clocks at the highest core clock is the idle power, in a network as for a profiler's units."""
-    device = find(hw).device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu(hw)
     of_units = unit_power(device, {}, UnitClocks(core=idle_top(device), memory=share), default())
     assert math.fsum(float(np.ravel(part)[0]) for part in of_units.values()) == pytest.approx(
         float(idle_power(device, default(), share)), rel=1e-12)  # fmt: skip

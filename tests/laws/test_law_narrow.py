@@ -20,6 +20,7 @@ from archsim.simulate.core import X86, SimulatedCore, kernel_loop, simulate_core
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import NARROW
 from tests.each import each
+from tests.shipped import cpu
 
 CLOCK = 3e9  # Hz
 BLOCKS = {"tile": "32x32", "matrix": "16x4", "dot": "14x32", "pairs": "14x32", "mlal": "14x32", "sdot": "14x32",
@@ -33,12 +34,6 @@ STATED = {  # multiply-adds of a core in a clock by what its maker or published 
     ("graviton3", "int8_matrix"): 128, ("graviton3", "bf16_matrix"): 64, ("grace", "int8_matrix"): 128,
     ("grace", "bf16_matrix"): 64, ("grace", "fp16_lanes"): 32, ("raspberry_pi_5", "int8_sdot"): 32, ("apple_m1", "int8_sdot"): 64,
 }  # fmt: skip
-
-
-def cpu(name: str) -> Cpu:
-    device = find(name).device
-    assert isinstance(device, Cpu)
-    return device
 
 
 def simulated(name: str, form: str) -> SimulatedCore:

@@ -20,10 +20,10 @@ from archsim.cache.layers import launch_traffic, product_of
 from archsim.cache.nest import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref
 from archsim.cache.reuse import CacheView, moved
 from archsim.cache.roles import KernelShape
-from archsim.device.catalog import find
-from archsim.device.device import Cpu, Gpu
+from archsim.device.device import Gpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
+from tests import shipped
 
 ROUNDING = 1 + 1e-9
 NETWORKS = ("alexnet", "mobilenet_v2", "lstm_ptb", "resnet_18")
@@ -89,8 +89,7 @@ def shapes(net: str, hw: str, **choices: object) -> list[tuple[KernelShape, Tili
 @pytest.mark.parametrize("task", ["inference", "training_step"])
 def test_memory_moves_at_least_what_no_cache_can_have_and_at_most_what_all_accesses_are(net: str, task: str) -> None:
     """On a CPU. Parameters come from memory, activations at most as often as the first level asks for them."""
-    device = find("i7_6700k").device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu("i7_6700k")
     for shape, _, workers in shapes(net, "i7_6700k", task=task):
         seen, kernel = of_cpu(shape, device, workers), shape.kernel
         where = f"{shape.op.name} {shape.op.phase} {kernel.name}"
@@ -105,8 +104,7 @@ def test_memory_moves_at_least_what_no_cache_can_have_and_at_most_what_all_acces
 @pytest.mark.parametrize("net", NETWORKS)
 def test_a_bigger_level_of_a_cpu_moves_no_more_for_the_same_loops(net: str) -> None:
     """The blocks of a library follow the caches; with those of the smaller cache a bigger one never moves more."""
-    device = find("i7_6700k").device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu("i7_6700k")
     parts = [part for part in (device.l1, device.l2, device.l3) if part is not None]
     views = [CacheView(size=float(part.size), ways=float(part.ways), line=64, sector=64, sharers=float(part.shared_by))
              for part in parts]  # fmt: skip
@@ -123,8 +121,7 @@ def test_a_bigger_level_of_a_cpu_moves_no_more_for_the_same_loops(net: str) -> N
 @settings(max_examples=8, deadline=None)
 @given(st.sampled_from(["conv2", "conv3", "conv5", "fc6"]), st.sampled_from([2, 4]))
 def test_more_ways_of_an_l2_at_as_many_sets_never_move_more_of_simulated_products(layer: str, factor: int) -> None:
-    device = find("gtx_1080").device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu("gtx_1080")
     own = [(shape, tile) for shape, tile, _ in shapes("alexnet", "gtx_1080", batch=2)
            if shape.op.name == layer and shape.kernel.menu]  # fmt: skip
     for shape, tile in own:
@@ -140,8 +137,7 @@ def test_more_ways_of_an_l2_at_as_many_sets_never_move_more_of_simulated_product
 
 @pytest.mark.parametrize("task", ["inference", "training_step"])
 def test_a_gpu_moves_its_parameters_and_results_at_least_once(task: str) -> None:
-    device = find("gtx_1080").device
-    assert isinstance(device, Gpu)
+    device = shipped.gpu("gtx_1080")
     for shape, tile, _ in shapes("lenet5", "gtx_1080", task=task):
         seen = of_gpu(shape, device, tile, {})
         where = f"{shape.op.name} {shape.op.phase} {shape.kernel.name}"

@@ -9,22 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.cost.idle import idle_top
-from archsim.device.catalog import find
-from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
 from archsim.estimation.power import power_by_unit
 from archsim.estimation.power_estimate import PowerEstimate
+from tests.shipped import gpu
 
 DEVICES = ("tesla_k40", "gtx_980", "titan_x_maxwell", "titan_xp", "tesla_v100_sxm2", "tesla_t4", "a100_sxm4_40gb", "rtx_4090",
            "h100_sxm5_80gb", "tegra_x1")  # fmt: skip
 HW, SHARE, CLOCK = st.sampled_from(DEVICES), st.floats(0.0, 1.0), st.floats(2e8, 1.7e9)  # not twice the boost of any
 SHARES = st.fixed_dictionaries(dict.fromkeys((AWAKE, *UNITS), SHARE))
-
-
-def gpu(hw: str) -> Gpu:
-    device = find(hw).device
-    assert isinstance(device, Gpu)
-    return device
 
 
 def of(hw: str, shares: dict[str, float], clock: float, **asked: object) -> PowerEstimate:

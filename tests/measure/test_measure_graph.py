@@ -16,7 +16,7 @@ from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundTrace
 
 from ..each import each
-from ..networks import load
+from ..shipped import load
 
 NOT_AT_INFERENCE = {"update", "cross_entropy"}
 READ_ONLY = {"group_norm", "element_wise", "reduce", "gather", "scatter", "traffic", "stated"}  # of models that were read

@@ -10,6 +10,7 @@ from archsim.cost.switched import clock_energy, mac_energy, node_energy, operati
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu
+from tests.shipped import cpu as processor
 
 SAME_CHIP = {"xeon_e5_2630_v3_2s", "xeon_e5_2698_v3_2s", "xeon_e5_2670_2s", "epyc_7742_2s"}  # two of the one that is there
 PART = {"xeon_platinum_8275cl_c5_4xlarge"}  # some cores of a socket that is rated as a whole
@@ -41,12 +42,6 @@ def power(device: Cpu, clock: float, instructions: float, multiplied: float) -> 
 def dense_power(device: Cpu) -> float:
     """Power [W] with every SIMD lane multiplying in every clock."""
     return power(device, float(device.default_clock), 0.0, float(device.pipe("fp32")))
-
-
-def processor(name: str) -> Cpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
-    return device
 
 
 def ratios(names: set[str]) -> np.ndarray:

@@ -147,3 +147,31 @@ def test_the_correlations_are_those_of_the_measured_rows() -> None:
     assert sum(row[0] * row[1] for row in apart) / sum(row[1] for row in apart) == pytest.approx(TWO_STACKS, abs=0.05)
     assert all(row[0] == pytest.approx(TWO_STACKS, abs=0.2) for row in apart)
     assert found["two CPUs"][2] <= 3  # once more pairs of CPUs are measured, they get a figure of their own
+
+
+def test_power_makes_an_order_by_watt_less_sure() -> None:
+    field = [on("gtx_1080"), on("titan_x_maxwell")]
+    field[1] = replace(field[1], estimate=replace(field[0].estimate, energy_j=2 * field[0].estimate.energy_j,
+                       energy_interval_j=tuple(2 * v for v in field[0].estimate.energy_interval_j),
+                       latency_s=2 * field[0].estimate.latency_s,
+                       latency_interval_s=tuple(2 * v for v in field[0].estimate.latency_interval_s)))  # fmt: skip
+    assert rank(field, WATT).ahead[0] < rank(field, SPEED).ahead[0]
+
+
+def test_nobody_overtakes_where_it_does_not_fit() -> None:
+    slow, fast = on("i7_6700k"), on("gtx_1080")
+    times = {"i7_6700k": lambda b: 1e-3 * b, "gtx_1080": lambda b: 20.5e-3 + 0.1e-3 * b}
+    cpu, gpu = ([timed(c, b, times[c.name](b)) for b in (1, 16, 64)] for c in (slow, fast))
+    gpu[2] = unfit(gpu[2])
+    found = crossings(batch_curve(cpu), batch_curve(gpu), lambda name, batch: times[name](batch))
+    assert [(c.winner, c.batch) for c in found] == [("i7_6700k", 1)]
+
+
+def test_a_device_without_a_link_copies_nothing() -> None:
+    request = make_request("alexnet", "tegra_x1")
+    from archsim.estimation.estimate import estimate_of
+
+    e = estimate_of(request, references=False)
+    slower = replace(e, ops=tuple(replace(op, time_s=2 * op.time_s) for op in e.ops))
+    rows = payoffs([slower], [e], [request.trace.ops], request.spec.device)
+    assert all(row.alone == row.resident == 1 for row in rows)

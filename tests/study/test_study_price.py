@@ -151,3 +151,13 @@ def test_a_price_list_with_faults_is_refused(tmp_path: Path, text: str, problem:
         read_prices(file, id_of)
     assert problem in str(caught.value)
     assert str(file) in str(caught.value)
+
+
+def test_the_least_cost_comes_first() -> None:
+    cheap, dear = on("gtx_980", given_price(per_hour=0.1)), on("gtx_1080", given_price(per_hour=10.0))
+    unknown = on("tesla_v100_sxm2")
+    found = rank([dear, cheap, unknown], COST)
+    assert [c.name for c in found.order] == ["gtx_980", "gtx_1080"]
+    assert found.scores == tuple(sorted(found.scores))
+    assert found.ahead[0] > 0.99
+    assert found.unranked == ("tesla_v100_sxm2",)

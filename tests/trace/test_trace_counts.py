@@ -13,7 +13,7 @@ from archsim.trace import task_trace
 from archsim.trace.zoo.networks import NETWORKS
 
 from ..each import each
-from ..networks import load
+from ..shipped import load
 
 Count = tuple[int, int]  # multiply-accumulates of one sample, learned values
 

@@ -11,7 +11,7 @@ from archsim.stack import catalog
 from archsim.trace.huggingface.reader import model_of
 from archsim.trace.zoo import eager
 
-from ..networks import load
+from ..shipped import load
 
 GPT2 = {"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2, "n_positions": 32, "vocab_size": 100,
         "activation_function": "gelu_new", "attn_pdrop": 0.1, "resid_pdrop": 0.1}  # fmt: skip

@@ -15,7 +15,7 @@ from archsim.trace.kinds.convolution import windows
 from archsim.trace.op import Add, Concat, Conv2d, Linear, Relu, Sigmoid
 
 from ..each import each
-from ..networks import load
+from ..shipped import load
 
 FEW = settings(max_examples=60, deadline=None)
 

@@ -13,7 +13,7 @@ from archsim.trace.op import Add, ArgMax, BatchNorm, CrossEntropy, Dropout, Embe
 from archsim.trace.training import with_loss_apart
 
 from ..each import each
-from ..networks import load
+from ..shipped import load
 
 DATA = ("N", 4)
 

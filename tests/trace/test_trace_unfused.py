@@ -16,7 +16,7 @@ from archsim.trace.unfused import unfused
 from archsim.trace.zoo.eager import MODELS as EAGER
 from archsim.trace.zoo.transformer import MODELS
 
-from ..networks import load
+from ..shipped import load
 
 HEAD = '{"schema": "archsim-trace/1", "name": "tiny", "dtype": "fp32", "source": "a test", '
 

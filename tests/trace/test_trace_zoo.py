@@ -9,7 +9,7 @@ from archsim.trace import dumps, names
 from archsim.trace.zoo.networks import NETWORKS
 
 from ..each import each
-from ..networks import load
+from ..shipped import load
 
 
 def test_every_network_is_shipped_as_it_is_generated():

@@ -37,7 +37,8 @@ def constants_of(stack: Stack) -> set[str]:
 
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:
     found = catalog.find(stack)
-    device = hw or VENDORS.get(found.vendor) or ("gtx_1080" if found.architectures else DEVICES[found.kind])
+    old = found.architectures and "volta" not in found.architectures
+    device = hw or VENDORS.get(found.vendor) or ("gtx_1080" if old else DEVICES[found.kind])
     return float(archsim.estimate(net=net, hw=device, stack=stack, batch=16, task=task, **how).latency_s)  # type: ignore[arg-type]
 
 

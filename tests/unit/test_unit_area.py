@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import SimpleNamespace as Some
 from typing import Any
 
@@ -10,9 +9,9 @@ import numpy as np
 import pytest
 
 from archsim.cost.area import die_area, die_cost, die_parts, dies_per_wafer, near_storage, pins
-from archsim.device import catalog
 from archsim.device.device import Gpu
 from archsim.device.silicon import ProcessNode, Silicon, silicon
+from tests import shipped
 
 # Four-ninths of the density of the reference node: logic takes 2.25 times its area there, drivers of pins 1.5 times.
 OLD = ProcessNode(name="16nm", density=4.0, cell=0.125, wafer=5000.0, defects=0.0)
@@ -24,11 +23,7 @@ CELL = 8 * 0.125e-6  # mm2 of a byte
 
 
 def card(**parts: dict[str, Any]) -> Gpu:
-    device = catalog.find("gtx_1080").device  # 16 nm
-    assert isinstance(device, Gpu)
-    for part, words in parts.items():
-        device = replace(device, **{part: replace(getattr(device, part), **words)})
-    return device
+    return shipped.gpu("gtx_1080", **parts)
 
 
 SIMPLE = {"sm": {"count": 10.0, "registers": 2e5, "shared_memory": 1e5}, "l1": {"size": 5e4}, "l2": {"size": 2e6},

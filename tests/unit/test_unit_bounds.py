@@ -39,7 +39,8 @@ def shared_bound(t: Any) -> Array:
 
 WORDS: dict[str, Any] = {
     "name": "shared", "time": {GPU: shared_bound}, "overhead": False, "side": "shared-memory-bound", "clocked": True,
-    "resource": "shared memory", "colour": "#123456", "word": "shared memory", "meaning": "shared memory is used up",
+    "resource": "shared memory", "colour": "#123456", "word": "shared memory", "more": "more shared bandwidth",
+    "meaning": "shared memory is used up",
 }  # fmt: skip
 
 

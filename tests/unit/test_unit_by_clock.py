@@ -15,19 +15,18 @@ from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.switched import mac_energy
 from archsim.cost.units import power_by_clock, unit_power
-from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.lower.columns import RUNS
+from tests import shipped
+from tests.shipped import cpu as core
 
 CONSTANTS = default()
 TOP, SLOW = 1.53e9, 1.02e9
 
 
 def gpu() -> Gpu:
-    device = catalog.find("tesla_v100_sxm2").device
-    assert isinstance(device, Gpu)
-    return device
+    return shipped.gpu("tesla_v100_sxm2")
 
 
 def drawn(clock: float, free: float, rate: float) -> float:
@@ -58,12 +57,6 @@ def test_a_product_in_double_precision_takes_as_much_more_as_an_operation_of_it(
     assert double == pytest.approx(2.0 * single)
 
 
-def core() -> Cpu:
-    device = catalog.find("i7_6700k").device
-    assert isinstance(device, Cpu)
-    return device
-
-
 def test_packing_wide_values_takes_no_longer_for_each_byte_than_packing_single_ones() -> None:
     def clocks(operand: float) -> float:
         kernel = Some(copied=0.0, copied_simd=1000.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
@@ -75,8 +68,7 @@ def test_packing_wide_values_takes_no_longer_for_each_byte_than_packing_single_o
 
 
 def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> None:
-    device = catalog.find("xeon_platinum_8480").device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu("xeon_platinum_8480")
     late = replace(device, core=replace(device.core, fma_latency=100.0 * device.core.fma_latency))
     small = Some(m=16.0, n=16.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
                  operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))  # fmt: skip
@@ -92,8 +84,7 @@ def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> Non
 
 def test_blocks_of_narrow_products_end_with_fewer_lines_and_with_a_single_column() -> None:
     """30 lines are two blocks of 14 and 2 more, 112 columns three pairs of registers and 1 more; two instructions a clock."""
-    device = catalog.find("xeon_platinum_8480").device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu("xeon_platinum_8480")
     product = Some(m=30.0, n=112.0, k=64.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
                    operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))  # fmt: skip
     whole, beyond = 2 * (3 * 14 + 7), 3 * 4 + 4  # clocks of a step; two lines wait four for their sums
@@ -109,8 +100,7 @@ def test_a_tensor_core_spends_energy_in_proportion_to_the_width_of_an_operand(pr
 
 
 def test_a_convolution_whose_words_are_widened_takes_the_runs_of_a_direct_one() -> None:
-    device = catalog.find("epyc_9655").device
-    assert isinstance(device, Cpu)
+    device = shipped.cpu("epyc_9655")
     usual = {"m": 14.0, "n": 64.0, "k": 9.0, "count": 1.0, "packed": 0.0, "depthwise": 1.0, "simd": np.inf, "fused": 1.0,
              "operand_a": 4.0, "matrix": 1.0}  # fmt: skip
     along = {"pixels": 3.0, "runs": 8.0, "run": 6.0, "taps": 9.0, "edges": 0.0, "edge_taps": 0.0, "depth": 16.0, "deep": 0.0,

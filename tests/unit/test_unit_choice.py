@@ -18,11 +18,12 @@ from archsim.cost.power import sustained_share
 from archsim.cost.switched import mac_energy, node_energy
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
-from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.stack.menu import Menu, Tile
+from tests import shipped
+from tests.shipped import gpu as card
 
 CONSTANTS = default()
 
@@ -221,12 +222,6 @@ def test_a_bound_that_is_eased_takes_less_and_the_gaps_stay(name: str) -> None:
 # -------------------------------------------------------------------------------------------------------------- roofline
 
 
-def card() -> Gpu:
-    device = catalog.find("gtx_980").device
-    assert isinstance(device, Gpu)
-    return device
-
-
 ROOFS = [  # FLOP of options: 30 + 2 x 20, 2 x 25, 50 (the first on a tie); then one option of two kernels
     plan(option(kernel(flop=30e9), kernel(repeat=2, flop=20e9)), option(kernel(repeat=2, flop=25e9)), option(kernel(flop=50e9)),
          read_bytes=1e9, write_bytes=2e9),
@@ -292,8 +287,7 @@ def test_the_roofline_counts_multiplications_and_no_other_instructions() -> None
 
 
 def test_overheads_of_a_processor_are_those_of_its_team() -> None:
-    processor = catalog.find("i7_6700k").device
-    assert isinstance(processor, Cpu)
+    processor = shipped.cpu("i7_6700k")
     made = pack_cpu([plan(option(kernel(b_bytes=1e8, c_bytes=1e8, items=1e7))), plan(option(kernel(items=1.0)))])
     cost = evaluate.cpu_cost(made, processor, "fp32", 4e9, 4, CONSTANTS)
     assert np.ravel(cost.overhead_s).tolist() == pytest.approx([2 * 3 * 2 * 42 / 4.2e9, 0.0])  # three cores' lines

@@ -55,12 +55,13 @@ from archsim.cost.traffic import (
 )
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
-from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.stack.menu import Menu, Tile
 from archsim.stack.stack import LOOP
+from tests.shipped import cpu
+from tests.shipped import gpu as gpu_named
 
 from ..each import each
 
@@ -120,8 +121,7 @@ def product(m: float, n: float, k: float, efficiency: str = FULL, **words: float
     ],
 )  # fmt: skip
 def test_ctas_per_multiprocessor(device: str, threads: int, registers: int, shared: int, ctas: int) -> None:
-    gpu = catalog.find(device).device
-    assert isinstance(gpu, Gpu)
+    gpu = gpu_named(device)
     kernels = columns(product(512, 512, 512), tiles=(tile(threads=threads, registers=registers, shared=shared),))
     assert resident_ctas(kernels, gpu).tolist() == [ctas]
 
@@ -252,8 +252,7 @@ def test_a_step_visits_the_pages_of_all_rows_of_its_tile() -> None:
 
 
 def test_address_translation_adds_clocks_for_each_page() -> None:
-    device, constants = catalog.find("tesla_v100_sxm2").device, default()
-    assert isinstance(device, Gpu)
+    device, constants = gpu_named("tesla_v100_sxm2"), default()
     near, far = (
         gpu_cost(columns(product(128, 128, 8192, row_bytes=row), tiles=(tile(),)), device, "fp32", 1e9, constants)
         for row in (0.0, 4.0 * 8192)
@@ -286,12 +285,6 @@ def test_the_keys_of_a_head_are_read_once() -> None:
 
 
 # ---------------------------------------------------------------------------------------------- GPU
-
-
-def gpu_named(name: str) -> Gpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Gpu)
-    return device
 
 
 def test_a_tile_that_needs_more_shared_memory_than_a_cta_may_take_does_not_run() -> None:
@@ -423,12 +416,6 @@ def test_products_on_tensor_cores_and_around_a_softmax_have_prologues_of_their_o
 
 
 # ---------------------------------------------------------------------------------------------- CPU
-
-
-def cpu(name: str = "i7_6700k") -> Cpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
-    return device
 
 
 def test_the_register_block_of_each_instruction_set() -> None:

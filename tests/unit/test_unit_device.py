@@ -8,20 +8,7 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.device import catalog
-from archsim.device.device import Cpu, Gpu
-
-
-def gpu(name: str) -> Gpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Gpu)
-    return device
-
-
-def cpu(name: str) -> Cpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
-    return device
+from tests.shipped import cpu, gpu
 
 
 @pytest.mark.parametrize(

@@ -24,21 +24,12 @@ from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pac
 from archsim.lower.role import Role
 from archsim.schedule.waves import phases_of
 from archsim.stack.menu import Menu, Tile
+from tests import shipped
+from tests.shipped import cpu as processor
+from tests.shipped import gpu as card
 
 CLOCK = 1.1e9
 CONSTANTS = default().with_values({"gemm.kappa": 1.0, "l2.efficiency": 0.5, "energy.clock": 0.25})
-
-
-def card() -> Gpu:
-    device = catalog.find("gtx_980").device  # 16 SMs of 128 lanes, 2 MiB of L2, 224 GB/s
-    assert isinstance(device, Gpu)
-    return device
-
-
-def processor() -> Cpu:
-    device = catalog.find("i7_6700k").device  # 4 cores, 8 MiB of L3
-    assert isinstance(device, Cpu)
-    return device
 
 
 def product(m: float, n: float, k: float, **words: float) -> Kernel:
@@ -210,9 +201,7 @@ HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested"
 
 def host() -> Cpu:
     """A core that dispatches in 3.7e9 x 1 clocks of Haswell a second."""
-    device = catalog.find("i7_5930k").device
-    assert isinstance(device, Cpu)
-    return device
+    return shipped.cpu("i7_5930k")
 
 
 def issued(on: Gpu | Cpu, by: Cpu, **words: object) -> dispatch.HostTime:

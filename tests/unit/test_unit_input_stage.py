@@ -15,8 +15,6 @@ from archsim.calibration.constants import default
 from archsim.cost.dispatch import feed_time, link_rate
 from archsim.cost.input_stage import InputStage, SampleBatch, core_rate, input_stage, worker_rate
 from archsim.cost.team import dispatch_clock
-from archsim.device import catalog as devices
-from archsim.device.device import Cpu, Gpu
 from archsim.estimation.estimate import estimate, estimate_of
 from archsim.estimation.fed import input_bytes, samples_of
 from archsim.estimation.measured import request_of
@@ -34,6 +32,7 @@ from archsim.schedule.training import DeviceStep, Pipeline, train
 from archsim.simulate.train import Input, input_pipeline
 from archsim.stack import catalog as stacks
 from archsim.stack.reader import SampleReader
+from tests import shipped
 from tests.each import each
 
 CIFAR = SampleBatch(count=1024, values=3072.0, pixels=1024.0)
@@ -65,9 +64,8 @@ def test_a_batch_is_late_by_what_the_slowest_resource_takes_beyond_the_step() ->
 
 
 def test_a_core_decodes_pixels_and_goes_over_values() -> None:
-    host, steps = devices.find("i7_3820").device, default()["loop.steps_clk"]
+    host, steps = shipped.cpu("i7_3820"), default()["loop.steps_clk"]
     pixel = default()["input.jpeg_clk"]
-    assert isinstance(host, Cpu)
     clock = float(dispatch_clock(host))
     bytes_only = core_rate(SampleReader(stored="array", passes=2), CIFAR, host, default())
     assert clock / bytes_only == pytest.approx(2 * 3072 * steps)
@@ -80,9 +78,7 @@ def test_a_core_decodes_pixels_and_goes_over_values() -> None:
 
 
 def test_calls_and_launches_of_samples_are_those_of_ops() -> None:
-    gpu, host, constants = devices.find("gtx_1080").device, devices.find("i7_3820").device, default()
-    assert isinstance(gpu, Gpu)
-    assert isinstance(host, Cpu)
+    gpu, host, constants = shipped.gpu("gtx_1080"), shipped.cpu("i7_3820"), default()
     reader = SampleReader(stored="array", workers=4, calls=11, kernels=5, copies=4)
     stack = replace(stacks.find("tensorflow-cudnn5.1-feed"), reader=reader)
     found = input_stage(CIFAR, stack, gpu, host, 4.0, constants, 7.0)
@@ -179,11 +175,9 @@ def test_a_node_decodes_at_the_rate_of_its_own_cpu_unless_its_file_states_one() 
 
 
 def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:
-    gpu = devices.find("gtx_1080").device
-    assert isinstance(gpu, Gpu)
+    gpu = shipped.gpu("gtx_1080")
     assert float(link_rate(gpu)) == pytest.approx(15.75e9 * 0.76)
-    module = devices.find("tegra_x1").device
-    assert isinstance(module, Gpu)
+    module = shipped.gpu("tegra_x1")
     assert link_rate(module) == float("inf")
     request = asked(inputs="decoded")
     assert feed_time(input_bytes(request.trace.ops), request.stack, gpu, request.host) > 0

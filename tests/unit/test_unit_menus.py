@@ -21,6 +21,7 @@ from archsim.stack.menu import Menu, Tile
 from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Stack
 from archsim.trace.op import Attention, Linear
 from archsim.trace.trace import BoundOp
+from tests import shipped
 
 TILE = Tile(m=64, n=64, k=32, threads=128, registers=96, shared=8192)
 BYTE, ADA, NARROW = (Menu(tiles=(replace(TILE, m=side),)) for side in (128, 32, 16))
@@ -191,9 +192,7 @@ def test_lanes_widen_weights_of_fewer_bytes() -> None:
 
 
 def card() -> Gpu:
-    device = find("l40s").device
-    assert isinstance(device, Gpu)
-    return device
+    return shipped.gpu("l40s")
 
 
 def bound(found: GpuKernels) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,10 +11,10 @@ from archsim.calibration.constants import default
 from archsim.cost import energy, idle, switched
 from archsim.cost.cost import Cost
 from archsim.cost.voltage import voltage
-from archsim.device import catalog
 from archsim.device.device import Cpu
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import make_request
+from tests import shipped
 from tests.each import each
 
 CONSTANTS = default()
@@ -24,11 +23,7 @@ CLOCK = 3e9
 
 
 def processor(name: str = "i7_6700k", **parts: dict[str, Any]) -> Cpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Cpu)
-    for part, words in parts.items():
-        device = replace(device, **{part: replace(getattr(device, part), **words)})
-    return device
+    return shipped.cpu(name, **parts)
 
 
 def spent(device: Cpu, units: float = 2.0, held: float = 1.0, clock: float = CLOCK, **work: float) -> dict[str, float]:

@@ -18,6 +18,7 @@ from archsim.estimation.fed import input_bytes, label_bytes, updated_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
+from tests import shipped
 
 
 def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
@@ -44,9 +45,7 @@ def test_the_stack_says_where_operands_are_multiplied(stack: str, hw: str, preci
 
 
 def host(name: str = "xeon_e5_2630_v3") -> Cpu:
-    device = devices.find(name).device
-    assert isinstance(device, Cpu)
-    return device
+    return shipped.cpu(name)
 
 
 def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:

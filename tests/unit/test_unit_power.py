@@ -15,27 +15,19 @@ from archsim.cost import dispatch, energy, idle, power, switched
 from archsim.cost.cost import Cost
 from archsim.cost.cpu_traffic import core_bandwidth
 from archsim.cost.voltage import voltage
-from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
+from tests import shipped
 
 CONSTANTS = default()
 ONE = np.ones((1, 1))
 
 
 def card(name: str = "gtx_1080", **parts: dict[str, Any]) -> Gpu:
-    device = catalog.find(name).device
-    assert isinstance(device, Gpu)
-    for part, words in parts.items():
-        device = replace(device, **{part: replace(getattr(device, part), **words)})
-    return device
+    return shipped.gpu(name, **parts)
 
 
 def processor(**parts: dict[str, Any]) -> Cpu:
-    device = catalog.find("i7_5930k").device
-    assert isinstance(device, Cpu)
-    for part, words in parts.items():
-        device = replace(device, **{part: replace(getattr(device, part), **words)})
-    return device
+    return shipped.cpu("i7_5930k", **parts)
 
 
 def number(value: Any) -> float:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, latency_bound
 from archsim.cost.occupancy import resident_ctas
-from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.lower.context import Context
 from archsim.lower.gemm import linear
@@ -21,6 +20,7 @@ from archsim.lower.rounding import quantised
 from archsim.stack import catalog as stacks
 from archsim.trace.op import FORWARD, Linear
 from archsim.trace.trace import BoundOp
+from tests import shipped
 
 from ..each import each
 
@@ -34,9 +34,7 @@ def rounded(stack: str, tokens: float = 4096, features: float = 8192, how: str =
 
 
 def card(name: str = "h100_sxm5_80gb") -> Gpu:
-    device = find(name).device
-    assert isinstance(device, Gpu)
-    return device
+    return shipped.gpu(name)
 
 
 def packed(*kernels: Kernel) -> GpuKernels:

@@ -264,3 +264,17 @@ def test_every_metric_has_a_unit() -> None:
     assert [metric for metric, end in known.items() if not end] == []
     for metric, unit in {"system_power_w": "W", "energy_j_per_token": "J", "decode_s_per_token": "s"}.items():
         assert UNITS[known[metric]] == unit
+
+
+def test_a_rate_half_as_high_is_100_percent_off_too(measured: list[Case]) -> None:
+    doctored = [replace(case, measured=case.measured * 2) if case.metric != "latency_s" else case for case in measured]
+    result = validate(doctored, [], request(baselines=()))
+    assert sorted(result.error.round(9)) == [0.0] * 6 + [1.0] * 3
+
+
+def test_a_wrong_order_of_devices_shows(measured: list[Case]) -> None:
+    turned = {"gtx_1080": 20.0, "titan_x_maxwell": 10.0, "gtx_980": 16 / 1.0}  # s, s, 1/s
+    doctored = [replace(case, measured=turned[case.hardware]) for case in measured]
+    (group,) = validate(doctored, [], request(baselines=())).groups
+    assert group.order is not None
+    assert (group.order.mean, group.order.least) == (-1.0, -1.0)

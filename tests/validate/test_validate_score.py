@@ -68,3 +68,11 @@ def test_device_order() -> None:
 def test_one_device_has_no_order() -> None:
     assert device_order(["a", "a"], [1, 1], ["x", "x"], np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None
     assert device_order(["a", "a"], [1, 2], ["x", "y"], np.array([1.0, 2.0]), np.array([1.0, 2.0])) is None
+
+
+def test_bootstrap_of_more_values_than_one_block_holds() -> None:
+    values = np.arange(5000, dtype=float)
+    low, high = bootstrap(values, resamples=500)
+    error = np.std(values) / np.sqrt(values.size)
+    assert low == pytest.approx(values.mean() - 1.96 * error, rel=0.01)
+    assert high == pytest.approx(values.mean() + 1.96 * error, rel=0.01)
