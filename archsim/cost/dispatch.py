@@ -115,43 +115,6 @@ def replayed(device_s: Array | float, calls: int, device: Device, host: Cpu, con
     return np.maximum(device_s + constants["graph.gap_s"] / calls, launch / calls)
 
 
-def between_events(
-    latency_s: Array | float, host_s: Array | float, call_s: Array | float, device: Device, constants: Calibration
-) -> Array | float:
-    """Time between two events of a CUDA stream that the host records before and after a call [s].
-
-    max(host_s + latency, latency_s - after call_s)
-
-    latency_s: of the call, host and kernels one after the other [s], a float or [D]
-    host_s: the host's part of it [s], a float or [D]; latency: between two dependent kernels of the stream [s], a float or [D, 1]
-    call_s: of that part, a call that launches one kernel and calls nothing else, `call_time` [s]
-    after: share of it that comes after the launch, `dispatch.after` [1]: the way back to Python, and the second event
-
-    A long kernel still runs when the host records the second event; a short one has ended, and the stream waits for the host.
-
-    >>> from archsim.device.catalog import find
-    >>> card, of = find("a100_sxm4_40gb").device, {"dispatch.after": 0.45}  # 2 us between kernels
-    >>> [round(float(between_events(40e-6 + t, 40e-6, 30e-6, card, of)) * 1e6, 6) for t in (3e-6, 100e-6)]
-    [42.0, 126.5]
-    """
-    gap = device.launch.latency if isinstance(device, Gpu) else 0.0
-    return np.maximum(host_s + gap, latency_s - constants["dispatch.after"] * call_s)
-
-
-def call_time(stack: Stack, host: Cpu, constants: Calibration) -> Array | float:
-    """Time of the host for a call that launches one kernel and calls nothing else [s]; 0 for a stack without a `host` constant.
-
-    (c_framework + c_launch) / f        symbols as in `host_time`
-
-    >>> from types import SimpleNamespace as some
-    >>> from archsim.device.catalog import find
-    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0}
-    >>> round(call_time(some(host="dispatch.native"), find("i7_5930k").device, of) * 1e6, 2)  # 17000 clocks at 3.7 GHz
-    4.59
-    """
-    return (constants[stack.host] + constants["dispatch.launch"]) / dispatch_clock(host) if stack.host else 0.0
-
-
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
     """Time to bring `size` bytes of input, as fp32, from the framework's host memory to a GPU [s]: copies there, then the link.
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.dispatch import between_events, call_time, replayed
+from archsim.cost.dispatch import replayed
 from archsim.device.device import Cpu, Gpu
 from archsim.estimation.clock import clock_and_limit
 from archsim.estimation.fidelity import FITTED, find
@@ -38,7 +38,7 @@ def request_of(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
         batch=case.batch, precision=case.precision, threads=threads, clock=clock, turbo=case.clock is None, limit=limit,
         fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec),
-        dispatch=case.dispatch * (1.0 + case.wrappers * calibration["dispatch.wrapped"]), group=case.group, without=without,
+        dispatch=case.dispatch, group=case.group, without=without,
         graph=case.replayed, stored=case.stored,
     )  # fmt: skip
 
@@ -83,10 +83,6 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     if case.ahead:
         waited_s = float(result.timeline.wait_s[0].sum())
         latency_s = max(latency_s - waited_s, float(result.host_s[0].sum()))
-    if case.between and case.dispatch:
-        call_s = request.dispatch * call_time(request.stack, request.host, request.calibration)
-        found = between_events(latency_s, float(result.host_s[0].sum()), call_s, case.spec.device, request.calibration)
-        latency_s = float(np.ravel(found)[0])
     if case.graph_calls:
         latency_s = float(np.ravel(replayed(latency_s, case.graph_calls, case.spec.device, request.host, request.calibration))[0])
     if case.events and isinstance(case.spec.device, Gpu):

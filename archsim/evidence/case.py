@@ -60,10 +60,8 @@ class Case:
     host_cpu: the CPU that dispatched to a GPU; None where the source does not say
     pattern: what a microbenchmark does; such a case has no ops
     dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
-    wrappers: modules, functions and warnings of Python around the call
     replayed: whether the run was one CUDA graph
     graph_calls: calls in a graph that was replayed again and again; 0: in none
-    between: whether it is the time between two events that the host recorded before and after its call
     events: whether it is the time between two events of the stream, one of which waits for the kernel
     ahead: whether calls were issued without waiting for those before, so that each takes as long as host or device need, not both
     file, line, fields: where the row stands, and all its columns
@@ -94,11 +92,9 @@ class Case:
     system: tuple[PoweredSystem, int] | None = None
     host_cpu: Spec | None = None
     dispatch: float = 1.0
-    wrappers: int = 0
     ahead: bool = False
     replayed: bool = False
     graph_calls: int = 0
-    between: bool = False
     events: bool = False
     pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
     file: str = ""

@@ -88,9 +88,9 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         return case_of(
             row, file, found, op, metric, measured, built, split=split,
             dispatch=script.dispatch(software, cells["dtype"]), ahead=script.ahead(software, cells["dtype"]),
-            graph_calls=script.calls_of_graph(software, op, cells["dtype"]), wrappers=script.wrappers(op, cells["sub_op"]),
+            graph_calls=script.calls_of_graph(software, op, cells["dtype"]),
             host_cpu=host_cpu(script, found.spec), limit=limit if metric == "latency_s" else None,
-            clock=float(device.clock.boost) if once else None, events=once, between=script.between(software, cells["dtype"]),
+            clock=float(device.clock.boost) if once else None, events=once,
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6

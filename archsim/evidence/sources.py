@@ -97,13 +97,9 @@ class Protocol(Form):
     doubles: list[Word] = []  # "framework network" whose host arrays hold doubles
     double_precision: list[Word] = []  # "framework network" that computes in fp64 on CPUs, whatever its tables say
     waits: list[Word] = []  # frameworks whose timer waits for each layer
-    wrapped: list[Word] = []  # "op" or "op sub_op" of kernels that were called through Python's own code, as often as listed
     # beginnings of "software dtype" (* for any text) of kernels that are launched one by one, not by a replayed graph, in a loop
     # that does not wait for them
     launched: list[Word] = []
-
-    # beginnings of "software dtype" (* for any text) of kernels that were timed one by one between two events of the host
-    between_events: list[Word] = []
 
     # how "software op dtype" begins (* for any text) -> calls in a graph that the timed loop replays; others are in none
     graph_calls: dict[Word, Whole] = {}
@@ -180,14 +176,6 @@ class Protocol(Form):
     def ahead(self, software: str, dtype: str) -> bool:
         """Whether the host issued calls without waiting for those before."""
         return any(begins(f"{software} {dtype}", start) for start in self.launched)
-
-    def between(self, software: str, dtype: str) -> bool:
-        """Whether a kernel was timed between two events that the host recorded before and after its call."""
-        return any(begins(f"{software} {dtype}", start) for start in self.between_events)
-
-    def wrappers(self, op: str, sub_op: str) -> int:
-        """Modules, functions and warnings of Python around the call of a kernel, whose time is the host's too."""
-        return self.wrapped.count(op) + self.wrapped.count(f"{op} {sub_op}")
 
     def sets_of(self, software: str, op: str, dtype: str, fill: float = math.inf) -> int:
         """Sets of operands that the timed loop goes through before the first comes again.

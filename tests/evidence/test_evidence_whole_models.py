@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from archsim.evidence.readers import read
-from archsim.evidence.sources import protocol
 
 HEAD = "source,network,hardware,stack,task,batch,precision,metric,value,seq_len"
 
@@ -19,13 +18,6 @@ def cases(tmp_path):
     found, skips = read(file)
     assert not skips
     return {case.fields["task"]: case for case in found}
-
-
-def test_a_call_of_a_kernel_has_the_wrappers_of_its_op():
-    """The modules of torch.nn take longer to call than an operator."""
-    script = protocol("neusight")
-    assert [script.wrappers(*op) for op in (("elementwise", "add"), ("elementwise", "relu"), ("softmax", "softmax"))] == [0, 1, 2]
-    assert script.host_cpu("gtx_480") == ""
 
 
 def test_training_runs_the_heads_of_pretraining(cases):

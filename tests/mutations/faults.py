@@ -86,8 +86,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          TRAFFIC + "test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2"),
     ],
     "cost/dispatch.py": [
-        ("a kernel waits for the second event", 'latency_s - constants["dispatch.after"] * call_s', "latency_s - 0.0 * call_s",
-         MEASURED + "test_a_kernel_between_two_events_overlaps_with_the_way_back_to_the_second"),
         ("a library takes no time to choose", '["dispatch.launch"] + library)', '["dispatch.launch"] + 0.0 * library)',
          EQUATIONS + "test_dispatch_takes_the_clocks_of_calls_nested_calls_and_launches"),
     ],

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 
-import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost.dispatch import call_time, replayed
+from archsim.cost.dispatch import replayed
 from archsim.detect import catalog as devices
 from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import predicted, request_of, value_of
@@ -89,8 +88,6 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "replayed": (single, lambda case: replace(case, replayed=True)),
     "graph_calls": (single, lambda case: replace(case, graph_calls=1)),
     "events": (single, lambda case: replace(case, events=True)),
-    "between": (single, lambda case: replace(case, between=True, dispatch=20.0)),
-    "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),
     "system": (at_the_wall, lambda case: replace(case, system=asked("desktop:4"))),
@@ -131,18 +128,6 @@ def test_a_call_issued_ahead_takes_what_the_slower_of_host_and_device_needs(disp
     assert value_of(case, of(case), result) == pytest.approx({"host": host_s, "device": device_s}[slower])
     assert (host_s > device_s) == (slower == "host")
     assert value_of(replace(case, ahead=False), of(case), result) == pytest.approx(float(result.latency_s[0]))
-
-
-@pytest.mark.parametrize(("dispatch", "ended"), [(200.0, True), (0.01, False)])
-def test_a_kernel_between_two_events_overlaps_with_the_way_back_to_the_second(dispatch: float, ended: bool) -> None:
-    case = replace(single(), between=True, dispatch=dispatch)
-    request, result = of(case), run(of(case))
-    host_s, latency_s = float(result.host_s.sum()), float(result.latency_s[0])
-    gap_s = float(np.ravel(case.spec.device.launch.latency)[0])  # type: ignore[union-attr]
-    call_s = dispatch * float(np.ravel(call_time(case.stack, request.host, default()))[0])
-    after = latency_s - default()["dispatch.after"] * call_s
-    assert (host_s + gap_s > after) == ended
-    assert value_of(case, request, result) == pytest.approx(host_s + gap_s if ended else after)
 
 
 def test_a_graph_that_is_replayed_waits_for_the_host_where_its_calls_are_short() -> None:
