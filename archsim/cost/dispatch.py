@@ -92,29 +92,6 @@ def graph_launch(host_s: Array, plan_of: Index, host: Cpu, constants: Calibratio
     return np.minimum(host_s[..., first], constants["graph.launch_clk"] / dispatch_clock(host))
 
 
-def replayed(device_s: Array | float, calls: int, device: Device, host: Cpu, constants: Calibration) -> Array | float:
-    """Time of one call in graphs of some `calls` that are replayed one after the other [s].
-
-    max(device_s + gap / calls, launch / (f calls))
-
-    device_s: time of the call's kernels [s], a float or [D]
-    gap: before the first kernel of a graph, besides that between kernels, `graph.gap_s` [s]
-    launch: of the whole graph, `graph.launch_clk` [clk]; f: `dispatch_clock` of the host [Hz]
-
-    The host launches the next graph while one runs.
-
-    >>> from archsim.device.catalog import find
-    >>> a100, host = find("a100_sxm4_40gb").device, find("epyc_7742").device
-    >>> of = {"graph.launch_clk": 23300.0, "graph.gap_s": 1e-6}
-    >>> [round(float(replayed(t, 1, a100, host, of)) * 1e6, 2) for t in (0.5e-6, 9e-6)]
-    [6.23, 10.0]
-    """
-    if not isinstance(device, Gpu):
-        return device_s
-    launch = constants["graph.launch_clk"] / dispatch_clock(host)
-    return np.maximum(device_s + constants["graph.gap_s"] / calls, launch / calls)
-
-
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
     """Time to bring `size` bytes of input, as fp32, from the framework's host memory to a GPU [s]: copies there, then the link.
 

@@ -18,8 +18,8 @@ from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
 from archsim.evidence.case import Case
 from archsim.evidence.columns import error_of
-from archsim.evidence.lookup import network_cases
-from archsim.evidence.sources import citation, protocol
+from archsim.evidence.readers import network_cases
+from archsim.evidence.sources import citation, source_of
 from archsim.trace.dims import BATCH, SEQUENCE
 
 
@@ -89,7 +89,7 @@ def _reference(case: Case, request: Request) -> list[Reference]:
         Reference(
             metric=case.metric, measured=case.measured, predicted=value, error=error_of(case.metric, case.measured, value),
             source=citation(case.source), stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
-            boundary=protocol(case.source).boundary if case.metric in ("power_w", "energy_j") else "",
+            boundary=source_of(case.source).boundary if case.metric in ("power_w", "energy_j") else "",
             conditions=differences(own, request),
         )
     ]  # fmt: skip

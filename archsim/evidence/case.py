@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from archsim.device.spec import Spec
 from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, ServingPattern, UnitPattern, VoltagePattern
+from archsim.evidence.timer import TIMERS, Timer
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -59,11 +60,7 @@ class Case:
     system: the computer whose power was measured at its plug, and how many devices in it ran the same; None at the device
     host_cpu: the CPU that dispatched to a GPU; None where the source does not say
     pattern: what a microbenchmark does; such a case has no ops
-    dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
-    replayed: whether the run was one CUDA graph
-    graph_calls: calls in a graph that was replayed again and again; 0: in none
-    events: whether it is the time between two events of the stream, one of which waits for the kernel
-    ahead: whether calls were issued without waiting for those before, so that each takes as long as host or device need, not both
+    timer: how it was timed; calls: of what was timed in one round or graph
     file, line, fields: where the row stands, and all its columns
     """
 
@@ -91,11 +88,8 @@ class Case:
     group: DeviceGroup | None = None
     system: tuple[PoweredSystem, int] | None = None
     host_cpu: Spec | None = None
-    dispatch: float = 1.0
-    ahead: bool = False
-    replayed: bool = False
-    graph_calls: int = 0
-    events: bool = False
+    timer: Timer = TIMERS["host_sync"]
+    calls: int = 1
     pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
     file: str = ""
 
@@ -103,6 +97,16 @@ class Case:
     def ops(self) -> tuple[BoundOp, ...]:
         """The ops that were timed."""
         return self.trace.ops
+
+    @property
+    def dispatch(self) -> float:
+        """How much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone."""
+        return float(self.timer.host)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the run was one graph."""
+        return self.timer.graph
 
     @property
     def disturbed(self) -> str:

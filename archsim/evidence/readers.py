@@ -2,41 +2,27 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 
 from archsim.base.errors import InputError
-from archsim.evidence import (
-    readers_clock,
-    readers_deepbench,
-    readers_dvfs,
-    readers_kernel,
-    readers_layer,
-    readers_microbench,
-    readers_network,
-    readers_power,
-    readers_product,
-    readers_serving,
-    readers_tile,
-    readers_units,
-)
+from archsim.evidence import layer_rows, network_rows, op_rows, unit_rows
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.spelling import TEMPLATE_HINT, as_written
-from archsim.evidence.table import CsvTable, read_table
+from archsim.evidence.table import CsvTable, Row, read_table, table_name
 
-FAMILIES: tuple[Family, ...] = (
-    readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
-    readers_power.FAMILY, readers_clock.FAMILY, readers_microbench.FAMILY,
-    readers_tile.FAMILY, readers_product.FAMILY, readers_serving.FAMILY, readers_units.FAMILY,
-    readers_dvfs.WORKLOADS, readers_dvfs.VOLTAGES,
-)  # fmt: skip
+FAMILIES: tuple[Family, ...] = (*network_rows.FAMILIES, *op_rows.FAMILIES, *layer_rows.FAMILIES, *unit_rows.FAMILIES)
+Lines = tuple[tuple[int, str], ...]  # (number in the file, text)
 
 
 def read_files(
@@ -86,12 +72,12 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
     cases: list[Case] = []
     skips: list[Skip] = []
-    wrong, read_row = malformed(table, family), family.reading(table)
+    wrong, beside = malformed(table, family), family.beside(table)
     for row in table.rows:
         try:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
-            found = read_row(row, table.name)
+            found = list(family.read(family.row(row, table.name, beside)))
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
             continue
@@ -112,3 +98,30 @@ def family_of(table: CsvTable) -> Family:
     missing = ", ".join(name for name in nearest.columns if name not in header)
     raise InputError(table.path, f"line 1: a file of {nearest.name}, the nearest kind, has also the columns {missing}; "
                      f"{TEMPLATE_HINT}")  # fmt: skip
+
+
+def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, str]], bool]) -> Iterator[Case]:
+    """The cases of a whole network on a device whose columns are `wanted`; rows that cannot be predicted are left out.
+
+    Lines are searched as text first: an estimate must not pay for reading rows that it will not show.
+    """
+    for name, header, lines in _network_files():
+        near = [(number, line) for number, line in lines if network in line and hardware in line]
+        for (number, _), cells in zip(near, csv.DictReader([header, *(line for _, line in near)]), strict=True):
+            if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
+                continue
+            with suppress(Refused):
+                yield from network_rows.read_network(network_rows.NETWORKS.row(Row(number, cells), name))
+
+
+@cache
+def _network_files() -> tuple[tuple[str, str, Lines], ...]:
+    """Name, header and lines of every file of whole networks, told by its header; other files are read no further than that."""
+    found = []
+    for file in shipped_files():
+        if file.name.endswith(".csv"):
+            with file.open("r", encoding="utf-8-sig") as stream:
+                header = stream.readline()
+                if set(network_rows.NETWORKS.columns) <= set(header.strip().split(",")):
+                    found.append((table_name(file.name), header, tuple(enumerate(stream, start=2))))
+    return tuple(found)

@@ -7,11 +7,12 @@ import gzip
 import io
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
 from archsim.base.errors import ArchsimError
-from archsim.evidence import readers_serving
+from archsim.evidence import network_rows
 from archsim.evidence.case import Case
 from archsim.evidence.columns import error_of
 from archsim.evidence.pattern import ServingPattern
@@ -99,11 +100,8 @@ def _cases(model: str, hardware: str) -> Iterator[Case]:
     for name, number, cells in _rows():
         if cells["hardware"] != hardware or _name(cells["model"]) != model:
             continue
-        try:
-            found = readers_serving.read(Row(number, cells), name)
-        except Refused:
-            continue
-        yield from (case for case in found if isinstance(case, Case))
+        with suppress(Refused):
+            yield from network_rows.read_served(network_rows.SERVING.row(Row(number, cells), name))
 
 
 @cache

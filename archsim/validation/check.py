@@ -9,7 +9,7 @@ from pathlib import Path
 from archsim.base.errors import ArchsimError, nearest
 from archsim.base.files import data_folder
 from archsim.detect import catalog as devices
-from archsim.evidence import readers_network
+from archsim.evidence import network_rows
 from archsim.evidence.case import METRICS
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.readers import cases_of, family_of
@@ -53,7 +53,7 @@ def check(table: CsvTable, family: Family) -> list[str]:
     """Problems in the content of a file whose form is right: unknown words, repeated rows, rates that contradict latencies."""
     problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
     problems += _duplicates(table)
-    if family is readers_network.FAMILY:
+    if family is network_rows.NETWORKS:
         problems += _contradictions(table)
     return problems
 
@@ -75,12 +75,12 @@ def _words(row: Row, family: Family) -> list[str]:
     if cells.get("split", SPLITS[0]) not in SPLITS:
         found.append(f"split {cells['split']!r} is not {' or '.join(SPLITS)}")
     written = cells.get("precision") or cells.get("dtype", "")
-    if family is readers_network.FAMILY:
+    if family is network_rows.NETWORKS:
         found.append(_unknown(cells["network"], "network", _is_network, _networks))
         found.append(_unknown(cells["stack"], "stack", _is_stack, stacks.names))
         found.append(_not_one_of(cells["task"], "task", TASKS))
         found.append(_not_one_of(cells["metric"], "metric", METRICS))
-        if cells.get("threads") and readers_network.threads(cells) is None:
+        if cells.get("threads") and network_rows.threads(cells) is None:
             found.append(f"threads {cells['threads']!r} is not a whole number from 1")
         if written not in PRECISIONS:
             found.append(_not_one_of(written, "precision", tuple(PRECISIONS)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import tomllib
 from pathlib import Path
 
+from archsim.base.schema import Form
+from archsim.evidence.sources import rules, sources
 from archsim.stack.key import lines
 from archsim.stack.stack import Stack
 
@@ -137,14 +138,14 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
 
 
 def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
-    text = (ROOT / "reports" / "published" / "sources.toml").read_text("utf-8")
-    numbers = {key for entry in tomllib.loads(text).values() for key, value in entry.items() if holds_number(value)}
-    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets", "graph_calls", "readers",
-                       "input_value_bytes", "input_copies", "running"}  # the last is of powers
+    numbers = {key for source in sources() for rule in rules(source) for key, value in rule.set.items() if holds_number(value)}
+    assert numbers == {"clock_mhz", "tokens", "per_sample", "meter", "loop", "calls", "input", "threads"}
 
 
 def holds_number(value: object) -> bool:
     """Whether a value of a file is a number, or holds one."""
+    if isinstance(value, Form):
+        value = value.model_dump(exclude_defaults=True)
     if isinstance(value, dict):
         return any(holds_number(each) for each in value.values())
     return isinstance(value, int | float) and not isinstance(value, bool)

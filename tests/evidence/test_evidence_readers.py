@@ -15,9 +15,9 @@ from archsim.estimation.pipeline import lowered_of
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.readers import data_hash, family_of, read
 from archsim.evidence.shipped import shipped_files
-from archsim.evidence.software import stack_of
-from archsim.evidence.sources import protocol
+from archsim.evidence.sources import conditions_of
 from archsim.evidence.table import read_table
+from archsim.evidence.timer import TIMERS
 from archsim.lower.context import Stored
 from archsim.lower.lower import lower
 from archsim.lower.role import Role
@@ -46,7 +46,7 @@ def test_a_network_row(write: Write) -> None:
     (case,), skips = rows(write, HEAD, network(clock_mhz="1733", batch="32"))
     assert skips == []
     assert (case.label, case.hardware, case.stack_id, case.precision) == ("alexnet", "gtx_1080", "caffe-cudnn5.1", "fp32")
-    assert (case.batch, case.measured, case.clock, case.dispatch, case.line, case.file) == (32, 0.01, 1733e6, True, 2, "mine")
+    assert (case.batch, case.measured, case.clock, case.timer.host, case.line, case.file) == (32, 0.01, 1733e6, True, 2, "mine")
     assert case.ops[0].input_shapes[0][0] == 32
 
 
@@ -146,6 +146,11 @@ def test_threads(write: Write) -> None:
 
 
 # kernels
+
+def in_graph(case: Case) -> int:
+    """Calls in a graph that is replayed again and again; 0: in none."""
+    return case.calls if case.timer is TIMERS["graphs"] else 0
+
 
 KERNELS = (
     "source_id,op,sub_op,m,n,k,batch,heads,kv_heads,head_dim,seq_q,seq_kv,dtype,software,latency_us,notes,hardware,kernel,split"
@@ -270,7 +275,7 @@ def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, soft
     row = kernel(op="gemm", m="8", n="16", k="32", dtype=dtype, software=software, hardware="h200_sxm_141gb")
     cases, _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
     assert [case.dispatch for case in cases] == [launched]
-    assert [case.ahead for case in cases] == [launched == 1.0]
+    assert [case.timer is TIMERS["host_async"] for case in cases] == [launched == 1.0]
 
 
 @pytest.mark.parametrize(("software", "op", "dtype", "calls", "zeros"), [
@@ -285,7 +290,7 @@ def test_a_kernel_is_timed_in_the_graph_and_with_the_operands_of_its_script(
     row = kernel(op=op, m="8", n="16", k="32", batch="4", dtype=dtype, software=software, hardware="h200_sxm_141gb")
     (case,), _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
     tdp = float(case.spec.device.power.tdp)
-    assert (case.graph_calls, case.limit) == (calls, pytest.approx(tdp / 0.6) if zeros else None)
+    assert (in_graph(case), case.limit) == (calls, pytest.approx(tdp / 0.6) if zeros else None)
 
 
 @pytest.mark.parametrize(("dtype", "precision", "stored", "rounds"), [
@@ -321,8 +326,8 @@ def test_a_call_that_ran_once_found_nothing_in_a_cache_and_was_slowed_by_no_limi
     once, again = (rows(write, KERNELS, row | {"dtype": dtype})[0][0] for dtype in ("int8_wo", "fp8"))
     device = once.spec.device
     assert isinstance(device, Gpu)
-    assert (once.clock, once.graph_calls, once.limit) == (float(device.clock.boost), 0, None)
-    assert (again.clock, again.graph_calls) == (None, 5)
+    assert (once.clock, in_graph(once), once.limit) == (float(device.clock.boost), 0, None)
+    assert (again.clock, in_graph(again)) == (None, 5)
     read_s = 1024 * 4096 / float(device.memory.bandwidth)
     assert predict([once], default())[0] > read_s
 
@@ -566,9 +571,13 @@ def test_a_source_names_the_cpu_that_dispatched(write: Write) -> None:
 
 
 def test_rows_that_their_source_contradicts_are_scored_and_never_fitted(write: Write) -> None:
-    place = "docs/faq/perf.md scoring table AWS EC2 C5.xlarge (4 vCPU)"
-    assert protocol("mxnet_perf_2018").fitted("docs/faq/perf.md scoring table AWS EC2 C5.2xlarge (8 vCPU)")
-    assert not protocol("mxnet_perf_2018").fitted(place)
+    place = "docs/faq/perf.md scoring table AWS EC2 C5.{} vCPU)"
+    found = [conditions_of("mxnet_perf_2018", {"source_ref": place.format(size)}) for size in ("2xlarge (8", "xlarge (4")]
+    assert [how.use for how, _ in found] == ["fit", "score"]
+    assert found[1][1].startswith("contradicted: ")
+    cells = network(source="mxnet_perf_2018", split="calibrate", hardware="xeon_platinum_8124m", stack="mxnet-mkldnn")
+    (case,), _ = rows(write, HEAD + ",source_ref", cells | {"source_ref": place.format("xlarge (4")})
+    assert case.split == "test"
 
 
 CLOCKS = "source_id,op,sub_op,m,n,k,dtype,software,clock_mhz,hardware,split,source_ref"
@@ -622,11 +631,17 @@ def test_the_hash_stands_for_the_content(write: Write) -> None:
     assert data_hash() == data_hash()
 
 
-def test_the_longest_entry_of_the_software_table_wins() -> None:
-    assert stack_of({}, "layers", "Caffe: cudnn (2016-02; cuDNN presumed R4, not printed in the log)") == "caffe-cudnn4"
-    assert stack_of({}, "kernels", "pytorch-2.1.0/cu121") == "pytorch-2"
-    assert stack_of({}, "kernels", "vllm-0.24.0 gemm fp8_block TritonFp8BlockScaledMMKernel ada") == "vllm-triton"
-    assert stack_of({}, "kernels", "vllm-0.24.0 gemm fp8_block CutlassFp8BlockScaledMMKernel hopper") == "serving"
+def stack_of(**words: str) -> str:
+    return conditions_of("somebody", words)[0].stack
+
+
+def test_the_last_rule_that_fits_the_software_wins() -> None:
+    cudnn = "cudnn (2016-02; cuDNN presumed R4, not printed in the log)"
+    assert stack_of(family="layers", software="Caffe", library=cudnn) == "caffe-cudnn4"
+    assert stack_of(software="pytorch-2.1.0/cu121") == "pytorch-2"
+    product = {"software": "vllm-0.24.0", "op": "gemm", "precision": "fp8_block"}
+    assert stack_of(**product, kernel="TritonFp8BlockScaledMMKernel") == "vllm-triton"
+    assert stack_of(**product, kernel="CutlassFp8BlockScaledMMKernel") == "serving"
 
 
 @pytest.mark.parametrize(("hardware", "cells", "stack"), [

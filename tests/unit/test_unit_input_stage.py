@@ -21,7 +21,7 @@ from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
-from archsim.evidence.lookup import network_cases
+from archsim.evidence.readers import network_cases
 from archsim.evidence.sources import read_sources
 from archsim.explain.layer import explain
 from archsim.node.spec import find as find_node
@@ -240,6 +240,6 @@ def test_a_cpu_runs_as_if_its_samples_were_ready() -> None:
 
 
 def test_a_reader_of_a_source_has_the_keys_of_a_stacks() -> None:
-    text = '[s]\ncitation = "S"\nreaders."mxnet alexnet" = { worker = 3 }\n'
-    with pytest.raises(InputError, match=r"s\.readers: .*mxnet alexnet: worker: unknown key; nearest: workers"):
+    text = '[s]\ncitation = "S"\n[[s.rule]]\nwhy = "x"\nset = { input = { reader = { worker = 3 } } }\n'
+    with pytest.raises(InputError, match=r"s\.rule 1: set\.input: reader: worker: unknown key; nearest: workers"):
         read_sources(text, "sources.toml")

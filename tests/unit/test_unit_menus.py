@@ -11,7 +11,7 @@ from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, compute_bound
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
-from archsim.evidence.kernel_ops import forward
+from archsim.evidence.op_rows import forward
 from archsim.lower.context import Context, Stored
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_gpu
 from archsim.lower.lower import lower

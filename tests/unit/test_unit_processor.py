@@ -10,7 +10,7 @@ import pytest
 
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.evidence.kernel_ops import forward
+from archsim.evidence.op_rows import forward
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks

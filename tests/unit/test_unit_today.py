@@ -12,8 +12,7 @@ import pytest
 from archsim.cost.retention import shared_size
 from archsim.cost.slots import mixed_work, narrow_loads
 from archsim.cost.sm import neighbours
-from archsim.evidence.readers_network import read
-from archsim.evidence.sources import protocol
+from archsim.evidence.network_rows import NETWORKS, read_network
 from archsim.evidence.table import Row
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import lower
@@ -172,12 +171,6 @@ def test_products_call_a_library_and_element_wise_ops_do_not() -> None:
     assert not {"relu", "softmax", "layer_norm", "max_pool"} & set(calls)
 
 
-def test_zeros_leave_more_of_a_power_limit() -> None:
-    neusight = protocol("neusight")
-    assert neusight.power_limit("pytorch-2.1.0/cu121", "elementwise", "fp32", 250.0) == pytest.approx(250 / 0.6)
-    assert neusight.power_limit("pytorch-2.1.0/cu121", "softmax", "fp32", 250.0) is None
-
-
 def test_inputs_of_a_concatenation_share_a_kernel() -> None:
     both = network({"op": "concat", "name": "c", "in": ["x", "y"], "out": [2, 24]}, x=[2, 8], y=[2, 16])
     (kernel,) = options(both, TODAY)["element_wise"].kernels
@@ -190,8 +183,9 @@ def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:
     cells = dict.fromkeys(("seq_len", "threads", "clock_mhz", "source_ref"), "") | {
         "source": "mine", "network": "resnet_18", "hardware": "h100_sxm5_80gb", "task": "inference", "batch": "1",
         "precision": "fp16", "devices": "1", "metric": "latency_s", "value": "0.001", "split": "test"}  # fmt: skip
-    replayed, launched = (read(Row(2, {**cells, "stack": stack}), "mine.csv")[0] for stack in (f"{TODAY}-graphs", TODAY))
-    assert (replayed.replayed, launched.replayed) == (True, False)  # type: ignore[union-attr]
+    replayed, launched = (next(read_network(NETWORKS.row(Row(2, {**cells, "stack": stack}), "mine.csv")))
+                          for stack in (f"{TODAY}-graphs", TODAY))  # fmt: skip
+    assert (replayed.replayed, launched.replayed) == (True, False)
 
 
 def test_each_narrow_load_takes_slots_of_its_own() -> None:

@@ -10,6 +10,7 @@ import pytest
 from archsim.calibration.constants import default, dump, load
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.readers import read_files
+from archsim.evidence.timer import TIMERS
 from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, recorded, rows_hash
 from archsim.validation.interval import class_of, intervals_of
@@ -120,7 +121,8 @@ def test_an_interval_covers_its_share_of_new_rows(rows):
 def test_powers_of_few_sources_have_the_wider_of_their_own_errors_and_those_of_all_powers(rows):
     """Networks come from one source, which agrees within 1 %, kernels from one that does not, units from three of 10 % each."""
     def of(source, label, error):
-        made = replace(rows[0], metric="power_w", source=source, dispatch=0.0 if label == "kernel" else 1.0, measured=1.0,
+        timer = TIMERS["device" if label == "kernel" else "host_sync"]
+        made = replace(rows[0], metric="power_w", source=source, measured=1.0, timer=timer,
                        pattern=UnitPattern(shares={}, core=1e9) if label == "units" else None)  # fmt: skip
         return made, np.exp(error)
     made = [of("a", "network", 0.01)] * 40 + [of("b", "kernel", 0.4)] * 40

@@ -1,0 +1,221 @@
+"""Under which conditions a row was measured, and the rules by which files say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from archsim.base.errors import nearest
+from archsim.base.schema import Form, Word, problems_of
+from archsim.detect import catalog as devices
+from archsim.evidence.timer import TIMERS
+from archsim.stack import catalog as stacks
+from archsim.stack.read import read
+from archsim.stack.reader import SampleReader
+from archsim.trace.file import names as networks
+from archsim.trace.op import OPTIMISERS
+from archsim.trace.training import TASKS
+
+Positive = Annotated[float, Field(gt=0)]
+Whole = Annotated[int, Field(ge=1)]
+ANY = "*"
+COLD = "cold"
+
+# What a rule looks at: columns of a row, by one name whatever its file calls them
+COLUMNS = {
+    "family": "the kind of file, as `archsim validate` calls it", "source_ref": "the row's place in its source",
+    "hardware": "id of the device", "architecture": "of the device", "stack": "the row's own word for it",
+    "framework": "of the stack that models it", "software": "what ran, in the source's words",
+    "library": "of a framework, or a variant", "network": "network or model", "task": "what was timed of it",
+    "op": "of a row of a single kernel", "sub_op": "its variant", "kernel": "the kernel's name", "precision": "as written",
+    "metric": "of the value", "seq_len": "tokens of a sequence", "clock_mhz": "core clock",
+    "power_stat": "what a power is called", "arrival": "of requests", "notes": "remarks", "suspicious": "mark of a misprint",
+    "accepted": "0: disturbed",
+}  # fmt: skip
+
+
+class InputFeed(Form):
+    """Where the timed loop finds its input and what crosses from there; what is not told is as the stack's."""
+
+    place: Literal["device", "host", "decoded"] | None = None
+    copies: Annotated[int, Field(ge=0)] | None = None  # within host memory, before it crosses
+    value_bytes: Whole | None = None  # of a value in the host's arrays [B]
+    crossing_bytes: Whole | None = None  # of a value that crosses the link [B]
+    labels: Literal["indices", "dense"] | None = None  # the index of the class, or a value for each class
+    reader: dict[Word, int | str] = {}  # keys of the stack's `reader`, where it is decoded
+
+    @field_validator("reader")
+    @classmethod
+    def _known(cls, reader: dict[str, int | str]) -> dict[str, int | str]:
+        """Refuse keys and values that a reader does not have."""
+        if wrong := read(SampleReader, reader)[1]:
+            raise ValueError("; ".join(f"reader: {problem}" for problem in wrong))
+        return reader
+
+    def reader_of(self, own: SampleReader) -> SampleReader:
+        """How samples are decoded: `own`, with what is told otherwise."""
+        found, _ = read(SampleReader, asdict(own) | self.reader)
+        assert found is not None  # as `_known` has made sure
+        return found
+
+
+class Meter(Form):
+    """How a power was read."""
+
+    every_s: Annotated[float, Field(ge=0)] = 0.0  # read when a run begins, and then as often [s]; 0: all the time
+    rounds: Whole | None = None  # a run is at most so many, of `calls` calls each
+    settled_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
+    running: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the time of which it is the mean in which the kernel ran [1]
+
+
+def field(meaning: str, usual: Any, ge: float | None = None) -> Any:
+    """A field of `Conditions`: its meaning with its unit, its usual value and its least one."""
+    return Field(usual, description=meaning, ge=ge)
+
+
+class Conditions(Form):
+    """What is known of a measurement beyond what was timed. A field that is empty or 0 is as the row says, or as usual."""
+
+    stack: str = field("the stack that models the software", "")
+    graph: str = field("the graph that was built under the network's name; else the one that the framework builds", "")
+    task: str = field("the task as it ran, which may be more than the table says", "")
+    precision: str = field("the precision that ran", "")
+    tokens: int = field("tokens of each sequence", 0, ge=0)
+    per_sample: int = field("what the batch of the table counts of each sample, such as its tokens", 1, ge=1)
+    loss: Literal["", "apart"] = field("`apart`: computed between the timed passes; the backward one has its gradient", "")
+    input_gradient: bool = field("the backward pass goes down to the gradient of the network's input", False)
+    optimiser: str = field("what updates the weights", "")
+    threads: int | None = field("threads that ran; 0: as many as the stack usually takes", None, ge=0)
+    clock_mhz: float = field("core clock that was set [MHz]", 0.0, ge=0)
+    host: str = field("the CPU that dispatched to a GPU; else the usual one beside it", "")
+    node: str = field("the node whose devices share a batch", "")
+    overlap: bool = field("its devices exchange gradients while they compute others", False)
+    input: InputFeed = field(
+        "where the timed loop finds its input and what crosses: `place` (device, host, decoded), `copies`, `value_bytes`, "
+        "`crossing_bytes`, `labels` (indices, dense), `reader`", InputFeed(),
+    )  # fmt: skip
+    timer: str = field("how it was timed: " + "; ".join(f"`{name}`: {row.words}" for name, row in TIMERS.items()), "host_sync")
+    calls: int = field("calls of what was timed in one round or graph", 1, ge=1)
+    loop: int | Literal["cold"] = field(
+        "sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with "
+        "operands in no cache and no power limit yet", 0,
+    )  # fmt: skip
+    loop_fills_l2: bool = field("the loop has no more sets than it takes for weights to fill the L2", False)
+    operands: Literal["", "zeros", "constant", "quantised"] = field(
+        "`zeros`: memory that nobody wrote, with which a power limit binds later; `constant`: each value is like the next; "
+        "`quantised`: activations came to one byte before they were timed", "",
+    )  # fmt: skip
+    meter: Meter = field("how a power was read: `every_s`, `rounds`, `settled_s`, `running`", Meter())
+    use: Literal["fit", "score", "skip"] = field("`score`: no constant is fitted to the row; `skip`: it is not predicted", "fit")
+
+    @field_validator("stack", "graph", "task", "optimiser", "host", "node", "timer")
+    @classmethod
+    def _named(cls, value: str, info: Any) -> str:
+        """Refuse the name of something that there is not."""
+        if said := unknown(info.field_name, value):
+            raise ValueError(said)
+        return value
+
+
+def _nodes() -> Collection[str]:
+    from archsim.node.spec import names
+
+    return names()
+
+
+# names that a word of a rule must be among: of a condition, or of a column
+NAMES: dict[str, Callable[[], Collection[str]]] = {
+    "stack": stacks.names, "graph": networks, "task": lambda: TASKS, "optimiser": lambda: OPTIMISERS, "host": devices.names,
+    "node": _nodes, "timer": lambda: TIMERS, "hardware": devices.names,
+}  # fmt: skip
+
+
+def unknown(what: str, name: str) -> str:
+    """What is wrong with a name of this kind of thing; empty where there is one."""
+    known = NAMES[what]()
+    if not name or any(matcher(name)(one) for one in known):
+        return ""
+    return f"there is no {what} {name!r}; nearest: {', '.join(nearest(name, tuple(known)) or known)}"
+
+
+@cache
+def matcher(word: str) -> Callable[[str], bool]:
+    """Whether a cell is this word, in which `*` stands for any text. An empty cell is matched by an empty word alone.
+
+    >>> matcher("vllm-*")("vllm-0.24.0"), matcher("vllm-*")("sglang-0.5"), matcher("*")("")
+    (True, False, False)
+    """
+    if ANY not in word:
+        return lambda cell: cell == word
+    found = re.compile(".*".join(map(re.escape, word.split(ANY))))
+    return lambda cell: bool(cell) and found.fullmatch(cell) is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConditionRule:
+    """Conditions of the rows all of whose columns in `when` are one of the words there."""
+
+    when: Mapping[str, tuple[str, ...]]
+    set: Mapping[str, Any]
+    why: str
+
+    def fits(self, words: Mapping[str, str]) -> bool:
+        """Whether it holds for a row with these words by column."""
+        return all(any(matcher(word)(words.get(column, "")) for word in known) for column, known in self.when.items())
+
+
+class ConditionRuleForm(Form):
+    """A rule as a file has it."""
+
+    when: dict[Word, str | list[str]] = {}
+    set: dict[Word, Any]
+    why: Word
+
+    @field_validator("when")
+    @classmethod
+    def _columns(cls, when: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
+        """Refuse columns that no row has, and names of devices that there are not."""
+        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, tuple(COLUMNS)) or COLUMNS)}"
+                 for name in when if name not in COLUMNS]  # fmt: skip
+        wrong += [said for name in ("hardware", "task") for word in texts(when.get(name, ())) if (said := unknown(name, word))]
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return when
+
+
+def rules_of(rows: object, prefix: str) -> tuple[tuple[ConditionRule, ...], list[str]]:
+    """The rules of a list of tables, and what is wrong with them; `prefix` says whose they are."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return (), [f"{prefix}rule: must be tables `[[{prefix}rule]]`"]
+    found: list[ConditionRule] = []
+    problems: list[str] = []
+    for number, row in enumerate(rows, 1):
+        form, wrong = problems_of(ConditionRuleForm, row, f"{prefix}rule {number}: ")
+        given = row.get("set", {})
+        conditions, more = problems_of(Conditions, given if isinstance(given, dict) else {}, f"{prefix}rule {number}: set.")
+        problems += wrong + more
+        if form is not None and conditions is not None:
+            when = {column: tuple(texts(words)) for column, words in form.when.items()}
+            found.append(ConditionRule(when=when, set={name: getattr(conditions, name) for name in form.set}, why=form.why))
+    return tuple(found), problems
+
+
+def texts(words: str | Iterable[str]) -> list[str]:
+    """A word, or a list of them, as a list."""
+    return [words] if isinstance(words, str) else list(words)
+
+
+def of_rules(rules: Iterable[ConditionRule], words: Mapping[str, str]) -> tuple[Conditions, str]:
+    """The conditions of a row with these words, of which the last rule that fits decides, and why it is used as it is."""
+    found: dict[str, Any] = {}
+    why = ""
+    for rule in rules:
+        if rule.fits(words):
+            found |= rule.set
+            why = rule.why if "use" in rule.set else why
+    return Conditions.model_construct(**found), why
