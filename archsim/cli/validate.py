@@ -87,7 +87,7 @@ def validate_command(
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     if template:
-        from archsim.evidence.spelling import TEMPLATE
+        from archsim.evidence.readers import TEMPLATE
 
         click.echo(TEMPLATE, nl=False)
         return
@@ -122,7 +122,7 @@ def validate_command(
         settings = settings_of(every, by=by, fidelity=fidelity, baseline=baseline, without=without,
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
-            from archsim.evidence.identity import case_line
+            from archsim.evidence.columns import case_line
 
             write(cases, "".join(f"{case_line(case)}\n" for case in rows))
             return
@@ -149,7 +149,7 @@ def _is_grouped(cases: Sequence[Case]) -> bool:
 
 def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -> tuple[list[Case], list[Skip]]:
     """The rows of tables and of loops; `identified`: with ids, and with the shipped rows that only other tools predict."""
-    from archsim.evidence.identity import with_ids
+    from archsim.evidence.columns import with_ids
     from archsim.evidence.readers import read_files
     from archsim.evidence.shipped import shipped_files
     from archsim.validation.loop_cases import is_loop_file, loop_cases
@@ -169,8 +169,8 @@ def _scoreboard(
     tell: Callable[[str], None],
 ) -> Scoreboard:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
-    from archsim.evidence.claims import claims
-    from archsim.evidence.identity import ID
+    from archsim.evidence.columns import ID
+    from archsim.evidence.misses import claims
     from archsim.evidence.shipped import peer_files
     from archsim.validation.predictor import from_file, read_predictors
     from archsim.validation.scoreboard import scoreboard

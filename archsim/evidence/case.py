@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 SYSTEM_METRICS = ("system_power_w", "system_energy_j")  # of a whole computer, at its plug
 LEAST_SOUND = 3  # rounds of `archsim measure` that other work left alone, from which on its median is of such rounds only
+QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy",
+            "system_power_w": "wall power", "system_energy_j": "wall energy", "clock_hz": "clock",
+            "bandwidth_bps": "bandwidth", "latency_clk": "latency", "clk_per_warp_load": "clocks",
+            "clk_per_iteration": "clocks", "voltage_v": "voltage", "ttft_s": "prefill", "decode_s_per_token": "decode",
+            "tpot_s": "decode", "e2e_s": "end to end", "tokens_per_s": "tokens", "energy_j_per_token": "energy"}  # fmt: skip
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from archsim.base.errors import ArchsimError
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import METRICS, SYSTEM_METRICS, Anchor, Case, DeviceGroup
-from archsim.evidence.columns import QUANTITY
+from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, Anchor, Case, DeviceGroup
 from archsim.evidence.conditions import Conditions
 from archsim.evidence.family import Family, PublishedRow, integer
 from archsim.evidence.op_rows import parameters

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.detect.catalog import find
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import lowered_of
@@ -382,6 +383,33 @@ def test_deepbench_recurrent_layers(write: Write) -> None:
     reasons = [skip.reason for skip in skips]
     assert reasons[:2] == ["cell 'MGU' is not modelled", "`archsim simulate allreduce` compares these"]
     assert "which gradients" in reasons[2]
+
+
+def test_a_card_that_no_source_names_is_predicted_with_its_usual_library(write: Write) -> None:
+    """Neither DeepBench's sheets nor any rule has it; the library follows from its architecture, or is the device's own."""
+    size = {"op": "gemm", "M": "512", "N": "512", "K": "512"}
+    cards = {"titan_xp": "torch7-cudnn5.1", "tesla_v100_sxm2": find("tesla_v100_sxm2").identity.default_stack,
+             "rtx_2080_ti": "pytorch-cudnn7.6", "tesla_k40": find("tesla_k40").identity.default_stack}  # fmt: skip
+    cases, skips = rows(write, DEEPBENCH, *(bench(**size, hardware=name, source_id="deepbench") for name in cards))
+    assert (skips, {case.hardware: case.stack_id for case in cases}) == ([], cards)
+    assert all(0 < value < 1 for value in predict(cases, default()))
+
+
+def test_a_rows_own_stack_wins_over_every_rule(write: Write) -> None:
+    size = {"op": "gemm", "M": "512", "N": "512", "K": "512", "hardware": "titan_x_maxwell"}
+    (ruled,), _ = rows(write, DEEPBENCH, bench(**size))
+    (own,), _ = rows(write, DEEPBENCH + ",stack", bench(**size) | {"stack": "torch7-cudnn3"})
+    assert (ruled.stack_id, own.stack_id) == ("torch7-cudnn4", "torch7-cudnn3")
+    vllm = kernel(op="gemm", m="8", n="16", k="32", dtype="bf16", software="vllm-0.24.0", hardware="l4")
+    cases, _ = rows(write, KERNELS + ",stack", vllm, vllm | {"stack": "pytorch-2"})
+    assert [case.stack_id for case in cases] == ["vllm-0.24", "pytorch-2"]
+
+
+def test_kernels_of_a_card_and_a_library_that_no_source_names_are_predicted(write: Write) -> None:
+    product = {"op": "gemm", "m": "512", "n": "512", "k": "512", "hardware": "rtx_2080_ti"}
+    cases, skips = rows(write, KERNELS, *(kernel(**product, software=name) for name in ("mine-1.0", "pytorch-2.6.0/cu124")))
+    assert (skips, [case.stack_id for case in cases]) == ([], [find("rtx_2080_ti").identity.default_stack, "pytorch-2"])
+    assert all(0 < value < 1 for value in predict(cases, default()))
 
 
 def test_half_storage_is_single_arithmetic(write: Write) -> None:

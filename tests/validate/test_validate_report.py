@@ -14,8 +14,7 @@ import pytest
 
 from archsim.answers.validation import DRAWN, record, scale, scatter, sections, spread, value_tables
 from archsim.calibration.constants import default
-from archsim.evidence.case import Anchor, Case
-from archsim.evidence.columns import QUANTITY
+from archsim.evidence.case import QUANTITY, Anchor, Case
 from archsim.evidence.readers import read
 from archsim.render.text import text_of
 from archsim.validation.baseline import constants_of
