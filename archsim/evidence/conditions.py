@@ -90,7 +90,6 @@ class Conditions(Form):
     loss: Literal["", "apart"] = field("`apart`: computed between the timed passes; the backward one has its gradient", "")
     input_gradient: bool = field("the backward pass goes down to the gradient of the network's input", False)
     optimiser: str = field("what updates the weights", "")
-    threads: int | None = field("threads that ran; 0: as many as the stack usually takes", None, ge=0)
     clock_mhz: float = field("core clock that was set [MHz]", 0.0, ge=0)
     host: str = field("the CPU that dispatched to a GPU; else the usual one beside it", "")
     node: str = field("the node whose devices share a batch", "")

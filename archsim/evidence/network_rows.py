@@ -48,7 +48,7 @@ def read_network(row: PublishedRow) -> Iterator[Case]:
     if cells.get("out_len"):
         raise Refused("the generation of tokens one by one is not modelled")
     how = row.conditions(metric)
-    found = row.ran(how, threads=(_counted_threads(cells) if how.threads is None else how.threads) or 0)
+    found = row.ran(how, threads=_counted_threads(cells) or 0)
     task, batch = how.task or row.words["task"], integer(cells, "batch")
     group = _group(cells, how, task)
     samples = _share(max(1, batch // how.per_sample), 1 if group is None else group.devices)

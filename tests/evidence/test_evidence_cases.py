@@ -174,16 +174,6 @@ def test_a_case_is_fed_as_its_script_does() -> None:
     assert ran("dlinfbench", "gtx_1080", "caffe-cudnn5.1", "alexnet", "inference").stack.inputs == "host"
 
 
-def test_queries_one_after_the_other_wait_for_their_inputs_except_on_boards_that_hold_them() -> None:
-    def fed(hardware: str, scenario: str) -> tuple[str, int, int, int]:
-        place = f"inference_results_v2.1: closed/NVIDIA/results/x/resnet50/{scenario}"
-        stack = ran("mlperf", hardware, "tensorrt-8", "resnet_50", "inference", precision="int8", source_ref=place).stack
-        return stack.inputs, stack.input_copies, stack.input_value_bytes, stack.input_crossing_bytes
-
-    assert fed("a100_pcie_80gb", "SingleStream") == fed("a30", "MultiStream") == ("host", 0, 1, 1)
-    assert fed("a100_sxm4_80gb", "SingleStream")[0] == fed("a100_pcie_80gb", "Offline")[0] == "device"
-
-
 def test_a_script_may_train_with_another_optimiser() -> None:
     def optimiser(source: str, stack: str, network: str) -> str:
         work = ran(source, "gtx_1080", stack, network).work
