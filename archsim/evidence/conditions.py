@@ -73,36 +73,36 @@ class Meter(Form):
     running: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the time of which it is the mean in which the kernel ran [1]
 
 
-def field(meaning: str, usual: Any, ge: float | None = None) -> Any:
-    """A field of `Conditions`: its meaning with its unit, its usual value and its least one."""
-    return Field(usual, description=meaning, ge=ge)
+def field(meaning: str, usual: Any, ge: float | None = None, said: str = "") -> Any:
+    """A field of `Conditions`: its meaning with its unit, its usual value, its least one, and what an estimate calls it."""
+    return Field(usual, description=meaning, ge=ge, title=said)
 
 
 class Conditions(Form):
     """What is known of a measurement beyond what was timed. A field that is empty or 0 is as the row says, or as usual."""
 
     stack: str = field("the stack that models the software", "")
-    graph: str = field("the graph that was built under the network's name; else the one that the framework builds", "")
+    graph: str = field("the graph that was built under the network's name; else as the framework builds it", "", said="network")
     task: str = field("the task as it ran, which may be more than the table says", "")
     precision: str = field("the precision that ran", "")
     tokens: int = field("tokens of each sequence", 0, ge=0)
     per_sample: int = field("what the batch of the table counts of each sample, such as its tokens", 1, ge=1)
     loss: Literal["", "apart"] = field("`apart`: computed between the timed passes; the backward one has its gradient", "")
-    input_gradient: bool = field("the backward pass goes down to the gradient of the network's input", False)
-    optimiser: str = field("what updates the weights", "")
-    clock_mhz: float = field("core clock that was set [MHz]", 0.0, ge=0)
-    host: str = field("the CPU that dispatched to a GPU; else the usual one beside it", "")
+    input_gradient: bool = field("the backward pass goes down to the images", False, said="gradient of the network's input")
+    optimiser: str = field("what updates the weights", "", said="weights updated by")
+    clock_mhz: float = field("core clock that was set [MHz]", 0.0, ge=0, said="core clock")
+    host: str = field("the CPU that dispatched to a GPU; else the usual one beside it", "", said="host CPU")
     node: str = field("the node whose devices share a batch", "")
     overlap: bool = field("its devices exchange gradients while they compute others", False)
     input: InputFeed = field(
         "where the timed loop finds its input and what crosses: `place` (device, host, decoded), `copies`, `value_bytes`, "
         "`crossing_bytes`, `labels` (indices, dense), `reader`", InputFeed(),
     )  # fmt: skip
-    timer: str = field("how it was timed: " + "; ".join(f"`{name}`: {row.words}" for name, row in TIMERS.items()), "host_sync")
+    timer: str = field("; ".join(f"`{name}`: {row.words}" for name, row in TIMERS.items()), "host_sync", said="timed")
     calls: int = field("calls of what was timed in one round or graph", 1, ge=1)
     loop: int | Literal["cold"] = field(
         "sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with "
-        "operands in no cache and no power limit yet", 0,
+        "operands in no cache and no power limit yet", 0, said="caches",
     )  # fmt: skip
     loop_fills_l2: bool = field("the loop has no more sets than it takes for weights to fill the L2", False)
     operands: Literal["", "zeros", "constant", "quantised"] = field(

@@ -52,7 +52,7 @@ def event_pair(run_s: float, latency_s: float) -> float:
 class Timer:
     """One way to time a call.
 
-    words: what it does, as a reader says it
+    words: how a call is timed, as in "timed on the device alone"
     time: from what `arguments` names to the time that a table has [s]
     host: whether the host's time for calls and launches is in it
     waits: whether the host waits for the device after each op
@@ -69,11 +69,11 @@ class Timer:
 
 REPLAYS = ("run_s", "calls", "gap_s", "launch_s")
 TIMERS = {
-    "host_sync": Timer(words="the host issues a run and waits until it has ended"),
-    "each_layer": Timer(words="the host waits after each layer", waits=True),
-    "host_async": Timer(words="the host issues calls without waiting", time=calls_ahead, arguments=("run_s", "wait_s", "host_s")),
-    "graph": Timer(words="the run is one graph, replayed and waited for", graph=True),
-    "device": Timer(words="the device's time alone", host=False),
-    "graphs": Timer(words="graphs of some calls, replayed one after the other", time=replays, arguments=REPLAYS, host=False),
+    "host_sync": Timer(words="with a wait at the end of the run"),
+    "each_layer": Timer(words="with a wait after each layer", waits=True),
+    "host_async": Timer(words="with no wait between calls", time=calls_ahead, arguments=("run_s", "wait_s", "host_s")),
+    "graph": Timer(words="as one graph, launched and waited for", graph=True),
+    "device": Timer(words="on the device alone", host=False),
+    "graphs": Timer(words="in graphs of some calls, replayed one after the other", time=replays, arguments=REPLAYS, host=False),
     "events": Timer(words="between two events of the stream", time=event_pair, arguments=("run_s", "latency_s"), host=False),
 }  # fmt: skip
