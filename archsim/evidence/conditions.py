@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -15,8 +15,6 @@ from archsim.base.schema import Form, Word, problems_of
 from archsim.detect import catalog as devices
 from archsim.evidence.timer import TIMERS
 from archsim.stack import catalog as stacks
-from archsim.stack.read import read
-from archsim.stack.reader import SampleReader
 from archsim.trace.file import names as networks
 from archsim.trace.op import OPTIMISERS
 from archsim.trace.training import TASKS
@@ -37,31 +35,6 @@ COLUMNS = {
     "power_stat": "what a power is called", "arrival": "of requests", "notes": "remarks", "suspicious": "mark of a misprint",
     "accepted": "0: disturbed",
 }  # fmt: skip
-
-
-class InputFeed(Form):
-    """Where the timed loop finds its input and what crosses from there; what is not told is as the stack's."""
-
-    place: Literal["device", "host", "decoded"] | None = None
-    copies: Annotated[int, Field(ge=0)] | None = None  # within host memory, before it crosses
-    value_bytes: Whole | None = None  # of a value in the host's arrays [B]
-    crossing_bytes: Whole | None = None  # of a value that crosses the link [B]
-    labels: Literal["indices", "dense"] | None = None  # the index of the class, or a value for each class
-    reader: dict[Word, int | str] = {}  # keys of the stack's `reader`, where it is decoded
-
-    @field_validator("reader")
-    @classmethod
-    def _known(cls, reader: dict[str, int | str]) -> dict[str, int | str]:
-        """Refuse keys and values that a reader does not have."""
-        if wrong := read(SampleReader, reader)[1]:
-            raise ValueError("; ".join(f"reader: {problem}" for problem in wrong))
-        return reader
-
-    def reader_of(self, own: SampleReader) -> SampleReader:
-        """How samples are decoded: `own`, with what is told otherwise."""
-        found, _ = read(SampleReader, asdict(own) | self.reader)
-        assert found is not None  # as `_known` has made sure
-        return found
 
 
 class Meter(Form):
@@ -87,24 +60,18 @@ class Conditions(Form):
     precision: str = field("the precision that ran", "")
     tokens: int = field("tokens of each sequence", 0, ge=0)
     per_sample: int = field("what the batch of the table counts of each sample, such as its tokens", 1, ge=1)
-    loss: Literal["", "apart"] = field("`apart`: computed between the timed passes; the backward one has its gradient", "")
     input_gradient: bool = field("the backward pass goes down to the images", False, said="gradient of the network's input")
     optimiser: str = field("what updates the weights", "", said="weights updated by")
     clock_mhz: float = field("core clock that was set [MHz]", 0.0, ge=0, said="core clock")
     host: str = field("the CPU that dispatched to a GPU; else the usual one beside it", "", said="host CPU")
     node: str = field("the node whose devices share a batch", "")
-    overlap: bool = field("its devices exchange gradients while they compute others", False)
-    input: InputFeed = field(
-        "where the timed loop finds its input and what crosses: `place` (device, host, decoded), `copies`, `value_bytes`, "
-        "`crossing_bytes`, `labels` (indices, dense), `reader`", InputFeed(),
-    )  # fmt: skip
+    input: Literal["", "device", "host", "decoded"] = field("where the timed loop finds its input; else as the stack says", "")
     timer: str = field("; ".join(f"`{name}`: {row.words}" for name, row in TIMERS.items()), "host_sync", said="timed")
     calls: int = field("calls of what was timed in one round or graph", 1, ge=1)
     loop: int | Literal["cold"] = field(
         "sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with "
         "operands in no cache and no power limit yet", 0, said="caches",
     )  # fmt: skip
-    loop_fills_l2: bool = field("the loop has no more sets than it takes for weights to fill the L2", False)
     operands: Literal["", "zeros", "constant", "quantised"] = field(
         "`zeros`: memory that nobody wrote, with which a power limit binds later; `constant`: each value is like the next; "
         "`quantised`: activations came to one byte before they were timed", "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -110,17 +109,13 @@ class PublishedRow:
         """The name of the stack: the row's own, else that of a rule; empty for the device's usual one."""
         return self.words["stack"] or how.stack
 
-    def ran(self, how: Conditions, threads: int = 0, fill: float = math.inf) -> Setting:
-        """What a row ran on. Refused where device, stack or precision are not described.
+    def ran(self, how: Conditions, threads: int = 0) -> Setting:
+        """What a row ran on; on a CPU with `threads`, 0: as many as the stack usually takes.
 
-        threads: on a CPU; 0: as many as the stack usually takes
-        fill: sets of operands whose weights are as large as the device's L2 [1]
+        Refused where device, stack or precision are not described.
         """
         found = setting(self.hardware, self.stack(how), how.precision or self.words["precision"], threads=threads)
-        sets = NEVER_AGAIN if how.loop == COLD else int(how.loop)
-        if how.loop_fills_l2:
-            sets = max(1, math.ceil(min(sets, fill)))
-        return as_measured(found, how, sets)
+        return as_measured(found, how, NEVER_AGAIN if how.loop == COLD else int(how.loop))
 
     def case(
         self, how: Conditions, ran: Setting, label: str, metric: str, measured: float, *ops: BoundOp, **more: Any

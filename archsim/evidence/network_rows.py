@@ -73,7 +73,7 @@ def work_of(how: Conditions, ran: Setting, name: str, task: str, sizes: Sizes = 
         optimiser = how.optimiser or updated_by(None, task, graph, ran.stack.optimiser)[0]
     except ArchsimError as error:
         raise Refused(not_described("network", graph, error)) from None
-    return Work(graph, task, optimiser, how.input_gradient, ran.stack.attention.fused, how.loss == "apart", sizes).now
+    return Work(graph, task, optimiser, how.input_gradient, ran.stack.attention.fused, sizes).now
 
 
 def _timer(how: Conditions, ran: Setting) -> Timer:
@@ -105,7 +105,7 @@ def _group(cells: Mapping[str, str], how: Conditions, task: str) -> DeviceGroup 
     node = find_node(how.node).node
     if devices > node.devices:
         raise Refused(f"{devices} devices: node {node.id} holds {node.devices}")
-    return DeviceGroup(node=node, devices=devices, overlaps=how.overlap)
+    return DeviceGroup(node=node, devices=devices, overlaps=False)
 
 
 def _system(cells: Mapping[str, str], spec: Spec, host: Spec | None) -> tuple[PoweredSystem, int]:

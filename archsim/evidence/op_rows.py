@@ -7,12 +7,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import numpy as np
-
-from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.family import Family, PublishedRow, integer
-from archsim.evidence.resolve import PRECISIONS, Refused, as_library
+from archsim.evidence.resolve import Refused, as_library
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.op import (
@@ -94,7 +91,7 @@ def read_kernel(row: PublishedRow) -> Iterator[Case | Skip]:
     built = kernel_op(cells)
     name = str(more.get("kernel", ""))
     how, latency_s = row.conditions("latency_s", kernel=name), float(cells["latency_us"]) * 1e-6
-    ran = row.ran(how, fill=_filling(row))
+    ran = row.ran(how)
     yield row.case(how, ran, op, "latency_s", latency_s, built)
     if "energy_uj" not in cells or not cells.get("power_w"):
         return
@@ -122,14 +119,6 @@ def kernel_op(cells: Cells) -> BoundOp:
     if cells["op"] not in KERNELS:
         raise Refused(f"op {cells['op']!r} is not modelled")
     return KERNELS[cells["op"]](cells, parameters(cells))
-
-
-def _filling(row: PublishedRow) -> float:
-    """How many matrices of a product's weights are as large as the L2: infinite for other ops, and where either is not known."""
-    cells, chip = row.cells, row.spec
-    element = PRECISION_BYTES.get(PRECISIONS.get(cells["dtype"], ""), 0)
-    weights = integer(cells, "n", 0) * integer(cells, "k", 0) * element
-    return float(np.ravel(chip.device.l2.size)[0]) / weights if weights and isinstance(chip.device, Gpu) else math.inf
 
 
 def _refuse(constant: str) -> float:

@@ -131,16 +131,11 @@ def as_measured(found: Setting, how: Conditions, sets: int) -> Setting:
 @lru_cache(maxsize=4096)
 def _measured(stack: ByIdentity[Stack], conditions: ByIdentity[Conditions], sets: int) -> Stack:
     own, how = stack.it, conditions.it
-    told = how.input.model_dump(exclude={"place", "copies", "reader"}, exclude_none=True)
-    names = {"value_bytes": "input_value_bytes", "crossing_bytes": "input_crossing_bytes"}
     passes = own.passes
     if how.operands == "quantised":
         passes = {name: rows for name, rows in passes.items() if name != "quantise"}
-    return replace(
-        own, reader=how.input.reader_of(own.reader), inputs=how.input.place or own.inputs, waits=TIMERS[how.timer].waits,
-        input_copies=own.input_copies if how.input.copies is None else how.input.copies, operand_sets=sets or own.operand_sets,
-        passes=passes, **{names.get(name, name): value for name, value in told.items()},
-    )  # fmt: skip
+    return replace(own, inputs=how.input or own.inputs, waits=TIMERS[how.timer].waits, operand_sets=sets or own.operand_sets,
+                   passes=passes)  # fmt: skip
 
 
 @lru_cache(maxsize=4096)

@@ -139,7 +139,7 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
 
 def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
     numbers = {key for source in sources() for rule in rules(source) for key, value in rule.set.items() if holds_number(value)}
-    assert numbers == {"clock_mhz", "tokens", "per_sample", "meter", "loop", "calls", "input"}
+    assert numbers == {"clock_mhz", "tokens", "per_sample", "meter", "loop", "calls"}
 
 
 def holds_number(value: object) -> bool:

@@ -27,11 +27,6 @@ def test_training_runs_the_heads_of_pretraining(cases):
     assert {"words", "classes"} <= names["forward"]
 
 
-def test_the_loss_is_in_no_timed_pass_but_its_gradient_is(cases):
-    phases = {task: {op.phase for op in case.ops if op.kind.op == "cross_entropy"} for task, case in cases.items()}
-    assert phases == {"inference": set(), "forward": set(), "backward": {"backward"}}
-
-
 def test_gradients_are_added_to_those_of_the_run_before(cases):
     updates = [op for op in cases["backward"].ops if op.phase == "update"]
     assert {op.kind.optimiser for op in updates} == {"accumulate"}
