@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from archsim.evidence.case import QUANTITY, Case, Skip
-from archsim.evidence.readers import FAMILIES
+from archsim.evidence.family import families
 
 # name -> value: columns that every row has, whatever its file calls them
 OWN: dict[str, Callable[[Case], str | int | None]] = {
@@ -72,7 +72,7 @@ ID = "id"
 DIGITS = 12  # hexadecimal; two of 50,000 rows agree by chance once in 200,000 corpora
 # What a file says of its values besides the values: in other units, as ratios, as printed, how exactly they were read.
 RESULTS = frozenset({
-    *(name for family in FAMILIES for name in family.measured), "power_w", "energy_uj", "published_as", "tflops_printed",
+    *(name for family in families() for name in family.measured), "power_w", "energy_uj", "published_as", "tflops_printed",
     "gbytes_per_s_printed", "relative_power", "relative_performance", "relative_efficiency", "value_step", "spread_rel",
 })  # fmt: skip
 CLOCK = "clock_mhz"  # a condition, except where it is what was measured

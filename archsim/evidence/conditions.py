@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
 
@@ -13,14 +12,13 @@ from pydantic import Field, field_validator
 from archsim.base.errors import nearest
 from archsim.base.schema import Form, Word, problems_of
 from archsim.detect import catalog as devices
+from archsim.evidence.case import QUANTITY
 from archsim.evidence.timer import TIMERS
 from archsim.stack import catalog as stacks
 from archsim.trace.file import names as networks
 from archsim.trace.op import OPTIMISERS
 from archsim.trace.training import TASKS
 
-Positive = Annotated[float, Field(gt=0)]
-Whole = Annotated[int, Field(ge=1)]
 ANY = "*"
 COLD = "cold"
 
@@ -41,7 +39,7 @@ class Meter(Form):
     """How a power was read."""
 
     every_s: Annotated[float, Field(ge=0)] = 0.0  # read when a run begins, and then as often [s]; 0: all the time
-    rounds: Whole | None = None  # a run is at most so many, of `calls` calls each
+    rounds: Annotated[int, Field(ge=1)] | None = None  # a run is at most so many, of `calls` calls each
     settled_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
     running: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the time of which it is the mean in which the kernel ran [1]
 
@@ -94,10 +92,16 @@ def _nodes() -> Collection[str]:
     return names()
 
 
+def _families() -> Collection[str]:
+    from archsim.evidence.family import families
+
+    return [family.name for family in families()]
+
+
 # names that a word of a rule must be among: of a condition, or of a column
 NAMES: dict[str, Callable[[], Collection[str]]] = {
     "stack": stacks.names, "graph": networks, "task": lambda: TASKS, "optimiser": lambda: OPTIMISERS, "host": devices.names,
-    "node": _nodes, "timer": lambda: TIMERS, "hardware": devices.names,
+    "node": _nodes, "timer": lambda: TIMERS, "hardware": devices.names, "family": _families, "metric": lambda: QUANTITY,
 }  # fmt: skip
 
 
@@ -122,36 +126,31 @@ def matcher(word: str) -> Callable[[str], bool]:
     return lambda cell: bool(cell) and found.fullmatch(cell) is not None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConditionRule:
+class ConditionRule(Form):
     """Conditions of the rows all of whose columns in `when` are one of the words there."""
 
-    when: Mapping[str, tuple[str, ...]]
-    set: Mapping[str, Any]
-    why: str
+    when: dict[Word, list[str]] = {}
+    set: dict[Word, Any]
+    why: Word
+
+    @field_validator("when", mode="before")
+    @classmethod
+    def _columns(cls, when: Any) -> Any:
+        """Words as lists of them. Refuse columns that no row has, and names of what there is not."""
+        if not isinstance(when, dict):
+            return when
+        found = {name: [words] if isinstance(words, str) else words for name, words in when.items()}
+        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, tuple(COLUMNS)) or COLUMNS)}"
+                 for name in found if name not in COLUMNS]  # fmt: skip
+        wrong += [said for name in ("family", "hardware", "metric", "task") for word in found.get(name, ())
+                  if isinstance(word, str) and (said := unknown(name, word))]  # fmt: skip
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return found
 
     def fits(self, words: Mapping[str, str]) -> bool:
         """Whether it holds for a row with these words by column."""
         return all(any(matcher(word)(words.get(column, "")) for word in known) for column, known in self.when.items())
-
-
-class ConditionRuleForm(Form):
-    """A rule as a file has it."""
-
-    when: dict[Word, str | list[str]] = {}
-    set: dict[Word, Any]
-    why: Word
-
-    @field_validator("when")
-    @classmethod
-    def _columns(cls, when: dict[str, str | list[str]]) -> dict[str, str | list[str]]:
-        """Refuse columns that no row has, and names of devices that there are not."""
-        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, tuple(COLUMNS)) or COLUMNS)}"
-                 for name in when if name not in COLUMNS]  # fmt: skip
-        wrong += [said for name in ("hardware", "task") for word in texts(when.get(name, ())) if (said := unknown(name, word))]
-        if wrong:
-            raise ValueError("; ".join(wrong))
-        return when
 
 
 def rules_of(rows: object, prefix: str) -> tuple[tuple[ConditionRule, ...], list[str]]:
@@ -161,19 +160,13 @@ def rules_of(rows: object, prefix: str) -> tuple[tuple[ConditionRule, ...], list
     found: list[ConditionRule] = []
     problems: list[str] = []
     for number, row in enumerate(rows, 1):
-        form, wrong = problems_of(ConditionRuleForm, row, f"{prefix}rule {number}: ")
+        form, wrong = problems_of(ConditionRule, row, f"{prefix}rule {number}: ")
         given = row.get("set", {})
         conditions, more = problems_of(Conditions, given if isinstance(given, dict) else {}, f"{prefix}rule {number}: set.")
         problems += wrong + more
         if form is not None and conditions is not None:
-            when = {column: tuple(texts(words)) for column, words in form.when.items()}
-            found.append(ConditionRule(when=when, set={name: getattr(conditions, name) for name in form.set}, why=form.why))
+            found.append(form.model_copy(update={"set": {name: getattr(conditions, name) for name in form.set}}))
     return tuple(found), problems
-
-
-def texts(words: str | Iterable[str]) -> list[str]:
-    """A word, or a list of them, as a list."""
-    return [words] if isinstance(words, str) else list(words)
 
 
 def of_rules(rules: Iterable[ConditionRule], words: Mapping[str, str]) -> tuple[Conditions, str]:

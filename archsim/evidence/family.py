@@ -2,57 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from archsim.base.schema import LONGEST_WORD
+from archsim.base.files import data_folder, read_text
+from archsim.base.limits import LIMITS
+from archsim.base.schema import LONGEST_WORD, Form, Word, rows_of
 from archsim.calibration.constants import default
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import Case
 from archsim.evidence.conditions import COLD, COLUMNS, Conditions
 from archsim.evidence.resolve import Refused, Setting, as_measured, device, host_of, setting, stack_on
+from archsim.evidence.shipped import FOLDER
 from archsim.evidence.sources import conditions_of
 from archsim.evidence.table import MOST_COUNTED, CsvTable, Row, counted, number, positive, whole
 from archsim.evidence.timer import TIMERS
 from archsim.stack.stack import NEVER_AGAIN
 from archsim.trace.trace import BoundOp, BoundTrace
 
+FILE = "families.toml"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """One kind of measurement file. Of its columns, by name:
 
-    columns: a file that has them all belongs to the family
-    words: must not be empty
-    numbers: finite and above 0, where given
-    readings: the same, or 0: below the resolution of the timer
-    counters: finite, where given, of either sign
-    whole: counts from 1, where given; `offsets`: whole numbers from 0
-    measured: at least one of them must be given
-    called: column that rules look at -> what this family calls it
-    usual: what stands in columns that a file may lack
-    read: the cases of a row
-    beside: of a whole table, what its rows are compared with
-    """
+class Family(Form):
+    """One kind of measurement file, as `families.toml` has it."""
 
-    name: str
-    columns: tuple[str, ...]
-    words: tuple[str, ...]
-    numbers: tuple[str, ...] = ()
-    readings: tuple[str, ...] = ()
-    counters: tuple[str, ...] = ()
-    whole: tuple[str, ...] = ()
-    offsets: tuple[str, ...] = ()
-    measured: tuple[str, ...]
-    called: Mapping[str, str] = field(default_factory=dict)
-    usual: Mapping[str, str] = field(default_factory=dict)
-    read: Callable[[PublishedRow], Iterable[Case | Skip]]
-    beside: Callable[[CsvTable], Any] = lambda table: None
+    name: Word
+    columns: list[Word]
+    words: list[Word]
+    numbers: list[Word] = []
+    readings: list[Word] = []
+    counters: list[Word] = []
+    whole: list[Word] = []
+    offsets: list[Word] = []
+    measured: list[Word]
+    called: dict[Word, Word] = {}
+    usual: dict[Word, Word] = {}
 
     def cell(self, cells: Mapping[str, str], column: str) -> str:
         """A cell by the name that rules have for its column; empty where the file has none."""
@@ -64,6 +53,19 @@ class Family:
         words = {column: self.cell(row.cells, column) for column in COLUMNS}
         words |= {"family": self.name, "hardware": spec.identity.id, "architecture": spec.identity.kernels_of}
         return PublishedRow(row=row, file=file, family=self, words=words, spec=spec, beside=beside)
+
+
+@cache
+def families() -> tuple[Family, ...]:
+    """Every kind of file, in the order in which a header is compared with them."""
+    place = data_folder(FOLDER).joinpath(FILE)
+    return rows_of(Family, "family", read_text(place, LIMITS["sources"].size), str(place))
+
+
+@cache
+def family_called(name: str) -> Family:
+    """The family of a name."""
+    return next(one for one in families() if one.name == name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from archsim.evidence.case import Case
-from archsim.evidence.family import Family, PublishedRow, integer
+from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.op_rows import conv, forward, op
 from archsim.evidence.resolve import Refused
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
@@ -127,23 +127,3 @@ LAYERS: dict[str, Callable[[Cells, str], BoundOp]] = {
 }  # fmt: skip
 TRAINED = ("DROPOUT",)  # `caffe time` runs the net of the training phase, in which this layer has work to do
 WITH_GRADIENTS = ("CONVOLUTION", "INNERPRODUCT")
-
-FAMILIES = (
-    Family(
-        name="layers", called={"source": "source_id", "software": "framework"}, read=read_layer,
-        columns=("source_id", "layer_type", "framework", "library", "precision", "N", "C", "H", "W", "K", "R", "S", "fwd_ms",
-                 "hardware"),
-        words=("source_id", "framework", "library", "precision", "hardware"), readings=tuple(PHASES),
-        whole=("N", "C", "H", "W", "K", "R", "S", "stride_h", "stride_w", "groups", "out_h", "out_w"), offsets=("pad_h", "pad_w"),
-        measured=tuple(PHASES),
-    ),
-    Family(
-        name="products and convolutions", called={"software": "library", "library": "variant"}, read=read_product,
-        # two cores of an EPYC with Zen 5, which names no model
-        usual={"hardware": "epyc_9655", "source": "products", "precision": "fp32"},
-        columns=("kind", "library", "variant", "threads", "m", "n", "k", "cin", "cout", "kernel", "seconds_min"),
-        words=("kind", "library", "variant"), numbers=("seconds_min", "conv_node_seconds", "clock_before_ghz", "clock_after_ghz"),
-        whole=("threads", "batch", "m", "n", "k", "groups", "cin", "cout", "h", "kernel", "stride"), offsets=("pad",),
-        measured=("seconds_min", "conv_node_seconds"),
-    ),
-)  # fmt: skip

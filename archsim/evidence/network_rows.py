@@ -12,7 +12,7 @@ from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, Anchor, Case, DeviceGroup
 from archsim.evidence.conditions import Conditions
-from archsim.evidence.family import Family, PublishedRow, integer
+from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.op_rows import parameters
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused, Setting, host_of, network, not_described
@@ -314,24 +314,3 @@ def _arguments(cells: Mapping[str, str]) -> dict[str, object]:
     base = weights if weights in ("bf16", "fp16") else "fp16"
     tp, pp = int(float(cells.get("tp") or 1)), int(float(cells.get("pp") or 1))
     return {"precision": base, "weights": weights, "kv": kv or base, "tp": tp, "pp": pp}
-
-
-NETWORKS = Family(
-    name="networks", called={"stack": "ran"}, read=read_network,
-    columns=("source", "network", "hardware", "stack", "task", "batch", "precision", "metric", "value"),
-    words=("source", "network", "hardware", "task", "batch", "precision", "metric"), numbers=("value", "clock_mhz"),
-    whole=("batch", "devices", "rounds"), offsets=("disturbed",), measured=("value",),
-)  # fmt: skip
-EPOCHS = Family(
-    name="power limits", called={"source": "source_id", "network": "model"}, read=read_epoch, beside=limit_curves,
-    columns=("source_id", "model", "task", "batch", "metric", "value", "hardware", "software", "precision", "params"),
-    words=("source_id", "model", "metric", "hardware"), numbers=("value",), whole=("batch", "n_devices"), measured=("value",),
-)  # fmt: skip
-SERVING = Family(
-    name="serving", called={"software": "engine", "network": "model"}, read=read_served,
-    columns=("source", "model", "hardware", "engine", "precision", "batch", "input_len", "output_len", "arrival", "metric",
-             "value"),
-    words=("source", "model", "hardware", "engine", "precision", "batch", "arrival", "metric"),
-    numbers=("value", "batch", "input_len", "output_len"), whole=("devices", "tp", "pp"), measured=("value",),
-)  # fmt: skip
-FAMILIES = (NETWORKS, EPOCHS, SERVING)

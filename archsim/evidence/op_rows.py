@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import Family, PublishedRow, integer
+from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.resolve import Refused, as_library
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
@@ -270,38 +270,3 @@ def _recurrent(cells: Mapping[str, str], phase: str) -> BoundOp:
 
 
 DEEPBENCH: dict[str, Callable[[Cells, str], BoundOp]] = {"gemm": _column_major, "conv": _filter, "rnn": _recurrent}
-
-
-# -------------------------------------------------------------------------------------------------------------- families
-
-_KERNEL = ("source_id", "op", "sub_op", "m", "n", "k", "dtype", "software", "latency_us", "hardware")
-_CALLED = {"source": "source_id", "precision": "dtype"}
-_SIZES = ("m", "n", "k", "batch", "heads", "kv_heads", "head_dim", "seq_q", "seq_kv", "elements")
-
-KERNEL_FAMILY = Family(
-    name="kernels", columns=_KERNEL, called=_CALLED, read=read_kernel,
-    words=("source_id", "op", "dtype", "software", "hardware"), numbers=("latency_us", "power_w"), whole=_SIZES,
-    measured=("latency_us",),
-)  # fmt: skip
-FAMILIES = (
-    Family(
-        name="kernels with power", columns=(*_KERNEL, "power_w", "energy_uj"), called=_CALLED, read=read_kernel,
-        words=("source_id", "op", "dtype", "software", "hardware"), numbers=("latency_us", "power_w", "energy_uj"), whole=_SIZES,
-        measured=("latency_us",),
-    ),
-    KERNEL_FAMILY,
-    Family(
-        name="DeepBench", called={"source": "source_id"}, read=read_deepbench,
-        columns=("source_id", "op", "precision", "M", "N", "K", "W", "H", "C", "cell", "direction", "time_ms", "hardware"),
-        words=("source_id", "op", "precision", "hardware"), numbers=("time_ms",), offsets=("pad_h", "pad_w"),
-        whole=("M", "N", "K", "W", "H", "C", "batch", "filters", "R", "S", "stride_h", "stride_w", "hidden", "rnn_batch",
-               "timesteps"),
-        measured=("time_ms",),
-    ),
-    Family(
-        name="clocks", called=_CALLED, read=read_clock,
-        columns=("source_id", "op", "sub_op", "m", "n", "k", "dtype", "software", "clock_mhz", "hardware"),
-        words=("source_id", "op", "dtype", "software", "hardware"), numbers=("clock_mhz",), whole=("m", "n", "k"),
-        measured=("clock_mhz",),
-    ),
-)  # fmt: skip

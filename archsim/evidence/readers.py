@@ -5,23 +5,37 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.evidence import layer_rows, network_rows, op_rows, unit_rows
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import Family, malformed
+from archsim.evidence.family import Family, PublishedRow, families, family_called, malformed
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.table import CsvTable, Row, read_table, table_name
 
-FAMILIES: tuple[Family, ...] = (*network_rows.FAMILIES, *op_rows.FAMILIES, *layer_rows.FAMILIES, *unit_rows.FAMILIES)
+# family -> the cases of a row of it
+READERS: dict[str, Callable[[PublishedRow], Iterable[Case | Skip]]] = {
+    "networks": network_rows.read_network, "power limits": network_rows.read_epoch, "serving": network_rows.read_served,
+    "kernels with power": op_rows.read_kernel, "kernels": op_rows.read_kernel, "DeepBench": op_rows.read_deepbench,
+    "clocks": op_rows.read_clock, "layers": layer_rows.read_layer, "products and convolutions": layer_rows.read_product,
+    "microbenchmarks": unit_rows.read_access, "products by tile and stages": unit_rows.read_tile,
+    "power by unit": unit_rows.read_units, "power by clock": unit_rows.read_workload, "voltages": unit_rows.read_voltage,
+}  # fmt: skip
+# family -> of a whole table, what its rows are compared with
+BESIDE: dict[str, Callable[[CsvTable], Any]] = {
+    "power limits": network_rows.limit_curves, "microbenchmarks": unit_rows.runs,
+    "power by clock": lambda table: unit_rows.curves(table, "hardware", "workload"),
+    "voltages": lambda table: unit_rows.curves(table, "hardware", "quantity", "kind"),
+}  # fmt: skip
 Lines = tuple[tuple[int, str], ...]  # (number in the file, text)
 # column -> what people call it; spaces, units in brackets and case do not matter
 COLUMNS = {
@@ -81,7 +95,7 @@ def read(
     place: str | Path | Traversable, specs: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of one file."""
-    table = as_written(read_table(place), FAMILIES)
+    table = as_written(read_table(place))
     return cases_of(_resolved(table, specs) if specs else table, family_of(table))
 
 
@@ -98,12 +112,13 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
     cases: list[Case] = []
     skips: list[Skip] = []
-    wrong, beside = malformed(table, family), family.beside(table)
+    wrong, compared = malformed(table, family), BESIDE.get(family.name)
+    beside = None if compared is None else compared(table)
     for row in table.rows:
         try:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
-            found = list(family.read(family.row(row, table.name, beside)))
+            found = list(READERS[family.name](family.row(row, table.name, beside)))
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
             continue
@@ -115,10 +130,10 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
 def family_of(table: CsvTable) -> Family:
     """The family whose columns the header has; InputError names what the nearest one still lacks."""
     header = set(table.header)
-    for family in FAMILIES:
+    for family in families():
         if header.issuperset(family.columns):
             return family
-    nearest = max(FAMILIES, key=lambda family: len(header & set(family.columns)) / len(family.columns))
+    nearest = max(families(), key=lambda family: len(header & set(family.columns)) / len(family.columns))
     if not header & set(nearest.columns):
         raise InputError(table.path, f"line 1: no measurement file; {TEMPLATE_HINT}")
     missing = ", ".join(name for name in nearest.columns if name not in header)
@@ -137,7 +152,7 @@ def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, st
             if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
                 continue
             with suppress(Refused):
-                yield from network_rows.read_network(network_rows.NETWORKS.row(Row(number, cells), name))
+                yield from network_rows.read_network(family_called("networks").row(Row(number, cells), name))
 
 
 @cache
@@ -148,14 +163,14 @@ def _network_files() -> tuple[tuple[str, str, Lines], ...]:
         if file.name.endswith(".csv"):
             with file.open("r", encoding="utf-8-sig") as stream:
                 header = stream.readline()
-                if set(network_rows.NETWORKS.columns) <= set(header.strip().split(",")):
+                if set(family_called("networks").columns) <= set(header.strip().split(",")):
                     found.append((table_name(file.name), header, tuple(enumerate(stream, start=2))))
     return tuple(found)
 
 
-def as_written(table: CsvTable, families: Sequence[Family]) -> CsvTable:
+def as_written(table: CsvTable) -> CsvTable:
     """The table with the columns of whole networks, where its header has them in other words; any other table as it is."""
-    if any(set(table.header).issuperset(family.columns) for family in families):
+    if any(set(table.header).issuperset(family.columns) for family in families()):
         return table
     known = {other: name for name, others in COLUMNS.items() for other in others}
     spelled = {name: known.get(plain, plain) for name in table.header for plain in [_plain(name)]}

@@ -82,9 +82,10 @@ def _shipped() -> tuple[Mapping[str, PublishedSource], Mapping[str, tuple[Condit
 @cache
 def _common() -> tuple[ConditionRule, ...]:
     place = data_folder(FOLDER).joinpath(COMMON)
-    found, problems = rules_of(parsed(read_text(place, LIMITS["sources"].size), str(place), "sources").get(RULE), "")
-    if problems:
-        raise InputError(str(place), problems)
+    document = parsed(read_text(place, LIMITS["sources"].size), str(place), "sources")
+    found, problems = rules_of(document.pop(RULE, None), "")
+    if problems or document:
+        raise InputError(str(place), problems + [f"{name}: unknown key; known: {RULE}" for name in document])
     return found
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case
-from archsim.evidence.family import Family, PublishedRow, integer
+from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.pattern import AccessPattern, ClockPattern, ProductPattern, UnitPattern, VoltagePattern
 from archsim.evidence.resolve import Refused
 from archsim.evidence.table import CsvTable
@@ -193,41 +193,3 @@ def usual_memory(row: PublishedRow) -> float:
     if usual is None:
         raise Refused(f"{row.spec.identity.id}: the data rate of its memory is not known")
     return usual
-
-
-FAMILIES = (
-    Family(
-        name="microbenchmarks", read=read_access, beside=runs,
-        columns=("benchmark", "kernel", "variant", "elem_bytes", "block_threads", "working_set_bytes", "metric", "value",
-                 "hardware"),
-        words=("benchmark", "metric", "hardware"), numbers=("clock_mhz", "working_set_bytes"), readings=("value",),
-        whole=("elem_bytes", "block_threads"), measured=("value",),
-    ),
-    Family(
-        name="products by tile and stages", read=read_tile,
-        # The sweep is built for tcgen05, and its script takes this clock (lookup1980/microbench-blackwell,
-        # cutlass_gemm_mainloop/plot_results.py).
-        usual={"hardware": "b200_sxm", "clock_mhz": "1300", "source": "cutlass"},
-        columns=("M", "N", "K", "TILE_M", "TILE_N", "TILE_K", "STAGES", "dtype", "time_ms"),
-        words=("M", "N", "K", "TILE_M", "TILE_N", "TILE_K", "STAGES", "dtype"), numbers=("time_ms", "clock_mhz"),
-        whole=("M", "N", "K", "TILE_M", "TILE_N", "TILE_K"), offsets=("STAGES",), measured=("time_ms",),
-    ),
-    Family(
-        name="power by unit", read=read_units,
-        columns=("source", "hardware", "kind", "power_w", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz", "util_fp32",
-                 "util_dram"),
-        words=("source", "hardware", "kind", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz"),
-        numbers=("power_w", "core_mhz", "mem_mhz", "ref_core_mhz", "ref_mem_mhz"), counters=tuple(SHARES), measured=("power_w",),
-    ),
-    Family(
-        name="power by clock", read=read_workload, beside=lambda table: curves(table, "hardware", "workload"),
-        columns=("source", "hardware", "workload", "core_mhz", "power_w", "relative_performance"),
-        words=("source", "hardware", "workload", "core_mhz", "relative_performance"),
-        numbers=("core_mhz", "power_w", "relative_performance"), measured=("power_w",),
-    ),
-    Family(
-        name="voltages", read=read_voltage, beside=lambda table: curves(table, "hardware", "quantity", "kind"),
-        columns=("source", "hardware", "quantity", "core_mhz", "mem_mhz", "value", "kind"),
-        words=("source", "hardware", "quantity", "kind"), numbers=("core_mhz", "mem_mhz", "value"), measured=("value",),
-    ),
-)  # fmt: skip

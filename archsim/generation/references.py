@@ -15,6 +15,7 @@ from archsim.base.errors import ArchsimError
 from archsim.evidence import network_rows
 from archsim.evidence.case import Case
 from archsim.evidence.columns import error_of
+from archsim.evidence.family import family_called
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import serving_files
@@ -101,7 +102,7 @@ def _cases(model: str, hardware: str) -> Iterator[Case]:
         if cells["hardware"] != hardware or _name(cells["model"]) != model:
             continue
         with suppress(Refused):
-            yield from network_rows.read_served(network_rows.SERVING.row(Row(number, cells), name))
+            yield from network_rows.read_served(family_called("serving").row(Row(number, cells), name))
 
 
 @cache

@@ -53,7 +53,7 @@ def check(table: CsvTable, family: Family) -> list[str]:
     """Problems in the content of a file whose form is right: unknown words, repeated rows, rates that contradict latencies."""
     problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
     problems += _duplicates(table)
-    if family is network_rows.NETWORKS:
+    if family.name == "networks":
         problems += _contradictions(table)
     return problems
 
@@ -75,7 +75,7 @@ def _words(row: Row, family: Family) -> list[str]:
     if cells.get("split", SPLITS[0]) not in SPLITS:
         found.append(f"split {cells['split']!r} is not {' or '.join(SPLITS)}")
     written = cells.get("precision") or cells.get("dtype", "")
-    if family is network_rows.NETWORKS:
+    if family.name == "networks":
         found.append(_unknown(cells["network"], "network", _is_network, _networks))
         found.append(_unknown(cells["stack"], "stack", _is_stack, stacks.names))
         found.append(_not_one_of(cells["task"], "task", TASKS))

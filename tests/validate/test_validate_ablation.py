@@ -11,9 +11,9 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.device.catalog import find
 from archsim.evidence.case import Case
+from archsim.evidence.family import family_called
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.table import Row
-from archsim.evidence.unit_rows import FAMILIES
 from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
 from archsim.validation.predict import predict
 
@@ -21,7 +21,8 @@ from archsim.validation.predict import predict
 def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, **words: Any) -> Case:
     row = Row(line=2, cells={"source": "me", "hardware": hw})
     pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, **words)
-    return FAMILIES[0].row(row, "x.csv").of_pattern("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
+    found = family_called("microbenchmarks").row(row, "x.csv")
+    return found.of_pattern("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
 
 
 def power(one: Case, *without: str) -> float:
