@@ -70,9 +70,8 @@ class Conditions(Form):
         "sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with "
         "operands in no cache and no power limit yet", 0, said="caches",
     )  # fmt: skip
-    operands: Literal["", "zeros", "constant", "quantised"] = field(
-        "`zeros`: memory that nobody wrote, with which a power limit binds later; `constant`: each value is like the next; "
-        "`quantised`: activations came to one byte before they were timed", "",
+    operands: Literal["", "constant", "quantised"] = field(
+        "`constant`: each value is like the next; `quantised`: activations came to one byte before they were timed", "",
     )  # fmt: skip
     meter: Meter = field("how a power was read: `every_s`, `rounds`, `settled_s`, `running`", Meter())
     use: Literal["fit", "score", "skip"] = field("`score`: no constant is fitted to the row; `skip`: it is not predicted", "fit")

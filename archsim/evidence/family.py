@@ -12,8 +12,6 @@ import numpy as np
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import LONGEST_WORD, Form, Word, rows_of
-from archsim.calibration.constants import default
-from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import Case
 from archsim.evidence.conditions import COLD, COLUMNS, Conditions
@@ -123,7 +121,7 @@ class PublishedRow:
         self, how: Conditions, ran: Setting, label: str, metric: str, measured: float, *ops: BoundOp, **more: Any
     ) -> Case:  # fmt: skip
         """The case of a value; `more` are fields that are otherwise than of most rows, which time ops, or a pattern, alone."""
-        cells, power = self.cells, ran.spec.device.power
+        cells = self.cells
         clock = how.clock_mhz or self.words["clock_mhz"]
         usual: dict[str, Any] = {
             "task": how.task or "inference", "batch": 1, "stored": ran.stored, "precision": ran.precision,
@@ -133,8 +131,6 @@ class PublishedRow:
         }  # fmt: skip
         if how.loop == COLD:
             usual["clock"] = float(np.ravel(ran.spec.device.clock.boost)[0])
-        if how.operands == "zeros" and metric == "latency_s" and isinstance(ran.spec.device, Gpu):
-            usual["limit"] = float(np.ravel(power.tdp)[0]) / default()["energy.zeros"]
         return Case(
             line=self.row.line, file=self.file, source=self.source, label=label, hardware=self.spec.identity.id,
             stack_id=ran.stack.id, metric=metric, measured=measured, spec=ran.spec, stack=ran.stack, **(usual | more),

@@ -279,19 +279,14 @@ def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, soft
     assert [case.timer is TIMERS["host_async"] for case in cases] == [launched == 1.0]
 
 
-@pytest.mark.parametrize(("software", "op", "dtype", "calls", "zeros"), [
-    ("vllm-0.24.0", "gemm", "bf16", 6, True), ("vllm-0.24.0", "gemm", "fp8", 6, True),
-    ("vllm-0.24.0", "gemm", "fp8_block", 0, False), ("trtllm-1.0.0", "gemm", "bf16", 5, False),
-    ("sglang-0.5.14", "gemm", "fp8", 6, False), ("trtllm-1.0.0", "bmm", "bf16", 1, False),
+@pytest.mark.parametrize(("software", "op", "dtype", "calls"), [
+    ("vllm-0.24.0", "gemm", "bf16", 6), ("vllm-0.24.0", "gemm", "fp8_block", 0), ("trtllm-1.0.0", "gemm", "bf16", 5),
+    ("sglang-0.5.14", "gemm", "fp8", 6), ("trtllm-1.0.0", "bmm", "bf16", 1),
 ])  # fmt: skip
-def test_a_kernel_is_timed_in_the_graph_and_with_the_operands_of_its_script(
-    write: Write, software: str, op: str, dtype: str, calls: int, zeros: bool,
-) -> None:  # fmt: skip
-    """Weights that are never written are zeros, which draw less: the power limit binds as a higher one would."""
+def test_a_kernel_is_timed_in_the_graph_of_its_script(write: Write, software: str, op: str, dtype: str, calls: int) -> None:
     row = kernel(op=op, m="8", n="16", k="32", batch="4", dtype=dtype, software=software, hardware="h200_sxm_141gb")
     (case,), _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
-    tdp = float(case.spec.device.power.tdp)
-    assert (in_graph(case), case.limit) == (calls, pytest.approx(tdp / 0.6) if zeros else None)
+    assert in_graph(case) == calls
 
 
 @pytest.mark.parametrize(("dtype", "precision", "stored", "rounds"), [
@@ -599,13 +594,10 @@ def test_a_source_names_the_cpu_that_dispatched(write: Write) -> None:
 
 
 def test_rows_that_their_source_contradicts_are_scored_and_never_fitted(write: Write) -> None:
-    place = "docs/faq/perf.md scoring table AWS EC2 C5.{} vCPU)"
-    found = [conditions_of("mxnet_perf_2018", {"source_ref": place.format(size)}) for size in ("2xlarge (8", "xlarge (4")]
-    assert [how.use for how, _ in found] == ["fit", "score"]
-    assert found[1][1].startswith("contradicted: ")
     cells = network(source="mxnet_perf_2018", split="calibrate", hardware="xeon_platinum_8124m", stack="mxnet-mkldnn")
-    (case,), _ = rows(write, HEAD + ",source_ref", cells | {"source_ref": place.format("xlarge (4")})
-    assert case.split == "test"
+    places = [{"source_ref": f"docs/faq/perf.md scoring table AWS EC2 C5.{size} vCPU)"} for size in ("2xlarge (8", "xlarge (4")]
+    cases, _ = rows(write, HEAD + ",source_ref", *(cells | place for place in places))
+    assert [case.split for case in cases] == ["calibrate", "test"]
 
 
 CLOCKS = "source_id,op,sub_op,m,n,k,dtype,software,clock_mhz,hardware,split,source_ref"
