@@ -13,6 +13,7 @@ from archsim.base.errors import nearest
 from archsim.base.schema import Form, Word, problems_of
 from archsim.detect import catalog as devices
 from archsim.evidence.case import QUANTITY
+from archsim.evidence.family import families
 from archsim.evidence.timer import TIMERS
 from archsim.stack import catalog as stacks
 from archsim.trace.file import names as networks
@@ -91,16 +92,11 @@ def _nodes() -> Collection[str]:
     return names()
 
 
-def _families() -> Collection[str]:
-    from archsim.evidence.family import families
-
-    return [family.name for family in families()]
-
-
 # names that a word of a rule must be among: of a condition, or of a column
 NAMES: dict[str, Callable[[], Collection[str]]] = {
     "stack": stacks.names, "graph": networks, "task": lambda: TASKS, "optimiser": lambda: OPTIMISERS, "host": devices.names,
-    "node": _nodes, "timer": lambda: TIMERS, "hardware": devices.names, "family": _families, "metric": lambda: QUANTITY,
+    "node": _nodes, "timer": lambda: TIMERS, "hardware": devices.names, "family": lambda: [one.name for one in families()],
+    "metric": lambda: QUANTITY,
 }  # fmt: skip
 
 

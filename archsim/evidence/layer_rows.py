@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from archsim.evidence.case import Case
-from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.op_rows import conv, forward, op
 from archsim.evidence.resolve import Refused
+from archsim.evidence.row import PublishedRow, integer
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.op import AvgPool, Concat, Dropout, GlobalAvgPool, Linear, Lrn, Matmul, MaxPool, Relu, Shape, Softmax
 from archsim.trace.trace import BoundOp

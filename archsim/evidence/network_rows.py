@@ -12,10 +12,10 @@ from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, Anchor, Case, DeviceGroup
 from archsim.evidence.conditions import Conditions
-from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.op_rows import parameters
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused, Setting, host_of, network, not_described
+from archsim.evidence.row import PublishedRow, integer
 from archsim.evidence.sources import source_of
 from archsim.evidence.table import CsvTable
 from archsim.evidence.timer import TIMERS, Timer

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.resolve import Refused, as_library
+from archsim.evidence.row import PublishedRow, integer
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.op import (

@@ -17,8 +17,9 @@ from typing import Any
 from archsim.base.errors import InputError
 from archsim.evidence import layer_rows, network_rows, op_rows, unit_rows
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import Family, PublishedRow, families, family_called, malformed
+from archsim.evidence.family import Family, families, family_called, malformed
 from archsim.evidence.resolve import Refused
+from archsim.evidence.row import PublishedRow, row_of
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.table import CsvTable, Row, read_table, table_name
 
@@ -118,7 +119,7 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
         try:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
-            found = list(READERS[family.name](family.row(row, table.name, beside)))
+            found = list(READERS[family.name](row_of(family, row, table.name, beside)))
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
             continue
@@ -152,7 +153,7 @@ def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, st
             if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
                 continue
             with suppress(Refused):
-                yield from network_rows.read_network(family_called("networks").row(Row(number, cells), name))
+                yield from network_rows.read_network(row_of(family_called("networks"), Row(number, cells), name))
 
 
 @cache

@@ -10,9 +10,9 @@ import numpy as np
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
 from archsim.evidence.case import Case
-from archsim.evidence.family import PublishedRow, integer
 from archsim.evidence.pattern import AccessPattern, ClockPattern, ProductPattern, UnitPattern, VoltagePattern
 from archsim.evidence.resolve import Refused
+from archsim.evidence.row import PublishedRow, integer
 from archsim.evidence.table import CsvTable
 
 # ------------------------------------------------------------------------------------------------------- memory and caches

@@ -18,6 +18,7 @@ from archsim.evidence.columns import error_of
 from archsim.evidence.family import family_called
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused
+from archsim.evidence.row import row_of
 from archsim.evidence.shipped import serving_files
 from archsim.evidence.sources import citation
 from archsim.evidence.table import Row, table_name
@@ -102,7 +103,7 @@ def _cases(model: str, hardware: str) -> Iterator[Case]:
         if cells["hardware"] != hardware or _name(cells["model"]) != model:
             continue
         with suppress(Refused):
-            yield from network_rows.read_served(family_called("serving").row(Row(number, cells), name))
+            yield from network_rows.read_served(row_of(family_called("serving"), Row(number, cells), name))
 
 
 @cache

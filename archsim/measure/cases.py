@@ -16,6 +16,7 @@ from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.evidence.family import family_called
 from archsim.evidence.op_rows import kernel_op, parameters
 from archsim.evidence.resolve import Refused
+from archsim.evidence.row import row_of
 from archsim.evidence.table import CsvTable, Row
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.run import bound, refusal
@@ -120,7 +121,7 @@ def _kernels(table: CsvTable, tell: Tell) -> Iterator[MeasuredRow]:
 
 def kernel_of(cells: Mapping[str, str]) -> tuple[BoundOp, str]:
     """The op of a row of kernels, as validation builds it, and the id of the stack that its software stands for."""
-    op, row = kernel_op(cells), family_called("kernels").row(Row(0, cells), "")
+    op, row = kernel_op(cells), row_of(family_called("kernels"), Row(0, cells), "")
     how = row.conditions("latency_s", kernel=str(parameters(cells).get("kernel", "")))
     return op, row.ran(how).stack.id
 

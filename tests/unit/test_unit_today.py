@@ -14,6 +14,7 @@ from archsim.cost.slots import mixed_work, narrow_loads
 from archsim.cost.sm import neighbours
 from archsim.evidence.family import family_called
 from archsim.evidence.network_rows import read_network
+from archsim.evidence.row import row_of
 from archsim.evidence.table import Row
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import lower
@@ -184,7 +185,7 @@ def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:
     cells = dict.fromkeys(("seq_len", "threads", "clock_mhz", "source_ref"), "") | {
         "source": "mine", "network": "resnet_18", "hardware": "h100_sxm5_80gb", "task": "inference", "batch": "1",
         "precision": "fp16", "devices": "1", "metric": "latency_s", "value": "0.001", "split": "test"}  # fmt: skip
-    replayed, launched = (next(read_network(family_called("networks").row(Row(2, {**cells, "stack": stack}), "mine.csv")))
+    replayed, launched = (next(read_network(row_of(family_called("networks"), Row(2, {**cells, "stack": stack}), "mine.csv")))
                           for stack in (f"{TODAY}-graphs", TODAY))  # fmt: skip
     assert (replayed.replayed, launched.replayed) == (True, False)
 

@@ -13,6 +13,7 @@ from archsim.device.catalog import find
 from archsim.evidence.case import Case
 from archsim.evidence.family import family_called
 from archsim.evidence.pattern import UnitPattern
+from archsim.evidence.row import row_of
 from archsim.evidence.table import Row
 from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
 from archsim.validation.predict import predict
@@ -21,7 +22,7 @@ from archsim.validation.predict import predict
 def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, **words: Any) -> Case:
     row = Row(line=2, cells={"source": "me", "hardware": hw})
     pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, **words)
-    found = family_called("microbenchmarks").row(row, "x.csv")
+    found = row_of(family_called("microbenchmarks"), row, "x.csv")
     return found.of_pattern("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
 
 
