@@ -258,9 +258,6 @@ def _epoch_limit(cells: Mapping[str, str]) -> float | None:
 # ------------------------------------------------------------------------------------------------------- served models
 
 SERVED = ("ttft_s", "decode_s_per_token", "tpot_s", "e2e_s", "tokens_per_s", "energy_j_per_token", "power_w")
-# Tokens of the prompts of ML.ENERGY, which publishes 350 characters for a chat and nothing for code: with the words that a chat
-# wraps them in, and as times and energies of models without much else to do (StarCoder 2) tell.
-PROMPTS = {"chat": 160, "code": 300}
 _FED = re.compile(r"-nb(\d{1,6})\Z")
 _STEADY = re.compile(r"concurrency=(\d{1,7})\Z")
 
@@ -279,7 +276,7 @@ def read_served(row: PublishedRow) -> Iterator[Case]:
     engine = row.stack(how)
     if not engine:
         raise Refused(f"engine {cells['engine']!r} is not described")
-    prompt = int(float(cells["input_len"])) if cells["input_len"] else PROMPTS.get(cells.get("notes", "")[:4], 0)
+    prompt = how.tokens or int(float(cells["input_len"] or 0))
     if not prompt or not cells["output_len"]:
         raise Refused("lengths of prompts or answers are not given")
     fed = _FED.search(cells["engine"])

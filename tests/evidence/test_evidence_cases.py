@@ -187,7 +187,6 @@ def test_what_a_script_does_besides_its_task() -> None:
 def test_a_batch_may_count_tokens() -> None:
     tokens = ran("shi2016_t7", "gtx_1080", "cntk-cudnn5.1", "lstm_ptb")
     assert (tokens.batch, tokens.trace.symbols["N"]) == (128, 4)
-    assert ran("shi2016_t7", "gtx_1080", "torch7-cudnn5.1", "lstm_ptb").trace.symbols["N"] == 128
 
 
 def test_every_condition_is_used_and_described() -> None:
