@@ -15,7 +15,6 @@ from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.stack.stack import Stack
 
-FP32 = 4  # bytes of a value of fp32
 COPIED = 3.0  # bytes that cross the memory bus for one that is copied: read, and written after its line was read for ownership
 
 
@@ -95,11 +94,9 @@ def graph_launch(host_s: Array, plan_of: Index, host: Cpu, constants: Calibratio
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
     """Time to bring `size` bytes of input, as fp32, from the framework's host memory to a GPU [s]: copies there, then the link.
 
-    t = size x / 4 ((3 copies + convert) / B_core + 1 / B_link)        convert = b / x + 2, none where b = x
+    t = size (3 copies / B_core + 1 / B_link)
 
     copies: copies within host memory, by one thread, `input_copies` of the stack [1]
-    x: bytes of a value that crosses, `input_crossing_bytes` [B]
-    b: bytes of a value in the host's arrays, `input_value_bytes`; others than x are read and written as such first [B]
     B_core: memory bandwidth of one core of the host, `core_bandwidth` [B/s], of which a copied byte takes `COPIED`
     B_link: bandwidth of the link that a pinned copy reaches [B/s], a float or [D, 1]; a module without a link needs none
 
@@ -108,16 +105,14 @@ def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | f
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
     >>> host = some(l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=some(latency=64e-9))  # a core draws 15 GB/s
-    >>> stack = some(inputs="host", input_copies=2.0, input_value_bytes=4, input_crossing_bytes=4)
+    >>> stack = some(inputs="host", input_copies=2.0)
     >>> gpu = find("gtx_1080").device  # 0.76 of 15.75 GB/s over PCIe
     >>> round(feed_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
     0.4835
     """
     if stack.inputs == "device" or not isinstance(device, Gpu):
         return 0.0
-    held, crossing = stack.input_value_bytes, stack.input_crossing_bytes
-    converted = 0.0 if held == crossing else held / crossing + COPIED - 1.0
-    return size * crossing / FP32 * ((stack.input_copies * COPIED + converted) / core_bandwidth(host) + _over_link(device))
+    return size * (stack.input_copies * COPIED / core_bandwidth(host) + _over_link(device))
 
 
 def store_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:

@@ -10,7 +10,6 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError
 from archsim.device.catalog import twins
-from archsim.device.device import PRECISION_BYTES
 from archsim.device.variant import values_digest
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import predicted, request_of
@@ -147,14 +146,6 @@ def _input(request: Request) -> str:
     return f"copied from host memory within the timed loop{before}"
 
 
-def _fed(request: Request) -> str:
-    """What a sample is fed as."""
-    stack = request.stack
-    single = stack.input_value_bytes == PRECISION_BYTES["fp32"]
-    wide = "single-precision values" if single else f"values of {stack.input_value_bytes} bytes"
-    return f"{wide} and {'a value for each class' if stack.labels == 'dense' else 'the index of the class'}"
-
-
 def _timer(request: Request) -> str:
     """How the run ends on a stopwatch; nothing on a CPU, which dispatches for itself."""
     name = "graph" if request.graph else "each_layer" if request.stack.waits else "host_sync"
@@ -187,7 +178,6 @@ OF_REQUEST: dict[str, Callable[[Request], str]] = {
     "device description": lambda request: values_digest(request.spec),
     "memory clock": _memory_clock,
     "threads": _threads,
-    "fed": _fed,
     "streams": lambda request: str(request.streams),
     "gradients exchanged": _exchange,
 }

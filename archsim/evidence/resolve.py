@@ -46,6 +46,7 @@ STORED = {
     "bf16/kv_fp8": Stored(cache_bytes=1.0),
 }
 
+
 class Refused(Exception):
     """A row cannot be predicted; the message says why and becomes the reason of its skip."""
 

@@ -227,15 +227,6 @@ class Stack(Identified):
     )  # fmt: skip
     reader: SampleReader = key("how samples are decoded", default=SampleReader())
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
-    input_value_bytes: int = key(
-        "bytes of a value in the host's arrays; where they are not those that cross, one thread converts them before they are "
-        "copied", low=1, default=4,
-    )  # fmt: skip
-    input_crossing_bytes: int = key("bytes of a value of a batch that crosses the link", low=1, default=4)
-    labels: str = key(
-        "what a batch brings of its labels: an index for each sample, or a value for each class", choices=("indices", "dense"),
-        default="indices",
-    )  # fmt: skip
     parameter_store: str = key(
         "where a parameter store keeps the weights: nowhere, or in the host's memory, to which each array goes after its update "
         "and from which it comes back", choices=("none", "host"), default="none",

@@ -18,7 +18,7 @@ PLAIN = {0, 1, 2, 3, 4, -1, 0.5}  # signs, halves, squares, counts of operands
 STRUCTURE = {
     "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
     "cost/dispatch.py": {
-        "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
+        "COPIED": "bytes on the bus for a copied one"},
     "cost/slots.py": {"WIDEST": "bytes of the widest load"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "MMA_SIDE": "rows of an instruction",
                    "SOFTMAX_ISSUES": "instructions for a score"},

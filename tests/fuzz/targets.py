@@ -108,7 +108,7 @@ def forget() -> None:
     from archsim.stack import catalog
     from archsim.trace import task
 
-    held = (sizes.bound, request._digest, resolve._stack, resolve._network)
+    held = (sizes.bound, request._digest, resolve._device, resolve._network)
     for function in (catalog.find, catalog.composition, task.trace_held, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:
