@@ -21,7 +21,7 @@ from archsim.estimation.memory import Footprint
 from archsim.estimation.own_rows import own_score
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
-from archsim.evidence.columns import RATES
+from archsim.evidence.case import RATES
 from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, SAMPLES, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines

@@ -25,6 +25,7 @@ QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power",
             "bandwidth_bps": "bandwidth", "latency_clk": "latency", "clk_per_warp_load": "clocks",
             "clk_per_iteration": "clocks", "voltage_v": "voltage", "ttft_s": "prefill", "decode_s_per_token": "decode",
             "tpot_s": "decode", "e2e_s": "end to end", "tokens_per_s": "tokens", "energy_j_per_token": "energy"}  # fmt: skip
+RATES = ("throughput_per_s", "bandwidth_bps", "tokens_per_s")
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
 
 
@@ -143,3 +144,12 @@ class Skip:
 def with_power(cases: Sequence[Case]) -> list[Case]:
     """The cases that the constants of energy are fitted to: power, energy, ratios and clocks under a power limit."""
     return [case for case in cases if case.metric in ("power_w", "energy_j", "clock_hz") or case.anchor is not None]
+
+
+def error_of(metric: str, measured: float, predicted: float) -> float:
+    """predicted / measured - 1 of a time, a power or an energy; of a rate, that of the time that it stands for.
+
+    >>> error_of("latency_s", 1.0, 1.25), error_of("throughput_per_s", 100.0, 80.0)
+    (0.25, 0.25)
+    """
+    return (measured / predicted if metric in RATES else predicted / measured) - 1.0

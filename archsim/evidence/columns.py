@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from archsim.evidence.case import QUANTITY, Case, Skip
+from archsim.evidence.case import RATES as RATES
+from archsim.evidence.case import error_of as error_of
 from archsim.evidence.family import families
 
 # name -> value: columns that every row has, whatever its file calls them
@@ -33,18 +35,6 @@ DERIVED: dict[str, Callable[[Case], str]] = {
     "framework": lambda case: case.stack.framework,
     "system": lambda case: "" if case.system is None else case.system[0].id,
 }
-
-RATES = ("throughput_per_s", "bandwidth_bps", "tokens_per_s")
-
-
-def error_of(metric: str, measured: float, predicted: float) -> float:
-    """predicted / measured - 1 of a time, a power or an energy; of a rate, that of the time that it stands for.
-
-    >>> error_of("latency_s", 1.0, 1.25), error_of("throughput_per_s", 100.0, 80.0)
-    (0.25, 0.25)
-    """
-    return (measured / predicted if metric in RATES else predicted / measured) - 1.0
-
 
 def quantity(case: Case) -> str:
     """Time, power or energy."""

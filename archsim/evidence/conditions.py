@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from archsim.base.errors import nearest
+from archsim.base.files import data_folder
 from archsim.base.schema import Form, Word, problems_of
 from archsim.detect import catalog as devices
 from archsim.evidence.case import QUANTITY
@@ -87,9 +88,7 @@ class Conditions(Form):
 
 
 def _nodes() -> Collection[str]:
-    from archsim.node.spec import names
-
-    return names()
+    return [file.name.removesuffix(".toml") for file in data_folder("hwspecs/hosts").iterdir()]
 
 
 # names that a word of a rule must be among: of a condition, or of a column

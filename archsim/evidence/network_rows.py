@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 from archsim.base.errors import ArchsimError
@@ -12,12 +15,13 @@ from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, Anchor, Case, DeviceGroup
 from archsim.evidence.conditions import Conditions
-from archsim.evidence.op_rows import parameters
+from archsim.evidence.family import family_called
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused, Setting, host_of, network, not_described
-from archsim.evidence.row import PublishedRow, integer
+from archsim.evidence.row import PublishedRow, integer, parameters, row_of
+from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import source_of
-from archsim.evidence.table import CsvTable
+from archsim.evidence.table import CsvTable, Row, table_name
 from archsim.evidence.timer import TIMERS, Timer
 from archsim.stack import catalog as stacks
 from archsim.trace.formats import Sizes
@@ -29,6 +33,7 @@ if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem
 
 TOGETHER = "+"  # between the names of ops that ran as one
+Lines = tuple[tuple[int, str], ...]  # (number in the file, text)
 MOST_THREADS = 1 << 16
 LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
@@ -187,6 +192,33 @@ def threads(cells: Mapping[str, str]) -> int | None:
         return int(text)
     match = _VCPUS.search(cells.get("source_ref", "")) if _HALF_OF_VCPUS.search(text) else None
     return max(1, int(match[1]) // 2) if match else None
+
+
+def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, str]], bool]) -> Iterator[Case]:
+    """The cases of a whole network on a device whose columns are `wanted`; rows that cannot be predicted are left out.
+
+    Lines are searched as text first: an estimate must not pay for reading rows that it will not show.
+    """
+    for name, header, lines in _network_files():
+        near = [(number, line) for number, line in lines if network in line and hardware in line]
+        for (number, _), cells in zip(near, csv.DictReader([header, *(line for _, line in near)]), strict=True):
+            if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
+                continue
+            with suppress(Refused):
+                yield from read_network(row_of(family_called("networks"), Row(number, cells), name))
+
+
+@cache
+def _network_files() -> tuple[tuple[str, str, Lines], ...]:
+    """Name, header and lines of every file of whole networks, told by its header; other files are read no further than that."""
+    found = []
+    for file in shipped_files():
+        if file.name.endswith(".csv"):
+            with file.open("r", encoding="utf-8-sig") as stream:
+                header = stream.readline()
+                if set(family_called("networks").columns) <= set(header.strip().split(",")):
+                    found.append((table_name(file.name), header, tuple(enumerate(stream, start=2))))
+    return tuple(found)
 
 
 # ------------------------------------------------------------------------------------------------------- epochs under a limit

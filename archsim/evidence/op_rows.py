@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.resolve import Refused, as_library
-from archsim.evidence.row import PublishedRow, integer
+from archsim.evidence.row import PublishedRow, integer, parameters
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.op import (
@@ -119,22 +118,6 @@ def kernel_op(cells: Cells) -> BoundOp:
     if cells["op"] not in KERNELS:
         raise Refused(f"op {cells['op']!r} is not modelled")
     return KERNELS[cells["op"]](cells, parameters(cells))
-
-
-def _refuse(constant: str) -> float:
-    raise ValueError(f"{constant} is no number")
-
-
-def parameters(cells: Cells) -> Mapping[str, Any]:
-    """The JSON object in the column `kernel` or `params`."""
-    text = cells.get("kernel") or cells.get("params") or "{}"
-    try:
-        found = json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise Refused("kernel parameters are not JSON") from None
-    if not isinstance(found, dict):
-        raise Refused("kernel parameters are no JSON object")
-    return found
 
 
 def _gemm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:

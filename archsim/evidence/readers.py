@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
@@ -17,11 +14,11 @@ from typing import Any
 from archsim.base.errors import InputError
 from archsim.evidence import layer_rows, network_rows, op_rows, unit_rows
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import Family, families, family_called, malformed
+from archsim.evidence.family import Family, families, malformed
 from archsim.evidence.resolve import Refused
 from archsim.evidence.row import PublishedRow, row_of
 from archsim.evidence.shipped import shipped_files
-from archsim.evidence.table import CsvTable, Row, read_table, table_name
+from archsim.evidence.table import CsvTable, Row, read_table
 
 # family -> the cases of a row of it
 READERS: dict[str, Callable[[PublishedRow], Iterable[Case | Skip]]] = {
@@ -37,7 +34,6 @@ BESIDE: dict[str, Callable[[CsvTable], Any]] = {
     "power by clock": lambda table: unit_rows.curves(table, "hardware", "workload"),
     "voltages": lambda table: unit_rows.curves(table, "hardware", "quantity", "kind"),
 }  # fmt: skip
-Lines = tuple[tuple[int, str], ...]  # (number in the file, text)
 # column -> what people call it; spaces, units in brackets and case do not matter
 COLUMNS = {
     "hardware": ("gpu", "cpu", "device", "hw", "card", "accelerator"), "network": ("model", "net"),
@@ -140,33 +136,6 @@ def family_of(table: CsvTable) -> Family:
     missing = ", ".join(name for name in nearest.columns if name not in header)
     raise InputError(table.path, f"line 1: a file of {nearest.name}, the nearest kind, has also the columns {missing}; "
                      f"{TEMPLATE_HINT}")  # fmt: skip
-
-
-def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, str]], bool]) -> Iterator[Case]:
-    """The cases of a whole network on a device whose columns are `wanted`; rows that cannot be predicted are left out.
-
-    Lines are searched as text first: an estimate must not pay for reading rows that it will not show.
-    """
-    for name, header, lines in _network_files():
-        near = [(number, line) for number, line in lines if network in line and hardware in line]
-        for (number, _), cells in zip(near, csv.DictReader([header, *(line for _, line in near)]), strict=True):
-            if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
-                continue
-            with suppress(Refused):
-                yield from network_rows.read_network(row_of(family_called("networks"), Row(number, cells), name))
-
-
-@cache
-def _network_files() -> tuple[tuple[str, str, Lines], ...]:
-    """Name, header and lines of every file of whole networks, told by its header; other files are read no further than that."""
-    found = []
-    for file in shipped_files():
-        if file.name.endswith(".csv"):
-            with file.open("r", encoding="utf-8-sig") as stream:
-                header = stream.readline()
-                if set(family_called("networks").columns) <= set(header.strip().split(",")):
-                    found.append((table_name(file.name), header, tuple(enumerate(stream, start=2))))
-    return tuple(found)
 
 
 def as_written(table: CsvTable) -> CsvTable:

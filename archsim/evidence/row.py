@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,3 +118,19 @@ def integer(cells: Mapping[str, str], name: str, default: int | None = None) -> 
     if default is None:
         raise Refused(f"{name} is not given")
     return default
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is no number")
+
+
+def parameters(cells: Mapping[str, str]) -> Mapping[str, Any]:
+    """The JSON object in the column `kernel` or `params`."""
+    text = cells.get("kernel") or cells.get("params") or "{}"
+    try:
+        found = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise Refused("kernel parameters are not JSON") from None
+    if not isinstance(found, dict):
+        raise Refused("kernel parameters are no JSON object")
+    return found

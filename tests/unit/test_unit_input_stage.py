@@ -21,7 +21,7 @@ from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
-from archsim.evidence.readers import network_cases
+from archsim.evidence.network_rows import network_cases
 from archsim.explain.layer import explain
 from archsim.node.spec import find as find_node
 from archsim.node.spec import host_cpu

@@ -16,7 +16,7 @@ from archsim.estimation.measured import predicted, request_of, value_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case, DeviceGroup
-from archsim.evidence.readers import network_cases
+from archsim.evidence.network_rows import network_cases
 from archsim.evidence.resolve import network
 from archsim.evidence.timer import TIMERS, replays
 from archsim.lower.context import Stored
