@@ -47,7 +47,7 @@ CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswi
 @FIDELITY
 @listed("--baseline", "Baselines to show beside the model, or none; plain: the model, asked with a row's words.",
         usual="roofline,constants")
-@listed("--without", "Leave parts of the model out: waves, l2, algorithms, voltage, ...", metavar="PART")
+@listed("--without", "Leave parts of the model out: waves, l2, voltage, a key of a stack (conv.stem), ...", metavar="PART")
 @own("--calibration", "Use these constants instead of the shipped ones.", FILE)
 @own("--cross-validate fold", "Predict each row with constants fitted without its device, network, stack or source.", FOLD)
 @own("--predictor predictors", "Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or "
@@ -76,6 +76,7 @@ def validate_command(
       archsim validate --source nvidia_tx1_wp,addfor2017 --by cell --baseline plain
       archsim validate --template
       archsim validate --split test --without waves
+      archsim validate --source mlperf --without conv.stage_channels
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
       archsim validate --measurements mine.csv --hw host.toml --by network

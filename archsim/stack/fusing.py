@@ -25,7 +25,6 @@ class FusionRule:
         default=(),
     )  # fmt: skip
     training: bool = key("whether the chains of a training step are fused too", default=False)
-    most_ops: int = key("most ops of one kernel", low=1, default=64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,22 @@ from archsim.stack.key import key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePasses:
+    """How often the update of an optimiser touches memory, in units of the size of the parameters."""
+
+    inputs: float = key("times that a tensor of their size is read", low=0)
+    outputs: float = key("times that one is written", low=0)
+    launches: int = key("kernels", low=1, default=1)
+    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Passes:
     """How often an element-wise or two-pass op touches memory, in units of the size of its input and of its output."""
 
     inputs: float = key("times that a tensor of the input's size is read or written", low=0)
     outputs: float = key("times that a tensor of the output's size is read or written", low=0)
     launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
-    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
     row_threads: int = key(
         "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
     )

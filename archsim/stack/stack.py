@@ -12,7 +12,7 @@ from archsim.base.identity import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import key
 from archsim.stack.menu import Menu
-from archsim.stack.passes import Passes
+from archsim.stack.passes import Passes, UpdatePasses
 from archsim.stack.reader import SampleReader
 from archsim.stack.serving import ServingEngine
 
@@ -179,9 +179,11 @@ class Conv:
 class Stack(Identified):
     """A framework on its libraries. Words called constants are keys of the calibration file.
 
-    `waits` and `operand_sets` belong to a measurement: whether the host waited for each op, as tools do that time layer by
-    layer; and through how many sets of operands the loop of a kernel that is timed alone goes before the first comes
-    again, 0 for ops that follow each other.
+    The last fields belong to a measurement. `waits`: whether the host waited for each op, as tools do that time layer by layer.
+    `operand_sets`: through how many sets of operands the loop of a kernel that is timed alone goes before the first comes again,
+    0 for ops that follow each other. `input_value_bytes`: of a value in the host's arrays; where they are not those that cross
+    the link, one thread converts them before they are copied. `labels`: an index for each sample, or, `dense`, a value for each
+    class.
     """
 
     id: str
@@ -227,15 +229,6 @@ class Stack(Identified):
     )  # fmt: skip
     reader: SampleReader = key("how samples are decoded", default=SampleReader())
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
-    input_value_bytes: int = key(
-        "bytes of a value in the host's arrays; where they are not those that cross, one thread converts them before they are "
-        "copied", low=1, default=4,
-    )  # fmt: skip
-    input_crossing_bytes: int = key("bytes of a value of a batch that crosses the link", low=1, default=4)
-    labels: str = key(
-        "what a batch brings of its labels: an index for each sample, or a value for each class", choices=("indices", "dense"),
-        default="indices",
-    )  # fmt: skip
     parameter_store: str = key(
         "where a parameter store keeps the weights: nowhere, or in the host's memory, to which each array goes after its update "
         "and from which it comes back", choices=("none", "host"), default="none",
@@ -283,7 +276,7 @@ class Stack(Identified):
     as_products: tuple[str, ...] = key(
         "CPU: op kinds of `passes` whose arithmetic is the library's kernel of a convolution", default=()
     )
-    optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
+    optimiser_passes: Mapping[str, UpdatePasses] = key("optimiser = the traffic of an update, in units of the parameters")
     weight_slots: float = key(
         "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
     )
@@ -375,6 +368,10 @@ class Stack(Identified):
     )
     waits: bool = False
     operand_sets: int = 0
+    input_value_bytes: int = 4
+    input_crossing_bytes: int = 4
+    labels: str = "indices"
+
     @property
     def lossless(self) -> bool:
         """Whether it has convolutions without losses, and with them all else: no software is faster."""

@@ -10,6 +10,8 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.evidence.case import Case
+from archsim.stack.key import defaulted, optional
+from archsim.stack.stack import Stack
 
 Tell = Callable[[str], None]
 
@@ -25,20 +27,32 @@ LEFT_OUT: Mapping[str, Mapping[str, float]] = {  # part of the power -> what con
     "l2_energy": {"energy.cache": 0.0}, "dram_energy": {"energy.byte.": 0.0},
 }  # fmt: skip
 POWER_PARTS = tuple(LEFT_OUT)
+STACK_KEYS = tuple(optional(Stack))  # each may be left out: every stack then has its default
 
 
 def left_out(cases: Sequence[Case], calibration: Calibration, without: frozenset[str]) -> tuple[list[Case], Calibration]:
-    """The cases and the constants by which these parts of the power are not modelled; others are no matter of constants.
+    """The cases and the constants by which these parts of the power, and these keys of stacks, are not modelled.
 
-    voltage: the same at every clock; leakage, idle_clock: they stand, whatever clock and voltage; memory_clock: what stands does
-    not follow it; the energies of units are none, neither is that of the clocks of units at work (awake)
+    A key of a stack: every stack has its default. voltage: the same at every clock; leakage, idle_clock: they stand, whatever
+    clock and voltage; memory_clock: what stands does not follow it; the energies of units are none, neither is that of the
+    clocks of units at work (awake)
     """
     found: dict[str, float] = {}
     for part in without & LEFT_OUT.keys():
         for begins, value in LEFT_OUT[part].items():
             found |= dict.fromkeys((name for name in calibration.constants if name.startswith(begins)), value)
     flat = [_flat(case) for case in cases] if "voltage" in without else list(cases)
+    if keys := sorted(without.intersection(STACK_KEYS)):
+        stacks = {case.stack.digest: _without(case.stack, keys) for case in flat}
+        flat = [case if (other := stacks[case.stack.digest]) == case.stack else replace(case, stack=other) for case in flat]
     return flat, calibration.with_values(found) if found else calibration
+
+
+def _without(stack: Stack, keys: Sequence[str]) -> Stack:
+    """The stack with the defaults of some keys."""
+    for key in keys:
+        stack = defaulted(stack, key.split("."))
+    return stack
 
 
 def _flat(case: Case) -> Case:

@@ -157,6 +157,11 @@ def validate(
     )  # fmt: skip
 
 
+def predictions(cases: Sequence[Case], settings: ValidationSettings) -> Array:
+    """The prediction of each case in the unit of its metric, NaN where none was possible."""
+    return _Predictions.of(cases, settings, lambda text: None).predicted
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Predictions:
     """Predictions of all cases, NaN where none was possible, and why not."""

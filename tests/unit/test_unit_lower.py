@@ -16,7 +16,7 @@ from archsim.lower.lower import Lowered, lower
 from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
 from archsim.stack.menu import Menu, Tile
-from archsim.stack.passes import Passes
+from archsim.stack.passes import Passes, UpdatePasses
 from archsim.stack.stack import AttentionChoice, Stack
 from archsim.trace import BoundTrace, load, loads, task_trace
 
@@ -786,7 +786,7 @@ def test_taps_that_overlap_are_fetched_once_with_the_halo_of_their_window() -> N
 
 def test_an_optimiser_reads_and_writes_master_copies_in_single_precision() -> None:
     fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
-    rows = Passes(inputs=3, outputs=2, launches=2)
+    rows = UpdatePasses(inputs=3, outputs=2, launches=2)
     made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows})
     for precision in ("fp32", "fp16"):
         result = lowered(network(fc, task="training_step", batch=8, data=["N", 32]), made, precision=precision)

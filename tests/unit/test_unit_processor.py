@@ -14,7 +14,7 @@ from archsim.evidence.kernel_ops import forward
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.passes import Passes
+from archsim.stack.passes import UpdatePasses
 from archsim.stack.stack import LOOP, Stack
 from archsim.trace import BoundTrace, load, task_trace
 from archsim.trace.op import Matmul
@@ -278,7 +278,7 @@ def test_threads_that_nobody_sets() -> None:
 
 
 def test_an_update_writes_where_it_has_read() -> None:
-    rows, count = Passes(inputs=3, outputs=2, launches=4), 32 * 32 * 25 + 32
+    rows, count = UpdatePasses(inputs=3, outputs=2, launches=4), 32 * 32 * 25 + 32
     caffe = stack("caffe-openblas", optimiser_passes={"default": rows})
     (kernel,) = kernels(caffe, "conv2", "update")
     assert kernel.values == count / rows.launches

@@ -15,8 +15,12 @@ from archsim.evidence.kernel_ops import case_of
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.resolve import unmodified
 from archsim.evidence.table import Row
-from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
+from archsim.stack import catalog as stacks
+from archsim.stack.key import defaulted
+from archsim.stack.stack import Stack
+from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, STACK_KEYS, left_out, worth
 from archsim.validation.predict import predict
+from tests.ablation import Corpus
 
 
 def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, **words: Any) -> Case:
@@ -89,3 +93,34 @@ def test_bytes_of_values_that_are_alike_switch_as_those_of_zeros() -> None:
     awake, busy, alike = power(case({"sm": 1.0})), power(case(stream)), power(case(stream, alike=True))
     assert alike - awake == pytest.approx(default()["energy.zeros"] * (busy - awake))
     assert power(case(lanes, alike=True)) == power(case(lanes))
+
+
+def stack(key: str, name: str = "caffe-cudnn5.1") -> Stack:
+    """A stack with the default of a key."""
+    found = defaulted(stacks.find(name), key.split("."))
+    assert isinstance(found, Stack)
+    return found
+
+
+def test_a_stack_without_a_key_has_its_default_in_every_row_of_a_table() -> None:
+    own = stacks.find("caffe-cudnn5.1")
+    assert own.conv.index_launches > 0
+    assert stack("conv.index_launches") == replace(own, conv=replace(own.conv, index_launches=0))
+    assert {tile.least_m for menu in own.menus.values() for tile in menu.tiles} != {1}
+    assert {tile.least_m for menu in stack("menus.tiles.least_m").menus.values() for tile in menu.tiles} == {1}
+    assert stack("attention.fused") is own  # which it does not set
+
+
+def test_keys_that_may_be_left_out_are_those_with_a_default() -> None:
+    assert {"conv.stem", "passes.row_threads", "menus.tiles.least_m", "serving.block"} <= {*STACK_KEYS}
+    assert not {"kind", "conv", "passes", "passes.inputs", "menus.tiles"} & {*STACK_KEYS}
+
+
+def test_only_rows_whose_stack_sets_a_key_are_predicted_anew() -> None:
+    row = Row(line=2, cells={"source": "me", "hardware": "gtx_1080"})
+    one = case_of(row, "x.csv", unmodified(find("gtx_1080")), "alexnet", "latency_s", 1.0)
+    cases, _ = left_out([one], default(), frozenset({"conv.barrier", "attention.fused"}))
+    assert cases[0] is one or cases[0].stack == stack("conv.barrier", one.stack.id)
+    corpus = Corpus(cases=[one], predicted=np.array([2.0]))
+    assert corpus.without("attention.fused") == [np.array([2.0])]
+    assert corpus.line("attention.fused")["verdict"] == "fails"
