@@ -8,7 +8,6 @@ from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate, micro_tile
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, last_of, overlapped, tiles_of
 from archsim.device.cpu_clock import turbo_knots
@@ -84,15 +83,15 @@ def busiest_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.lower.columns import RUNS
     >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped", "visited", "tiled", "forked"), 0 * one),
-    ...                "steps": 1e6 * one})
+    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "mapped", "visited", "tiled",
+    ...                              "forked"), 0 * one))
+    >>> loop.steps = 1e6 * one
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -187,9 +186,7 @@ def core_clocks(
     faults: clocks of the system for arrays that it maps anew, `fault_clocks` [clk]
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
-    blocks: clocks of one step of k in all register blocks, `block_step` [clk]
-    multiplied: clocks of all steps, blocks (k + 1), or `direct_clocks` of a convolution along the rows of images; of narrow
-        operands, `narrow_clocks` [clk]
+    multiplied: clocks of all steps, `block_step` (k + 1); of narrow operands, `narrow_clocks` [clk]
     loads: clocks of a core in order that loads operands, `load_clocks` [clk]
     visited: clocks of the loads and stores of a loop that keeps no results in registers, `visit_clocks` [clk]
     products: clocks of both [clk]
@@ -206,12 +203,11 @@ def core_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.lower.columns import RUNS
     >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
-    ...                **dict.fromkeys((*LOOP, *RUNS), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
+    ...                **dict.fromkeys((*LOOP, "rewritten"), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
     ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
     ...                subnormal=0 * one, mapped=0 * one, visited=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
@@ -222,8 +218,7 @@ def core_clocks(
     if precision in FORMS:
         multiplied = narrow_clocks(kernels, device, rate, precision)
     else:
-        blocks = block_step(kernels, device, rate)
-        multiplied = np.where(kernels.pixels > 0, direct_clocks(kernels, device, rate), blocks * (kernels.k + 1.0))
+        multiplied = block_step(kernels, device, rate) * (kernels.k + 1.0)
     loop = loop_clocks(kernels, constants) * overlap + kernels.vectors / rate
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     loads = load_clocks(kernels, device)

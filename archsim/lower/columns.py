@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 KEY = "column"  # of a field's metadata
-RUNS = ("pixels", "runs", "run", "taps", "edges", "edge_taps", "depth", "deep", "channels", "block", "rewritten")  # along rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,14 +144,6 @@ class CpuColumns(Generic[T]):
     parts: T = column(0, "1", "pieces that threads take whole, such as images or rows; 0 where the work divides freely")
     channels: T = column(0, "1", "channels of the result of each part, which are cut into blocks of whole registers")
     block: T = column(0, "1", "SIMD registers of such a block; 0: a part has all channels")
-    pixels: T = column(0, "1", "pixels of a register block for each sixteen registers; 0: as many as the registers hold")
-    runs: T = column(0, "1", "runs of pixels that are multiplied with each block of channels: rows of images, or images")
-    run: T = column(0, "1", "pixels of a run whose taps all lie in the row")
-    taps: T = column(0, "1", "taps of each of them, those above and below the image left out")
-    edges: T = column(0, "1", "pixels of a run at the edges of the image, which are taken one by one")
-    edge_taps: T = column(0, "1", "taps of each of them that lie in the image")
-    depth: T = column(0, "1", "channels of the input that each result sums over")
-    deep: T = column(0, "1", "channels that are summed before the results are added to memory; 0: those of a register")
     chunks: T = column(0, "1", "chunks of pieces for each thread that a queue deals out; 0: one run of pieces for each thread")
     most: T = column(inf, "1", "threads that the library gives the kernel at most, by how little work there is")
     grain: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")

@@ -75,15 +75,6 @@ class Conv:
         "CPU: threads of a direct convolution take the channels of a row of an image in blocks of so many SIMD registers; 0: it "
         "divides freely", low=0, default=0,
     )  # fmt: skip
-    block_pixels: int = key(
-        "CPU: pixels of one row that a direct convolution takes at once, for each sixteen registers of the instruction set; the "
-        "rest of a row in blocks of three, two and one, pixels at its edges one by one; 0: as many as the registers hold, over "
-        "all rows", low=0, default=0,
-    )  # fmt: skip
-    step_channels: int = key(
-        "CPU: input channels that its 1 x 1 filters sum up before they add to memory; larger filters take those of one register",
-        low=1, default=128,
-    )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
     depthwise_slots: float = key(
         "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "

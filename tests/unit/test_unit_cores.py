@@ -11,7 +11,6 @@ import pytest
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
 from archsim.cost import blocking, cores, cpu_traffic, team
-from archsim.lower.columns import RUNS
 from archsim.stack.stack import LOOP
 
 KIB = 1024.0
@@ -32,8 +31,9 @@ def machine(**words: Any) -> Any:
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
     cut = ("parts", "channels", "block", "chunks", "tree", "grain", "forked", "fanout", "swept", "tiled")
-    counts = ("subnormal", "mapped", "visited", "copied", "copied_simd", "vector", "dense", "matrix", "packed")
-    flags = dict.fromkeys((*cut, *RUNS, *counts, *LOOP), 0.0)
+    counts = ("subnormal", "mapped", "visited", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
+              "rewritten")  # fmt: skip
+    flags = dict.fromkeys((*cut, *counts, *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
     team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
     usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
