@@ -89,7 +89,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "mapped", "visited", "tiled",
+    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "mapped", "tiled",
     ...                              "forked"), 0 * one))
     >>> loop.steps = 1e6 * one
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
@@ -188,7 +188,6 @@ def core_clocks(
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
     multiplied: clocks of all steps, `block_step` (k + 1); of narrow operands, `narrow_clocks` [clk]
     loads: clocks of a core in order that loads operands, `load_clocks` [clk]
-    visited: clocks of the loads and stores of a loop that keeps no results in registers, `visit_clocks` [clk]
     products: clocks of both [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work, and of its loops over
         whole registers, whose SIMD instructions start as multiply-adds do [clk]
@@ -209,7 +208,7 @@ def core_clocks(
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
     ...                **dict.fromkeys((*LOOP, "rewritten"), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
     ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
-    ...                subnormal=0 * one, mapped=0 * one, visited=0 * one)
+    ...                subnormal=0 * one, mapped=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -225,7 +224,7 @@ def core_clocks(
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = second_clocks(kernels, device, constants)
     assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
-    products = np.maximum(multiplied / family, visit_clocks(kernels, device, constants)) + loads
+    products = multiplied / family + loads
     return np.asarray(np.where(kernels.matrix > 0, products * kernels.work + loop + assists,
                                np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
 
@@ -271,30 +270,6 @@ def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     columns = block_n * LANE_BYTES / element
     each = np.where(np.asarray(kernels.depthwise) > 0, 1.0, 1.0 / block_m + 1.0 / columns)
     return np.asarray(kernels.m * kernels.n * kernels.k * kernels.count * element * each / device.l1.bandwidth)
-
-
-def visit_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array | float:
-    """Clocks in which depthwise loops move operands and sums between registers and the first level, summed over cores [clk].
-
-    m n k count bytes / (share B), [D, V]; 0 where arithmetic hides them all
-
-    bytes: of filter, pixel and sum for each multiply-add, `depthwise_operands` and `depthwise_sums` of the stack [B], [V]
-    B: bandwidth of the first level [B/clk], a float or [D, 1]
-    share: of it that such loops sustain, `cpu.visits` [1]
-
-    The taps of a channel are a sum of its own: no value that is loaded serves two channels, so that a loop which does not keep
-    filter and sums in registers loads and stores more than it multiplies.
-
-    >>> from archsim.device.catalog import find
-    >>> from types import SimpleNamespace as some
-    >>> layer = some(m=100.0, n=8.0, k=9.0, count=1.0, visited=20.0)  # two loads, and a sum that comes and goes
-    >>> visit_clocks(layer, find("raspberry_pi_4").device, {"cpu.visits": 0.5}).item()
-    18000.0
-    """
-    if not np.any(kernels.visited):
-        return 0.0
-    moved = kernels.m * kernels.n * kernels.k * kernels.count * kernels.visited
-    return np.asarray(moved / (constants["cpu.visits"] * device.l1.bandwidth))
 
 
 def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:

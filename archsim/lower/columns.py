@@ -159,5 +159,4 @@ class CpuColumns(Generic[T]):
     fused: T = column(1, "1", "0 where they multiply and add apart")
     mapped: T = column(0, "B", "results in pages that the system maps as they are touched for the first time")
     subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
-    visited: T = column(0, "B", "what a depthwise loop moves between registers and first level for each multiply-add; 0: hidden")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")

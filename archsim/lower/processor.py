@@ -85,7 +85,6 @@ def eigen_threads(cost: float, least: float) -> float:
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 MAPPED = 32 * 2**20  # bytes from which malloc maps an array anew each time (glibc, malloc.c: DEFAULT_MMAP_THRESHOLD_MAX)
-SUM = 4.0  # bytes of a sum of products
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 
@@ -161,21 +160,11 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         own = replace(own, parts=1.0, channels=float(rows), block=float(blocks), swept=float(blas),
                       tiled=columns * kernel.operand_b * blas)  # fmt: skip
     if across:
-        own = replace(own, depthwise=1.0, visited=_visited(kernel, stack))
+        own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
     if blocks if op.kind.op == "conv2d" else op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)
     return replace(kernel, cpu=own)
-
-
-def _visited(kernel: Kernel, stack: Stack) -> float:
-    """What a loop over a depthwise convolution moves between registers and the first level for each multiply-add [B].
-
-    operands element + 2 4 B sums, 0 where filter and sums stay in registers (`depthwise_held`)
-    """
-    rules = stack.conv
-    held = kernel.operand_a == 1.0 and kernel.k <= rules.depthwise_held
-    return 0.0 if held else rules.depthwise_operands * kernel.operand_a + 2.0 * SUM * rules.depthwise_sums
 
 
 def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:

@@ -80,16 +80,6 @@ class Conv:
         "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
         "kernel that works out its indices; 0: those of its arithmetic", low=0, default=0.0,
     )  # fmt: skip
-    depthwise_operands: float = key(
-        "CPU: values of filter and image that a loop over a depthwise convolution loads from the first level for each "
-        "multiply-add; 0: so few that its arithmetic hides them", low=0, default=0.0,
-    )  # fmt: skip
-    depthwise_sums: float = key(
-        "CPU: sums of 4 B that it loads and stores for each; 0: they stay in registers", low=0, default=0.0
-    )
-    depthwise_held: int = key(
-        "CPU: taps up to which such a loop over values of one byte holds filter and sums in registers", low=0, default=0
-    )
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",

@@ -230,8 +230,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/cores.py": [
         ("SIMD instructions of a loop are free", "* overlap + kernels.vectors / rate", "* overlap",
          CORES + "test_simd_instructions_of_a_loop_start_as_multiply_adds_do"),
-        ("loads of a depthwise loop are free", "np.maximum(multiplied / family, visit", "np.minimum(multiplied / family, visit",
-         CORES + "test_a_depthwise_loop_takes_its_multiply_adds_or_its_loads_and_stores"),
         ("two cores are as fast as one", "1.0 - (awake - 1.0) /", "1.0 - (awake - 2.0) /",
          COST + "test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket"),
         ("the arithmetic of a loop is free", "kernels.flop / per_clock)", "0.0 / per_clock)",
@@ -379,8 +377,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_an_optimiser_reads_and_writes_master_copies_in_single_precision"),
     ],
     "lower/processor.py": [
-        ("sums of a depthwise loop stay in registers", "+ 2.0 * SUM * rules.depthwise_sums", "",
-         MOBILE + "test_a_depthwise_loop_loads_filter_pixel_and_sum_where_it_holds_none"),
         ("one thread may copy a part of a tile", "tiled=kernel.c_bytes if", "tiled=0.0 * kernel.c_bytes if",
          MOBILE + "test_images_are_unfolded_in_tiles_of_one_thread"),
         ("small products use all threads", "<= stack.max_serial_product", ">= stack.max_serial_product",

@@ -31,7 +31,7 @@ def machine(**words: Any) -> Any:
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
     cut = ("parts", "channels", "block", "chunks", "tree", "grain", "forked", "fanout", "swept", "tiled")
-    counts = ("subnormal", "mapped", "visited", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
+    counts = ("subnormal", "mapped", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
               "rewritten")  # fmt: skip
     flags = dict.fromkeys((*cut, *counts, *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
@@ -381,17 +381,6 @@ def test_pages_that_are_touched_for_the_first_time_cost_a_fault_each() -> None:
     plain, fresh = (kernel(flop=1e6, mapped=size) for size in (0.0, 10 * 4096.0))
     took = [number(cores.core_clocks(one, machine(), "fp32", 1.0, default())) for one in (plain, fresh)]
     assert took[1] - took[0] == pytest.approx(10 * default()["cpu.fault_clk"])
-
-
-def test_a_depthwise_loop_takes_its_multiply_adds_or_its_loads_and_stores() -> None:
-    of, cpu = FAMILY.with_values({"cpu.visits": 0.5}), machine(l1=Some(size=32 * KIB, ways=8.0, bandwidth=16.0))
-
-    def clocks(moved: float) -> float:
-        words = {"matrix": 1.0, "packed": 0.0, "m": 32.0, "n": 16.0, "k": 9.0, "visited": moved}
-        return number(cores.core_clocks(kernel(**words), cpu, "fp32", 1.0, of))
-
-    assert clocks(1.0) == clocks(0.0)  # hidden
-    assert clocks(16.0) == 32 * 16 * 9 * 16 / (0.5 * 16)
 
 
 def test_simd_instructions_of_a_loop_start_as_multiply_adds_do() -> None:
