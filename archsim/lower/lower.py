@@ -173,25 +173,23 @@ def _lowered(
         own: dict[object, Plan | None] = {}  # equal ops share one
         alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]
         for op in alone:
-            if op.name not in fusion.into and (of := (op.signature, op.name in sole)) not in own:
+            if op.name not in fusion and (of := (op.signature, op.name in sole)) not in own:
                 own[of] = _own_plan(op, context, narrowed, op.name in sole)
         fused = _fused(alone, context, {op.name: own.get((op.signature, op.name in sole)) for op in alone})
-        elsewhere = {**side, **fusion.into, **fused.into, **staged.into}
+        elsewhere = {**side, **fusion, **fused.into, **staged.into}
         into |= elsewhere
         for op in each:
             if op.name in elsewhere:
                 plan_of.append(-1)
                 continue
-            rewritten, joined = fusion.rewritten.get(op.name, 0.0), fused.joined.get(op.name)
-            if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
-                rewritten += REQUANTISED * prod(op.shape)
-            stage = staged.plans.get(op.name)
-            kind = (op.signature, rewritten, joined, stage, op.name in sole, left)
+            joined, stage = fused.joined.get(op.name), staged.plans.get(op.name)
+            sums = prod(op.shape) if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear") else 0.0
+            kind = (op.signature, joined, stage, op.name in sole, left)
             if kind not in seen:
                 plan = own[op.signature, op.name in sole] if stage is None else stage
                 seen[kind] = len(plans) if plan is not None else -1
                 if plan is not None:
-                    plan = rewriting(plan, rewritten)
+                    plan = rewriting(plan, REQUANTISED * sums)
                     plans.append(plan if joined is None else joined.added_to(plan))
                     planned.append(op)
                     leaves.append(left)

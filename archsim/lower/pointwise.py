@@ -113,7 +113,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     efficiency = context.efficiency(family) if family in context.stack.efficiency else FULL
     kernel = element_wise(
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
-        repeat=launches, efficiency=efficiency, dense=context.device_kind == "cpu" and op.kind.op in context.stack.as_products,
+        repeat=launches, efficiency=efficiency,
     )  # fmt: skip
     loop = "" if rows.window_slots else context.stack.window_loop
     row, piece = _row_of(op, context, launches)

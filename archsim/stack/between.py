@@ -15,7 +15,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.few_channels", "conv.tensor",
                                  "conv.architectures", "conv.without"),
     "channels last": ("conv.layout_copies",),
-    "chains in one kernel": ("fusion", "fused", "second_pass", "attention.fused", "passes", "conv.bias", "linear_bias",
+    "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias",
                              "short_row", "long_row"),
     "calls of the host": ("host", "host_unit", "host_calls", "nested_calls", "library_calls", "stall", "stalls"),
     "CUDA graph": ("replays", "graphs"),

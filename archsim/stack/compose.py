@@ -122,7 +122,7 @@ def fusing(record: type, composed: Composition, rule: str) -> Composition:
 def _fuses(path: Path, value: Any) -> bool:
     """Whether a value says what is fused: a rule, or the row of an op that is part of another kernel."""
     row = path[0] == "passes" and path[-1] == "forward" and isinstance(value, dict) and value.get("launches") == 0
-    return path[0] in ("fusion", "fused", "second_pass") or (row and path[1] not in VIEWS)
+    return path[0] in ("fusion", "fused") or (row and path[1] not in VIEWS)
 
 
 def _disagreed(equals: Sequence[Mapping[Path, Assigned]], last: Mapping[Path, Assigned]) -> list[str]:

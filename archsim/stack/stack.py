@@ -251,12 +251,6 @@ class Stack(Identified):
         default=(),
     )  # fmt: skip
     fusion: FusionRule = key("which chains of ops are one kernel", default=FusionRule())
-    second_pass: tuple[str, ...] = key(
-        "CPU: fused op kinds that the kernel computes in a second loop, over rows that it has just written", default=()
-    )
-    as_products: tuple[str, ...] = key(
-        "CPU: op kinds of `passes` whose arithmetic is the library's kernel of a convolution", default=()
-    )
     optimiser_passes: Mapping[str, UpdatePasses] = key("optimiser = the traffic of an update, in units of the parameters")
     weight_slots: float = key(
         "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
