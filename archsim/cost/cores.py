@@ -88,7 +88,7 @@ def busiest_clocks(
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
+    ...             k=one, count=one, packed=0 * one, work=one, items=one, operand_a=4 * one,
     ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "mapped", "tiled",
     ...                              "forked"), 0 * one))
     >>> loop.steps = 1e6 * one
@@ -118,7 +118,7 @@ def copy_clocks(
     >>> from types import SimpleNamespace as some
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
-    >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
+    >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0,
     ...               tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
@@ -140,7 +140,7 @@ def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0, "tiled": 0.0}
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "grain": 0.0, "tiled": 0.0}
     >>> kernel = some(matrix=1.0, block=0.0, packed=1.0, **shape)
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25

@@ -39,8 +39,8 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only. `sole`: the op is the only gradient of its layer. `stored`: formats of weights and of cached values. `halves`:
-    a CPU on which the stack computes fp16 in lanes of 16 bit.
+    some GPUs only. `stored`: formats of weights and of cached values. `halves`: a CPU on which the stack computes fp16 in lanes
+    of 16 bit.
     """
 
     stack: Stack
@@ -49,7 +49,6 @@ class Context:
     training: bool
     tensor: bool = False
     architecture: str = ""
-    sole: bool = False
     stored: Stored = AS_MULTIPLIED
     halves: bool = False
 

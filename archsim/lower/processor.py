@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, floor, inf, prod
+from math import prod
 
 from archsim.lower.columns import CpuColumns
 from archsim.lower.context import Context, element_wise
@@ -12,10 +12,6 @@ from archsim.lower.role import Role
 from archsim.stack.stack import APART, ISAS, LOOP, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
-
-LANE_BITS = 32  # bit of a value in a SIMD register
-BYTE_COST = 11 / 64  # Eigen, TensorCostModel.h: 11 clocks for a line of 64 B from the second cache level
-ROUNDED = 0.9  # Eigen, TensorCostModel.h: what is added before the number of threads is cut to a whole number
 
 
 def depthwise(op: BoundOp) -> bool:
@@ -36,50 +32,6 @@ def row_blocks(op: BoundOp, stack: Stack) -> dict[str, float]:
     images, channels, rows, _ = op.input_shapes[0] if op.phase == "backward_data" else op.shape
     groups = 1 if depthwise(op) else getattr(op.kind, "groups", 1)
     return {"parts": float(images * groups * rows), "channels": channels / groups, "block": float(stack.conv.block_registers)}
-
-
-def product_threads(kernel: Kernel, stack: Stack) -> float:
-    """Threads that the library gives a product at most [1].
-
-    floor(multiply-adds / least) + 1        (MLAS, MLAS_SGEMM_THREAD_COMPLEXITY)
-
-    or `eigen_threads`, with the multiply-adds of whole SIMD registers as cost; inf for a library without a rule
-    """
-    size = kernel.flop / 2.0
-    if stack.multiply_adds_per_thread:
-        return floor(size / stack.multiply_adds_per_thread) + 1.0
-    lanes = ISAS[stack.instructions] / LANE_BITS
-    if stack.cost_per_thread and lanes < inf:
-        return eigen_threads(size / lanes, stack.cost_per_thread)
-    return inf
-
-
-def loop_threads(kernel: Kernel, stack: Stack) -> float:
-    """Threads that the framework gives an element-wise loop at most [1]; `product_threads` where it multiplies as a product.
-
-    ceil(values / least)        (PyTorch, at::parallel_for with GRAIN_SIZE)
-
-    or `eigen_threads`, with a cost of `BYTE_COST` for each byte and one for each operation; inf for a framework without a rule
-    """
-    if kernel.dense:
-        return product_threads(kernel, stack)
-    if stack.values_per_thread:
-        return float(max(1, ceil((kernel.values or kernel.items) / stack.values_per_thread)))
-    if stack.cost_per_thread:
-        moved = kernel.a_bytes + kernel.b_bytes + kernel.c_bytes
-        return eigen_threads(BYTE_COST * moved + kernel.flop, stack.cost_per_thread)
-    return inf
-
-
-def eigen_threads(cost: float, least: float) -> float:
-    """Threads for work of some cost, of which the first one and each further one must have `least` [1] (Eigen's model).
-
-    max(1, floor((cost - least) / least + 0.9))
-
-    >>> [eigen_threads(cost, 100000.0) for cost in (0.0, 200000.0, 210001.0, 1e6)]
-    [1.0, 1.0, 2.0, 9.0]
-    """
-    return float(max(1, floor((cost - least) / least + ROUNDED)))
 
 
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
@@ -117,8 +69,7 @@ def _shared(stack: Stack) -> CpuColumns[float]:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
                       vector=float(stack.vectorised), simd=ISAS[stack.instructions],
-                      fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"),
-                      forked=float(stack.fork_lines), fanout=float(stack.wake_fanout))  # fmt: skip
+                      fused=float(stack.instructions not in APART), forked=float(stack.fork_lines))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -149,8 +100,6 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
         copied_simd=simd * blas, gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
-        chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
-        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS and not context.sole else 1.0,
         fed=float(op.kind.op == "matmul"), subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
     )  # fmt: skip
     if op.kind.op == "conv2d" and not blas:
@@ -185,7 +134,6 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
         threaded = every or kernel.dense > 0 or loop in stack.threaded_ops
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
-        chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
         fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
         tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
     )  # fmt: skip

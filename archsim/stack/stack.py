@@ -26,7 +26,6 @@ APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
 NARROW = ("int8_words", "int8_pairs", "int8_mlal", "int8_dot", "int8_sdot", "int8_matrix", "int8_tile", "bf16_dot", "bf16_matrix",
           "bf16_tile", "fp16_lanes")  # fmt: skip
-CPU_LOOPS = ("element_wise", "product")  # kinds of parallel loops
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
@@ -276,9 +275,6 @@ class Stack(Identified):
         choices=("one", "all"), default="all",
     )  # fmt: skip
     threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
-    wake_fanout: int = key(
-        "CPU: sleeping threads that each thread wakes in a pool of more than eight; 0: the first one wakes all", low=0, default=0
-    )
     serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
@@ -317,26 +313,6 @@ class Stack(Identified):
     max_serial_product: float = key(
         "CPU: largest product, in multiply-adds, that the library computes on one thread whatever their number", low=0,
         default=0.0,
-    )  # fmt: skip
-    values_per_thread: int = key(
-        "CPU: values of an element-wise loop that each thread must get; a loop with fewer values has fewer threads", low=0,
-        default=0,
-    )  # fmt: skip
-    multiply_adds_per_thread: int = key("CPU: the same, multiply-adds of a product", low=0, default=0)
-    cost_per_thread: int = key(
-        "CPU: the same, the cost of any loop by Eigen's estimate, of which one takes about a clock", low=0, default=0
-    )
-    chunks_per_thread: Mapping[str, int] = key(
-        "CPU: kind of loop = chunks for each thread that a queue deals out (dynamic schedule); of others each thread has one run "
-        "of pieces (static)", names=(CPU_LOOPS,), low=1, default={},
-    )  # fmt: skip
-    concurrent_ops: bool = key(
-        "CPU: ops that do not wait for each other, as the two gradients of a layer, run at the same time, each on a thread of "
-        "its own where one op has one thread", default=False,
-    )  # fmt: skip
-    thread_barrier: str = key(
-        "CPU: threads wait for each other by counting themselves on one line, or in a tree", choices=("counter", "tree"),
-        default="counter",
     )  # fmt: skip
     fork_lines: int = key(
         "CPU: cache lines of each other thread that the first one writes when it forks a parallel loop", low=0, default=0

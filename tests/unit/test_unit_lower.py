@@ -882,15 +882,6 @@ def test_normalisation_by_stored_statistics_has_passes_of_its_own_where_the_stac
     assert {options(plain, i)[0].kernels[0].repeat for i in range(2)} == {1}
 
 
-def test_the_only_gradient_of_a_layer_has_no_other_beside_it() -> None:
-    """The first layer's images get none; of the second both gradients run at once where a stack runs ops at the same time."""
-    layers = [{"op": "linear", "name": name, "in": [source], "out": ["N", 64]} for name, source in (("a", "data"), ("b", "a"))]
-    step = network(*layers, task="training_step", batch=16, data=["N", 64])
-    result = lower(step.ops, stacks.find("tensorflow-eigen"), "cpu", "fp32", True)
-    beside = {op.name: options(result, i)[0].kernels[0].cpu.beside for i, op in enumerate(result.ops) if "backward_" in op.name}
-    assert beside == {"a.backward_filter": 1.0, "b.backward_data": 2.0, "b.backward_filter": 2.0}
-
-
 def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_does_not() -> None:
     fc = {"op": "linear", "name": "a", "in": ["data"], "out": ["N", 64], "subnormal": 0.25}
     step = network(fc, task="training_step", batch=16, data=["N", 64])

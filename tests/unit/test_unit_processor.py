@@ -106,28 +106,6 @@ def test_a_small_product_stays_on_one_thread() -> None:
     assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
 
 
-def test_little_work_gets_few_threads_by_the_rule_of_its_library() -> None:
-    """By multiply-adds, by an estimate of the cost, by values: each thread but the first must have its least."""
-    caffe = "caffe-openblas"
-
-    def most(op: str, name: str, **words: Any) -> float:
-        return named(kernels(stack(caffe, **words), op), name).cpu.most
-
-    product = named(kernels(stack(caffe), "fc4"), "gemm")
-    size, cost = product.flop / 2, product.flop / 16
-    assert most("fc4", "gemm") == most("relu1", "relu") == float("inf")
-    for least, threads in ((size, 2), (size + 1, 1), (size / 5, 6)):  # MLAS: one more than is whole
-        assert most("fc4", "gemm", multiply_adds_per_thread=least) == threads
-    for least, threads in ((cost, 1), (cost / 2.2, 2), (cost / 4.2, 4)):  # Eigen: the first has its own, and a tenth is let off
-        assert most("fc4", "gemm", cost_per_thread=least, instructions="avx") == threads
-    assert most("fc4", "gemm", cost_per_thread=1) == float("inf")  # the width of its registers is not known
-    relu = named(kernels(stack(caffe), "relu1"), "relu")
-    for least, threads in ((relu.items, 1), (relu.items - 1, 2), (relu.items / 5, 5), (1e9, 1)):  # PyTorch: grains begun
-        assert most("relu1", "relu", values_per_thread=least) == threads
-    work = 11 / 64 * 2 * relu.c_bytes + relu.flop  # in place, but a load and a store for each value
-    assert most("relu1", "relu", cost_per_thread=work / 4.2) == 4
-
-
 def test_rows_of_a_direct_convolution_are_its_pieces() -> None:
     """conv2 of AlexNet-R: 32 channels of 15 x 15 from as many; its filter gradient has no rows."""
     cut = [(k.cpu.parts, k.cpu.channels, k.cpu.block)
@@ -141,15 +119,6 @@ def test_rows_of_a_direct_convolution_are_its_pieces() -> None:
     assert (grouped.parts, grouped.channels) == (BATCH * 2 * 27, 128)
 
 
-def test_the_gradients_of_a_layer_run_beside_each_other() -> None:
-    phases = ("forward", "backward_data", "backward_filter")
-    for name, found, expected in (
-        ("tensorflow-eigen", ("direct", "gemm", "direct"), [1, 2, 2]), ("mxnet-mkldnn", ("direct",) * 3, [1, 1, 1])
-    ):  # fmt: skip
-        made = [named(kernels(stack(name), "conv2", phase), kernel) for phase, kernel in zip(phases, found, strict=True)]
-        assert [kernel.cpu.beside for kernel in made] == expected
-
-
 def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
     """Of each image, k = 1; the gradient is a matrix times that vector. In a fully connected layer once for the batch."""
     caffe = stack("caffe-openblas")
@@ -161,13 +130,6 @@ def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
     assert "bias" not in {kernel.name for kernel in kernels(caffe, "conv2", "backward_data")}
     whole = named(kernels(caffe, "fc4"), "bias")
     assert (whole.m, whole.n, whole.k, whole.repeat) == (BATCH, 10, 1, 1)  # its features are the side that the BLAS cuts
-
-
-def test_a_queue_deals_out_the_loops_that_the_stack_names() -> None:
-    chosen = stack("caffe-openblas", chunks_per_thread={"product": 3})
-    assert [named(kernels(chosen, op), name).cpu.chunks for op, name in (("fc4", "gemm"), ("relu1", "relu"))] == [3, 0]
-    trees = {name: named(kernels(stack(name), "conv2"), "direct").cpu.tree for name in ("mxnet-mkldnn", "tensorflow-eigen")}
-    assert trees == {"mxnet-mkldnn": 1, "tensorflow-eigen": 0}
 
 
 def test_instructions_of_the_binary_limit_its_products() -> None:

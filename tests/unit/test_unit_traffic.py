@@ -49,7 +49,7 @@ def processor(**words: Any) -> Any:
 def cpu_kernel(**words: Any) -> Any:
     flags = dict.fromkeys(("packed", "matrix", "grain", "parts", "channels", "block", "fed"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
-    return Some(**{**flags, **sizes, "local": 1.0, "most": np.inf, "beside": 1.0, "swept": 0.0, "tiled": 0.0, **words})
+    return Some(**{**flags, **sizes, "local": 1.0, "swept": 0.0, "tiled": 0.0, **words})
 
 
 def test_the_last_level_is_there_once_even_for_a_part_of_its_cores() -> None:
