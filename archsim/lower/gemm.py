@@ -60,7 +60,7 @@ def product(
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                             efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
-    aligned = context.stack.pads_products or not context.tensor or context.element < HALF
+    aligned = not context.tensor or context.element < HALF
     load = VECTOR if aligned or not rows else loaded_at_once(context, *rows)
     narrow = context.menu(f"{menu}_narrow", "gemm_narrow") if load < VECTOR else ""
     if narrow not in context.stack.menus:

@@ -27,7 +27,7 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
 
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
-    `short_row`, the row `short_OP` comes first, if there is one, where it is longer than `long_row` the row `long_OP`; the row
+    `short_row`, the row `short_OP` comes first, if there is one; the row
     `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels
     lie side by side, `half_OP` for values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The
     gradient of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
@@ -38,7 +38,7 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     settings = {"last_": stack.conv.layout_copies == "none", "half_": context.element == HALF, "native_": True}
     special = next((word for word, holds in settings.items() if holds and f"{word}{op.kind.op}" in stack.passes), special)
     last = op.shape[-1] if op.shape else 1
-    short = "short_" if last <= stack.short_row else "long_" if last > stack.long_row > 0 else ""
+    short = "short_" if last <= stack.short_row else ""
     own = "accumulate" if meets else f"{special or short}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
@@ -126,8 +126,8 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
     gpu = GpuColumns(slots=slots, lane_slots=alone, cache_bytes=context.element * windows,
                      checked=covered / launches * (loop == "checked"), unrolled=loads / launches * (loop == "unrolled"),
-                     row=row, row_piece=piece, row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
-                     serial=float(op.input_shapes[0][-1] * (op.kind.op in context.stack.serial_rows)))  # fmt: skip
+                     row=row, row_piece=piece, row_reads=walked if row else 0.0,
+                     row_in_flight=together / cta if cta else 0.0)  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
     if rows.row_threads and context.element > HALF:
         kernel = replace(kernel, cta=TileColumns(registers=rows.row_registers))

@@ -30,6 +30,5 @@ class Role(StrEnum):
     QUANTISE = "quantise"  # values rounded to a narrower format, and the search for their scale
     STORE = "store"  # keys and values put into a cache
     GATHER = "gather"  # rows looked up in a table, or their gradients added to it
-    BARRIER = "barrier"  # waits for kernels of other CUDA streams
     UPDATE = "update"  # the optimiser's passes over the parameters
     PASS = "pass"  # over the tensors of an op as `[passes]` of the stack counts them: activations, pooling, normalisation, copies

@@ -13,11 +13,11 @@ from archsim.stack.read import Path, read
 STEPS: Mapping[str, tuple[str, ...]] = {
     "tf32": ("tf32", "without_tensor_cores", "fp16_arithmetic"),
     "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.few_channels", "conv.tensor",
-                                 "conv.architectures", "conv.without"),
+                                 "conv.architectures"),
     "channels last": ("conv.layout_copies",),
     "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias",
-                             "short_row", "long_row"),
-    "calls of the host": ("host", "host_unit", "host_calls", "nested_calls", "library_calls", "stall", "stalls"),
+                             "short_row"),
+    "calls of the host": ("host", "host_calls", "nested_calls", "library_calls", "stall", "stalls"),
     "CUDA graph": ("replays", "graphs"),
 }  # fmt: skip
 REST = "everything else"

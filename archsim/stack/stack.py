@@ -54,7 +54,6 @@ class Conv:
         "the same on tensor cores; none: as `algorithms`", names=(CONV_PHASES,), whole=True, default={}
     )
     architectures: Mapping[str, ArchitectureKernels] = key("what differs on one architecture", default={})
-    without: tuple[str, ...] = key("algorithms of the library that the framework never asks for", default=())
     workspace_limit: float = key("most workspace of a layer", unit="B", default=inf)
     grouped: str = key(
         "groups run one after the other, or batched in one kernel; CPU: in one parallel loop",
@@ -96,7 +95,6 @@ class Conv:
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
         "blocks of [images, rows, columns] of 2 x 2 results that a CTA of fused Winograd takes; none: any", low=1, default=()
     )
-    barrier: bool = key("an empty kernel ends the groups of each forward pass and of each filter gradient", default=False)
     index_launches: int = key("kernels that store the indices of an implicit product before it runs", low=0, default=0)
     tile_pixels: int = key(
         "pixels of the tile of an implicit product, which loads what its taps share once; 0: for each tap", low=0, default=0
@@ -105,10 +103,6 @@ class Conv:
     fft_fused_side: float = key(
         "largest padded image whose rows and columns are transformed in one kernel; larger ones pass through memory between",
         low=1, default=inf,
-    )  # fmt: skip
-    filter_taps: str = key(
-        "filter gradients on tensor cores: one product for all taps of the filter, or one for each",
-        choices=("together", "apart"), default="together",
     )  # fmt: skip
     int8_tensor_cores: bool = key(
         "convolutions of int8 called alone run on tensor cores, filters and images reordered before, also where products do not",
@@ -127,10 +121,6 @@ class Conv:
         "are padded to four channels; none: no such kernel", default=(),
     )  # fmt: skip
     pad_slots: float = key("issue slots of a lane for each value that is copied into such padded channels", low=0, default=0.0)
-    channel_step_bytes: int = key(
-        "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
-        "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
-    )  # fmt: skip
     stage_channels: int = key(
         "inference in int8 on tensor cores: residual blocks in a row whose middle convolutions have so many channels are one "
         "kernel; 0: none", low=0, default=0,
@@ -144,7 +134,7 @@ class Conv:
     def candidates(self, architecture: str, tensor: bool) -> Mapping[str, Mapping[str, str]]:
         """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
         chosen = self.tensor if tensor and self.tensor else self.algorithms
-        refused, other = {*self.without}, ArchitectureKernels()
+        refused, other = set[str](), ArchitectureKernels()
         if architecture in self.architectures:
             own = self.architectures[architecture]
             refused |= {*own.without}
@@ -193,7 +183,6 @@ class Stack(Identified):
     basis: str = key("neighbours: nobody measured the stack; constants of the nearest ones, wider intervals", default="measured",
                      choices=("measured", "neighbours"))  # fmt: skip
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
-    host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")
     host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
@@ -221,7 +210,6 @@ class Stack(Identified):
         "tiles for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of one byte, NAME_half "
         "for halves elsewhere", default={},
     )  # fmt: skip
-    pads_products: bool = key("tensor cores: operands whose rows begin at no multiple of 16 B are padded", default=False)
     linear_bias: str = key(
         "bias of fully connected layers: a pass of its own, a product of the BLAS, in the product's kernel but for a gradient of "
         "its own, or in the product's kernel",
@@ -255,15 +243,11 @@ class Stack(Identified):
         "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
     )
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
-    long_row: int = key("values of the last dimension above which the row long_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(
         "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "
         "bounds of every value, or by an unrolled loop", choices=("streaming", "checked", "unrolled"), default="streaming",
     )  # fmt: skip
-    serial_rows: tuple[str, ...] = key(
-        "GPU: op kinds whose kernel gives each row along the last axis to one thread, where others share it", default=()
-    )
     linear_rows: int = key("rows of a full connection for each pass over its weights; 0: as a product", low=0, default=0)
     default_threads: str = key(
         "CPU: threads where nobody sets them, one per core, one per hardware thread, or as many as there are cores of the rarer "

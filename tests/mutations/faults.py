@@ -244,7 +244,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_the_busiest_core_gets_whole_blocks_strips_or_images"),
         ("hyper-threads double every rate", "np.maximum(1.0 / siblings", "np.minimum(1.0 / siblings",
          CORES + "test_hyper_threads_hide_waiting_and_issue_no_faster"),
-        ("one core forks itself", "np.where(team > 1, barrier", "np.where(team > 0, barrier",
+        ("one core forks itself", "np.where(team > 1, counter", "np.where(team > 0, counter",
          CORES + "test_two_threads_wait_once_for_each_panel_and_one_never"),
     ],
     "cost/voltage.py": [

@@ -90,13 +90,6 @@ def test_the_device_waits_for_every_update_of_mxnet() -> None:
     assert float(run(slower).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + layers * 1e-4, rel=1e-9)
 
 
-def test_caffe_calls_its_host_for_every_kernel() -> None:
-    request = make_request("resnet_50", "gtx_1080", batch=1, stack="caffe-cudnn5.1")
-    per_op = replace(request, stack=replace(request.stack, host_unit="op"))
-    dear = request.calibration.with_values({request.stack.host: 5e-5 * float(dispatch_clock(request.host))})
-    assert run(replace(request, calibration=dear)).latency_s[0] > 2 * run(replace(per_op, calibration=dear)).latency_s[0]
-
-
 def test_another_host_cpu_dispatches_in_the_time_of_its_own_clocks() -> None:
     """The kernels stay as they are; a CPU dispatches for itself."""
     usual, other = (make_request("resnet_50", "gtx_1080", stack="pytorch-cudnn7.6", host_cpu=name)

@@ -119,8 +119,8 @@ def test_keys_that_may_be_left_out_are_those_with_a_default() -> None:
 def test_only_rows_whose_stack_sets_a_key_are_predicted_anew() -> None:
     row = Row(line=2, cells={"source": "me", "hardware": "gtx_1080"})
     one = case_of(row, "x.csv", unmodified(find("gtx_1080")), "alexnet", "latency_s", 1.0)
-    cases, _ = left_out([one], default(), frozenset({"conv.barrier", "attention.fused"}))
-    assert cases[0] is one or cases[0].stack == stack("conv.barrier", one.stack.id)
+    cases, _ = left_out([one], default(), frozenset({"conv.index_launches", "attention.fused"}))
+    assert cases[0] is one or cases[0].stack == stack("conv.index_launches", one.stack.id)
     corpus = Corpus(cases=[one], predicted=np.array([2.0]))
     assert corpus.without("attention.fused") == [np.array([2.0])]
     assert corpus.line("attention.fused")["verdict"] == "fails"
