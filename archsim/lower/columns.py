@@ -67,7 +67,6 @@ class GpuColumns(Generic[T]):
 
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
     longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
-    tested: T = column(0, "1", "issue slots of a lane for each (m, k), in which a kernel tests scores that it leaves out")
     widened_rows: T = column(0, "1", "issue slots of a lane for each value of A that a CTA of a product widens")
     widened: T = column(0, "1", "issue slots of a lane for each k, in which a CTA widens the keys and values that it has loaded")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")

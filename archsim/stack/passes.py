@@ -38,7 +38,6 @@ class Passes:
     row_slots: float = key("GPU: issue slots of a lane of a CTA for each row, besides those of its values", low=0, default=0.0)
     row_least: int = key("fewest threads of such a CTA, however short its row", low=1, default=1)
     row_updates: int = key("kernels in which each such CTA ends with an atomic update of one address for all", low=0, default=0)
-    row_shared: float = key("shared memory of such a CTA, where it limits how many share an SM", unit="B", low=0, default=0.0)
     grid: int = key("CTAs of the first kernel, which finds the largest value, however few these are; 0: as many as it needs",
                     low=0, default=0)  # fmt: skip
     grid_threads: int = key("threads of each of them", low=1, default=1)

@@ -177,7 +177,6 @@ class Stack(Identified):
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
     )
-    fp32_passes: int = key("TPU: 1 where factors of fp32 are rounded to bf16 and multiplied once; 0: as such", low=0, default=0)
     graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
     replays: bool = key("whether a run is replayed as a CUDA graph without `--graph`", default=False)
     basis: str = key("neighbours: nobody measured the stack; constants of the nearest ones, wider intervals", default="measured",
@@ -241,7 +240,7 @@ class Stack(Identified):
     optimiser_passes: Mapping[str, UpdatePasses] = key("optimiser = the traffic of an update, in units of the parameters")
     weight_slots: float = key(
         "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
-    )
+    )  # fmt: skip
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(

@@ -454,8 +454,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          ROUNDING + "test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at"),
         ("a kernel that finds the largest value writes, too", "writes if i == last else 0.0", "writes",
          ROUNDING + "test_of_two_kernels_the_first_finds_the_largest_value_in_one_place"),
-        ("a CTA that fills an SM shares it", "shared=passes.row_shared", "shared=0.0",
-         ROUNDING + "test_a_cta_of_vllm_0_24_has_an_sm_to_itself"),
     ],
 }  # fmt: skip
 

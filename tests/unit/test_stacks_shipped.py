@@ -123,12 +123,6 @@ def test_tensorrt_does_not_train(name: str) -> None:
         latency(name, "alexnet", "training_step")
 
 
-def test_a_framework_can_refuse_an_algorithm_of_its_library() -> None:
-    forward = catalog.find("tensorflow-cudnn5.1-feed").conv.candidates("pascal", False)["forward"]
-    assert "winograd_nonfused" not in forward
-    assert "winograd_nonfused" in catalog.find("torch7-cudnn5.1").conv.candidates("pascal", False)["forward"]
-
-
 @pytest.mark.parametrize("name", ["torch7-cudnn3", "caffe-cudnn4", "torch7-cudnn5.0", "torch7-cudnn5.1", "caffe-cudnn7.1"])
 def test_cudnn_keeps_its_compiled_kernels_on_kepler(name: str) -> None:
     """Kernels in the machine language of Maxwell do not run there; the frequency domain and transforms apart do."""
@@ -137,10 +131,6 @@ def test_cudnn_keeps_its_compiled_kernels_on_kepler(name: str) -> None:
     assert forward["implicit_gemm"] == "conv.cudnn1" != general["implicit_gemm"]
     assert set(general) - set(forward) == {"winograd"} & set(general)
     assert conv.candidates("kepler", False)["backward_filter"]["implicit_gemm"] == "conv.cudnn1"
-
-
-def test_a_framework_refuses_an_algorithm_on_every_architecture() -> None:
-    assert "fft_tiling" not in catalog.find("tensorflow-cudnn5.1").conv.candidates("kepler", False)["forward"]
 
 
 @pytest.mark.parametrize(
