@@ -15,8 +15,6 @@ from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
 from archsim.lower.kernel import CpuKernels
 
-PAGE = 4096.0  # bytes that the system maps at once
-
 
 def active_clock(device: Cpu, awake: Array | float, clock: Array | float) -> Array:
     """Clock with so many cores awake: from the turbo of one down to `clock` with all of a socket [Hz].
@@ -89,7 +87,7 @@ def busiest_clocks(
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
     ...             k=one, count=one, packed=0 * one, work=one, items=one, operand_a=4 * one,
-    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "mapped", "tiled",
+    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "tiled",
     ...                              "forked"), 0 * one))
     >>> loop.steps = 1e6 * one
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
@@ -183,7 +181,6 @@ def core_clocks(
     second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
-    faults: clocks of the system for arrays that it maps anew, `fault_clocks` [clk]
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
     multiplied: clocks of all steps, `block_step` (k + 1); of narrow operands, `narrow_clocks` [clk]
@@ -208,7 +205,7 @@ def core_clocks(
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
     ...                **dict.fromkeys((*LOOP, "rewritten"), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
     ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
-    ...                subnormal=0 * one, mapped=0 * one)
+    ...                subnormal=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -223,10 +220,10 @@ def core_clocks(
     loads = load_clocks(kernels, device)
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = second_clocks(kernels, device, constants)
-    assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
+    assists = assist_clocks(kernels, device)
     products = multiplied / family + loads
     return np.asarray(np.where(kernels.matrix > 0, products * kernels.work + loop + assists,
-                               np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
+                               np.maximum(loop, kernels.flop / per_clock)) + second)  # fmt: skip
 
 
 def second_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array:
@@ -300,21 +297,6 @@ def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     lanes = np.minimum(kernels.simd, device.core.simd) / LANE_BITS
     products = kernels.m * kernels.n * kernels.k * kernels.count * kernels.work
     return np.asarray(products / lanes * (1.0 - (1.0 - kernels.subnormal) ** lanes) * device.core.assist)
-
-
-def fault_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
-    """Clocks in which the system maps pages that are touched for the first time, and fills them with zeros, over all cores [clk].
-
-    mapped / PAGE c, [V]
-
-    mapped: results in arrays that were just taken from the system [B], [V]
-    PAGE: 4 KiB; c: clocks of one page fault, `cpu.fault_clk` [clk]
-
-    >>> from types import SimpleNamespace as kernels
-    >>> float(fault_clocks(kernels(mapped=40960.0), {"cpu.fault_clk": 3200.0}))
-    32000.0
-    """
-    return np.asarray(kernels.mapped / PAGE * constants["cpu.fault_clk"])
 
 
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:

@@ -133,7 +133,7 @@ def as_library(found: Setting, op: str) -> Setting:
 def _called(stack: ByIdentity[Stack], without: tuple[str, ...]) -> Stack:
     own = stack.it
     return replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
-                   recurrent_launches=2, recurrent_calls=0)  # fmt: skip
+                   recurrent_launches=2)  # fmt: skip
 
 
 def rounded_before(found: Setting) -> Setting:

@@ -150,6 +150,5 @@ class CpuColumns(Generic[T]):
     spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
     simd: T = column(inf, "bit", "registers that the library's instructions name at most")
     fused: T = column(1, "1", "0 where they multiply and add apart")
-    mapped: T = column(0, "B", "results in pages that the system maps as they are touched for the first time")
     subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")

@@ -66,11 +66,8 @@ def first_layer(layer: Layer, context: Context, efficiency: str) -> Option | Non
     whole = replace(layer, ci=STEM)
     kernel = implicit_gemm(whole, context, efficiency).kernels[-1]
     kernel = replace(kernel, name="first_layer", menu=context.menu("conv_first"), gpu=GpuColumns())
-    padding = []
-    for before, after in zip(layer.operands[:2], whole.operands[:2], strict=True):
-        copy = element_wise("pad_channels", Role.LAYOUT, before, after, element=layer.element)
-        slots = before / layer.element * context.stack.conv.pad_slots
-        padding.append(replace(copy, gpu=replace(copy.gpu, slots=slots)))
+    padding = [element_wise("pad_channels", Role.LAYOUT, before, after, element=layer.element)
+               for before, after in zip(layer.operands[:2], whole.operands[:2], strict=True)]  # fmt: skip
     return Option(algorithm="first_layer", kernels=(*(padding if layer.ci < STEM else ()), kernel))
 
 

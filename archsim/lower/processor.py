@@ -6,10 +6,10 @@ from dataclasses import replace
 from math import prod
 
 from archsim.lower.columns import CpuColumns
-from archsim.lower.context import Context, element_wise
+from archsim.lower.context import Context
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.stack.stack import APART, ISAS, LOOP, Stack
+from archsim.stack.stack import APART, ISAS, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
@@ -20,24 +20,8 @@ def depthwise(op: BoundOp) -> bool:
     return groups > 1 and groups == op.input_shapes[0][1]
 
 
-def row_blocks(op: BoundOp, stack: Stack) -> dict[str, float]:
-    """The pieces of a direct convolution: rows of the images of all groups, each cut into blocks of the group's channels.
-
-    parts = images groups rows [1]; depthwise images rows, whose channels are those of all groups
-
-    The result of a data gradient is the layer's input [N, C, H, W]. A filter gradient has no rows: its sums go over them.
-    """
-    if not stack.conv.block_registers or op.phase == "backward_filter":
-        return {}
-    images, channels, rows, _ = op.input_shapes[0] if op.phase == "backward_data" else op.shape
-    groups = 1 if depthwise(op) else getattr(op.kind, "groups", 1)
-    return {"parts": float(images * groups * rows), "channels": channels / groups, "block": float(stack.conv.block_registers)}
-
-
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
-MAPPED = 32 * 2**20  # bytes from which malloc maps an array anew each time (glibc, malloc.c: DEFAULT_MMAP_THRESHOLD_MAX)
-PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 
 
 def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
@@ -60,8 +44,6 @@ def rewriting(plan: Plan, flop: float) -> Plan:
 def _option(option: Option, op: BoundOp, context: Context) -> Option:
     shared = _shared(context.stack)
     kernels = [_product(k, op, context, shared) if k.menu else _loop(k, op, context, shared) for k in option.kernels]
-    if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
-        kernels = _images_at_once(kernels, op, context, shared)
     return replace(option, kernels=tuple(kernels))
 
 
@@ -102,8 +84,6 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
         fed=float(op.kind.op == "matmul"), subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
     )  # fmt: skip
-    if op.kind.op == "conv2d" and not blas:
-        own = replace(own, **row_blocks(op, stack))
     if op.kind.op == "conv2d" and blocks:
         rows = kernel.m * kernel.count if across else kernel.m
         own = replace(own, parts=1.0, channels=float(rows), block=float(blocks), swept=float(blas),
@@ -130,11 +110,10 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     if kernel.role in UNFOLDING:
         threaded = stack.conv.unfold_threads == "all"
     else:
-        every = stack.elementwise_threads == "all" and loop not in stack.serial_ops
-        threaded = every or kernel.dense > 0 or loop in stack.threaded_ops
+        threaded = kernel.dense > 0 or (stack.elementwise_threads == "all" and loop not in stack.serial_ops)
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
-        fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
+        fed=float(op.kind.op == "matmul"),
         tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
     )  # fmt: skip
     if stack.lossless:  # stored past the caches: no line is read to be overwritten, which would count as a second write
@@ -143,45 +122,9 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
 
 
-def _mapped(kernel: Kernel, op: BoundOp, stack: Stack) -> float:
-    """What one launch of an update writes into arrays that malloc takes from the system, as it does with large ones [B]."""
-    size = 4.0 * prod(op.shape)
-    if kernel.role is not Role.UPDATE or size < MAPPED:
-        return 0.0
-    rows = stack.optimiser_passes.get(getattr(op.kind, "optimiser", "sgd")) or stack.optimiser_passes["default"]
-    return rows.fresh * size / rows.launches
-
-
 def _nest(kernel: Kernel, op: BoundOp) -> dict[str, float]:
     """The innermost loop of an unfolding, a row of the result; that of a pooling, a row of its window, and all of the window."""
     if kernel.role in (Role.IM2COL, Role.COL2IM):
         return {"trips": float(op.shape[-1])}
     window = getattr(op.kind, "kernel", None) if kernel.role is Role.PASS else None
     return {"trips": float(window[-1]), "window": float(prod(window))} if window else {}
-
-
-def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared: CpuColumns[float]) -> list[Kernel]:
-    """An unfolding whose threads take whole images, forward and in the data gradient, which first fills the columns with zeros.
-
-    The filter gradient uses the columns of the forward pass, and multiplies image after image.
-    """
-    if op.phase == "backward_filter":
-        return [kernel for kernel in kernels if kernel.role is not Role.IM2COL]
-    images = float(op.shape[0])
-    batched = [_batched(k, images) if k.role in PER_IMAGE else k for k in kernels]
-    if op.phase != "backward_data":
-        return batched
-    columns = sum(k.b_bytes for k in batched if k.role is Role.COL2IM)
-    zeros = element_wise("zero_columns", Role.FILL, 0.0, columns, element=context.element)
-    return [replace(zeros, cpu=replace(shared, threaded=0.0)), *batched]
-
-
-def _batched(kernel: Kernel, images: float) -> Kernel:
-    """`images` launches as one whose parts are the images: everything but the weights times the images."""
-    assert kernel.cpu is not None
-    counts = {name: getattr(kernel.cpu, name) * images for name in (*LOOP, "packed", "copied", "copied_simd")}
-    own = replace(kernel.cpu, **counts, parts=images, grain=0.0, threaded=1.0)
-    return replace(
-        kernel, repeat=kernel.repeat / images, count=kernel.count * images, b_bytes=kernel.b_bytes * images,
-        c_bytes=kernel.c_bytes * images, flop=kernel.flop * images, items=kernel.items * images, cpu=own,
-    )  # fmt: skip

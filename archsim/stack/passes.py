@@ -14,7 +14,6 @@ class UpdatePasses:
     inputs: float = key("times that a tensor of their size is read", low=0)
     outputs: float = key("times that one is written", low=0)
     launches: int = key("kernels", low=1, default=1)
-    fresh: float = key("CPU: results of an update in arrays that malloc has just taken from the system", low=0, default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

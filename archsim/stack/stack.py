@@ -69,10 +69,6 @@ class Conv:
         "results around tensor cores; of all images; of all operands into blocks of channels",
         choices=("none", "tensor", "around", "all", "blocked"), default="none",
     )  # fmt: skip
-    block_registers: int = key(
-        "CPU: threads of a direct convolution take the channels of a row of an image in blocks of so many SIMD registers; 0: it "
-        "divides freely", low=0, default=0,
-    )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
     depthwise_slots: float = key(
         "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
@@ -120,16 +116,11 @@ class Conv:
         "filters, side and stride of the first layers of halves on tensor cores for which the library has a kernel, whose images "
         "are padded to four channels; none: no such kernel", default=(),
     )  # fmt: skip
-    pad_slots: float = key("issue slots of a lane for each value that is copied into such padded channels", low=0, default=0.0)
     stage_channels: int = key(
         "inference in int8 on tensor cores: residual blocks in a row whose middle convolutions have so many channels are one "
         "kernel; 0: none", low=0, default=0,
     )  # fmt: skip
     stage_architectures: tuple[str, ...] = key("architectures that have the kernel of `stage_channels`", default=())
-    images: str = key(
-        "CPU: images of a batch are unfolded and multiplied one after the other, or each by one thread",
-        choices=("sequential", "parallel"), default="sequential",
-    )  # fmt: skip
 
     def candidates(self, architecture: str, tensor: bool) -> Mapping[str, Mapping[str, str]]:
         """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
@@ -220,7 +211,6 @@ class Stack(Identified):
         default="fused",
     )  # fmt: skip
     recurrent_launches: int = key("kernels for each step and layer where they run op by op", low=1, default=2)
-    recurrent_calls: int = key("calls of the framework for each step and layer there; 0: one for each kernel", low=0, default=0)
     attention: AttentionChoice = key("how attention runs", default=AttentionChoice())
     serving: ServingEngine = key("how it serves language models", default=ServingEngine())
     conv: Conv = key("how convolutions run")
@@ -257,7 +247,6 @@ class Stack(Identified):
         "CPU: the cores that run element-wise ops; where one fills the tensors, their pages lie in one socket's memory",
         choices=("one", "all"), default="all",
     )  # fmt: skip
-    threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
     serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
@@ -284,10 +273,6 @@ class Stack(Identified):
         "CPU: bytes of a value between convolutions of int8, each of which rounds its images before and widens its result after, "
         "half of them on cores with arithmetic of fp16 that the library has kernels for; 0: values stay in one byte", low=0,
         default=0,
-    )  # fmt: skip
-    vector_products: str = key(
-        "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
-        choices=("gemv", "gemm"), default="gemv",
     )  # fmt: skip
     gathers: bool = key("CPU: operands of products are fetched value by value, by their index", default=False)
     min_rows_per_thread: float = key(

@@ -32,9 +32,6 @@ STRUCTURE = {
     },
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
     "cost/team.py": {"FLAGS": "cache lines"},
-    "cost/cores.py": {"PAGE": "bytes"},
-    "lower/processor.py": {
-        "MAPPED": "bytes"},
     "lower/chains.py": {"MOST_OPS": "of one kernel"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},

@@ -31,7 +31,7 @@ def machine(**words: Any) -> Any:
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
     cut = ("parts", "channels", "block", "grain", "forked", "swept", "tiled")
-    counts = ("subnormal", "mapped", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
+    counts = ("subnormal", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
               "rewritten")  # fmt: skip
     flags = dict.fromkeys((*cut, *counts, *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
@@ -349,12 +349,6 @@ def test_instructions_with_a_subnormal_operand_go_to_microcode_one_by_one() -> N
 def test_a_core_of_which_no_assist_is_known_multiplies_no_subnormal_numbers() -> None:
     with pytest.raises(Unsupported, match=r"core\.assist; --set core\.assist"):
         cores.assist_clocks(kernel(matrix=1.0, subnormal=0.1), machine(core={"assist": None}))
-
-
-def test_pages_that_are_touched_for_the_first_time_cost_a_fault_each() -> None:
-    plain, fresh = (kernel(flop=1e6, mapped=size) for size in (0.0, 10 * 4096.0))
-    took = [number(cores.core_clocks(one, machine(), "fp32", 1.0, default())) for one in (plain, fresh)]
-    assert took[1] - took[0] == pytest.approx(10 * default()["cpu.fault_clk"])
 
 
 def test_simd_instructions_of_a_loop_start_as_multiply_adds_do() -> None:

@@ -630,13 +630,6 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
     assert found == {"lstm": (3 * 12, 3 * 13), "gru": (3 * 9, 3 * 10), "rnn": (3 * 3, 3 * 4)}
 
 
-def test_a_framework_may_call_more_modules_for_a_step_than_it_launches_kernels() -> None:
-    trace = network({"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
-    made = replace(stack(), recurrent="steps", recurrent_launches=13, recurrent_calls=23)
-    result = lowered(trace, made)
-    assert (options(result)[0].kernels[-1].repeat, float(result.kernels.host_ops[0])) == (3 * 12, 3 * 23)
-
-
 def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> None:
     """[2, 6, 9, 9] -> [2, 8, 19, 19] by windows of 3 and a stride of 2, and its gradients: the same products, roles exchanged."""
     layer = {"op": "conv_transpose2d", "name": "c", "in": ["first"], "out": ["N", 8, 19, 19], "kernel": [3, 3], "stride": [2, 2]}
@@ -873,15 +866,3 @@ def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_doe
     linear = [(i, op.phase) for i, op in enumerate(result.ops) if op.kind.op == "linear"]
     shares = {phase: options(result, i)[0].kernels[0].cpu.subnormal for i, phase in linear}
     assert shares == {"forward": 0.0, "backward_filter": 0.25}
-
-
-def test_an_update_by_array_operations_writes_large_results_into_pages_of_the_system() -> None:
-    """Four of the seven of MXNet's; arrays of less than 32 MiB come from the heap."""
-    step = network(*[{"op": "linear", "name": name, "in": ["data"], "out": ["N", features]} for name, features in SIZES.items()],
-                   task="training_step", batch=2, data=["N", 8192])  # fmt: skip
-    result = lower(step.ops, stacks.find("mxnet-openblas"), "cpu", "fp32", True)
-    fresh = {op.name: options(result, i)[0].kernels[0].cpu.mapped for i, op in enumerate(result.ops) if op.phase == "update"}
-    assert fresh == {"small.update": 0.0, "large.update": pytest.approx(4 * 4 * 1024 * 8193 / 7)}
-
-
-SIZES = {"small": 1000, "large": 1024}  # features of layers with 8192 inputs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -79,17 +78,6 @@ def first_layers(chosen: Stack, batch: int) -> list[str]:
     return [lowered.kernels.options[int(lowered.kernels.plan_start[plan])].kernels[0].name for plan in plans]
 
 
-@pytest.mark.parametrize(
-    ("name", "kernel"),
-    [("caffe-openblas", "gemm"), ("intel-mkl", "gemm"), ("mxnet-openblas", "gemm"), ("mxnet-mkl2017", "gemv"),
-     ("numpy-openblas", "gemv")],
-)  # fmt: skip
-def test_a_blas_copies_the_weights_for_a_single_image_too_unless_gemv_is_called(name: str, kernel: str) -> None:
-    assert first_layers(stacks.find(name), 1) == [kernel] * 3
-    assert first_layers(stacks.find(name), 2) == ["gemm"] * 3
-    assert first_layers(stack(name, vector_products="gemv"), 1) == ["gemv"] * 3
-
-
 def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
     ops = (forward(Matmul(), (1, 8, 8), (1, 8, 8), (1, 8, 8)), forward(Matmul(), (1, 1, 8), (1, 1, 8), (1, 8, 8)))
     fed = [k.cpu.fed for k in lower(ops, stacks.find("numpy-openblas"), "cpu", "fp32", False).kernels.kernels if k.cpu]
@@ -104,19 +92,6 @@ def test_a_small_product_stays_on_one_thread() -> None:
     for limit, threaded in ((size, 0), (size - 1, 1)):
         assert named(kernels(stack("caffe-openblas", max_serial_product=limit), "fc4"), "gemm").cpu.threaded == threaded
     assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
-
-
-def test_rows_of_a_direct_convolution_are_its_pieces() -> None:
-    """conv2 of AlexNet-R: 32 channels of 15 x 15 from as many; its filter gradient has no rows."""
-    cut = [(k.cpu.parts, k.cpu.channels, k.cpu.block)
-           for phase in ("forward", "backward_data", "backward_filter")
-           for k in [named(kernels(stack("mxnet-mkldnn"), "conv2", phase), "direct")]]  # fmt: skip
-    assert cut == [(BATCH * 15, 32, 4), (BATCH * 15, 32, 4), (0, 0, 0)]
-    assert named(kernels(stack("intel-mkl"), "conv2"), "direct").cpu.parts == 0
-    depthwise, grouped = (named(kernels(stack("mxnet-mkldnn"), op, net=net), "direct").cpu
-                          for net, op in (("mobilenet_v2", "stage1.0.depthwise"), ("alexnet", "conv2")))  # fmt: skip
-    assert (depthwise.parts, depthwise.channels) == (BATCH * 112, 32)
-    assert (grouped.parts, grouped.channels) == (BATCH * 2 * 27, 128)
 
 
 def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
@@ -165,27 +140,6 @@ def test_operands_that_are_fetched_by_index_are_gathered_value_by_value() -> Non
     assert (plain.cpu.gathers, fetched.cpu.gathers) == (0, (plain.m + plain.n) * plain.k * plain.count)
 
 
-def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
-    one_by_one = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
-    at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
-    assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
-    assert (one_by_one.cpu.parts, at_once.cpu.parts) == (0, BATCH)
-    for name in ("count", "flop", "cpu.packed", "cpu.copied", "b_bytes", "c_bytes"):
-        assert attrgetter(name)(at_once) == BATCH * attrgetter(name)(one_by_one)
-    assert at_once.a_bytes == one_by_one.a_bytes
-
-
-def test_the_filter_gradient_of_parallel_images_reuses_their_columns() -> None:
-    assert [k.name for k in kernels(stack("torch7-cpu"), "conv2", "backward_filter")][:1] == ["gemm"]
-    assert [k.name for k in kernels(stack("caffe-openblas"), "conv2", "backward_filter")][:2] == ["im2col", "gemm"]
-
-
-def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> None:
-    zeros = named(kernels(stack("torch7-cpu"), "conv2", "backward_data"), "zero_columns")
-    assert zeros.c_bytes == BATCH * 32 * 25 * 15 * 15 * 4
-    assert zeros.cpu.threaded == 0
-
-
 @pytest.mark.parametrize(
     ("op", "values"),
     [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
@@ -200,27 +154,12 @@ def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> No
     assert counts(kernels(stack("caffe-openblas", loops={"max_pool": {"steps": 3}}), "relu1")[0]) == {}
 
 
-def test_parallel_images_run_the_loops_of_all_images_at_once() -> None:
-    loops = {"im2col": dict.fromkeys(LOOP, 2.0)}
-    one_by_one, at_once = (named(kernels(stack("torch7-cpu", loops=loops, conv=conv), "conv2"), "im2col") for conv in (
-        replace(stacks.find("torch7-cpu").conv, images=images) for images in ("sequential", "parallel")))  # fmt: skip
-    assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
-    assert set(counts(one_by_one)) == {*LOOP}
-    assert counts(at_once) == {name: BATCH * count for name, count in counts(one_by_one).items()}
-
-
 def test_a_phase_of_its_own_beats_the_plain_row() -> None:
     """As a whole: what the plain row says and that of the phase does not, the loop of the phase does not do."""
     loops = {"relu": {"steps": 3, "exps": 1}, "relu.backward": {"steps": 5}, "relu.training": {"branches": 4}}
     values = BATCH * 32 * 15 * 15
     forward, backward = (kernels(stack("caffe-openblas", loops=loops), "relu1", phase)[0] for phase in ("forward", "backward"))
     assert (counts(forward), counts(backward)) == ({"branches": 4 * values}, {"steps": 5 * values})
-
-
-def test_threaded_ops_are_the_exception_to_serial_loops() -> None:
-    chosen = stack("caffe-openblas", threaded_ops=("max_pool",))
-    assert [kernels(chosen, op)[0].cpu.threaded for op in ("relu1", "pool1")] == [0, 1]
-    assert kernels(stack("mxnet-mkldnn"), "relu1")[0].cpu.threaded == 1
 
 
 def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
