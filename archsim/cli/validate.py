@@ -47,7 +47,7 @@ CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswi
 @FIDELITY
 @listed("--baseline", "Baselines to show beside the model, or none; plain: the model, asked with a row's words.",
         usual="roofline,constants")
-@listed("--without", "Leave parts of the model out: waves, l2, voltage, a key of a stack (conv.stem), ...", metavar="PART")
+@listed("--without", "Leave parts of the model out: waves, l2, voltage, a key of a stack (conv.bias), ...", metavar="PART")
 @own("--calibration", "Use these constants instead of the shipped ones.", FILE)
 @own("--cross-validate fold", "Predict each row with constants fitted without its device, network, stack or source.", FOLD)
 @own("--predictor predictors", "Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or "

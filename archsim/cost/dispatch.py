@@ -36,10 +36,9 @@ def host_time(
 ) -> HostTime:  # fmt: skip
     """Time of the host for each plan [s], [D, O]: framework calls, on a GPU the driver's work per launch, and stalls.
 
-    t = (calls c_framework + launches c_launch + library c_library) / f        t_stall = stalls c_stall / f
+    t = (calls c_framework + launches c_launch) / f        t_stall = stalls c_stall / f
 
     calls: calls of the framework for the op, nested ones by the share `dispatch.nested` [1], [O]
-    library: calls of a library on a GPU, which looks at sizes and layouts and chooses a kernel [1], [O]
     launches: kernels of the option that runs, of the plans' `cost` [1], [D, O]; on a CPU none
     stalls: how many times the device waits for the host [1], [O]
     c: clocks of a Haswell core (`dispatch.*`, `stall.*`) [clk]
@@ -49,10 +48,10 @@ def host_time(
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), library=np.zeros(1), stalls=np.ones(1))
+    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), stalls=np.ones(1))
     >>> cost = some(time_s=np.zeros((1, 1)), launches=np.array([[3.0]]))
     >>> stack = some(host="dispatch.native", stall="stall.update")
-    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6, "dispatch.library": 30000.0,
+    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6,
     ...       "stall.update": 370000.0}
     >>> found = host_time(kernels, cost, stack, find("gtx_1080").device, find("i7_5930k").device, of)
     >>> round(found.issue_s.item() * 1e6, 2), round(found.stall_s.item() * 1e6, 2)  # 44000 and 370000 clocks at 3.7 GHz
@@ -64,8 +63,7 @@ def host_time(
     clock = dispatch_clock(host)
     launches = cost.launches if isinstance(device, Gpu) else none
     calls = kernels.host_ops + kernels.nested * constants["dispatch.nested"]
-    library = kernels.library * constants["dispatch.library"] if isinstance(device, Gpu) else 0.0
-    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"] + library) / clock
+    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"]) / clock
     stall = kernels.stalls * constants[stack.stall] / clock if stack.stall else 0.0
     return HostTime(issue_s=none + issue, stall_s=none + stall)
 

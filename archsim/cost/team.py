@@ -288,6 +288,7 @@ def fork_join(
     counter: every core at work gets the one line on which they count themselves, once for the join and once for the fork [s]
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
+    alone: what such a BLAS takes besides [s]
     written: the first thread writes `forked` lines of each other one of the team, which that one has read, and wakes them [s]
     woken: by one call where they spin and none sleeps, `call`; by a call for each, `rouse`, where they sleep [s]
     call: one call of the system that wakes nobody, `cpu.call_clk` clocks of a Haswell core at the `dispatch_clock` [s]

@@ -16,7 +16,6 @@ from archsim.lower.conv_products import (
     depthwise,
     direct,
     direct_depthwise,
-    first_layer,
     im2col,
     im2col_batch,
     implicit_gemm,
@@ -60,7 +59,6 @@ class Algorithm:
 
 ALGORITHMS = {
     "implicit_gemm": Algorithm(option=implicit_gemm),
-    "first_layer": Algorithm(option=first_layer),
     "pixel_gemm": Algorithm(option=pixel_gemm, copied=False),
     "plain_gemm": Algorithm(option=plain_gemm, copied=False),
     "scatter_gemm": Algorithm(option=scatter_gemm),

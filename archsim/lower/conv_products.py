@@ -17,7 +17,6 @@ from archsim.lower.role import Role
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
 INDEX = 4  # B of one stored index
-STEM = 4  # channels of an image as a kernel for first layers loads it
 
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
@@ -49,26 +48,6 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
                    for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
-
-
-def first_layer(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """The layer of images for which the library has a kernel (`stem`): four channels, none of them gathered value by value.
-
-    m = co    n = batch ho wo    k = 4 kh kw        None for any other layer
-
-    Images and filters are copied into four channels first, where they have three.
-    """
-    stem = (layer.co, layer.kh, layer.sh) if (layer.kh, layer.sh) == (layer.kw, layer.sw) else ()
-    if stem != context.stack.conv.stem or layer.phase != "forward" or layer.element != HALF or not context.tensor:
-        return None
-    if layer.groups > 1 or layer.ci > STEM:
-        return None
-    whole = replace(layer, ci=STEM)
-    kernel = implicit_gemm(whole, context, efficiency).kernels[-1]
-    kernel = replace(kernel, name="first_layer", menu=context.menu("conv_first"), gpu=GpuColumns())
-    padding = [element_wise("pad_channels", Role.LAYOUT, before, after, element=layer.element)
-               for before, after in zip(layer.operands[:2], whole.operands[:2], strict=True)]  # fmt: skip
-    return Option(algorithm="first_layer", kernels=(*(padding if layer.ci < STEM else ()), kernel))
 
 
 def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -242,8 +221,6 @@ def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
     a, b, c = layer.operands
     kernel = element_wise("depthwise", Role.DEPTHWISE, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
                           efficiency=efficiency)  # fmt: skip
-    if layer.element > HALF:
-        kernel = replace(kernel, gpu=replace(kernel.gpu, slots=layer.macs * context.stack.conv.depthwise_slots))
     return Option(algorithm="depthwise", kernels=(kernel,))
 
 

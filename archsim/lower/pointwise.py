@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, log2, prod
+from math import prod
 
 from archsim.calibration.constants import FULL
-from archsim.lower.columns import GpuColumns, TileColumns
+from archsim.lower.columns import GpuColumns
 from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
@@ -120,7 +120,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
-    cta = min(rows.row_threads, _row_loads(row * context.element / context.vector, rows))
+    cta = min(rows.row_threads, row * context.element / context.vector)
     values = prod(op.shape) / launches
     slots, alone = _slots(rows, values, windows, row, cta)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
@@ -129,8 +129,6 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
                      row=row, row_piece=piece, row_reads=walked if row else 0.0,
                      row_in_flight=together / cta if cta else 0.0)  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
-    if rows.row_threads and context.element > HALF:
-        kernel = replace(kernel, cta=TileColumns(registers=rows.row_registers))
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
 
 
@@ -138,24 +136,14 @@ def _slots(rows: Passes, values: float, windows: float, row: float, threads: flo
     """Issue slots of a launch that the stack counts, and of one lane for its part of a row.
 
     all = values value_slots + windows window_slots + values / row row_threads row_slots
-    lane = row / lanes value_slots + row_slots        of `row_lanes` lanes, or as many as the CTA has threads
+    lane = row / threads value_slots + row_slots        of as many as the CTA has
 
     >>> _slots(Passes(inputs=2, outputs=1, value_slots=50, row_slots=230, row_threads=128), 1024.0, 0.0, 1024.0, 128.0)
     (80640.0, 630.0)
     """
-    lanes = rows.row_lanes or threads
     of_rows = values / row * rows.row_threads * rows.row_slots if row else 0.0
-    lane = row / lanes * rows.value_slots + rows.row_slots if row and lanes else 0.0
+    lane = row / threads * rows.value_slots + rows.row_slots if row and threads else 0.0
     return values * rows.value_slots + windows * rows.window_slots + of_rows, lane
-
-
-def _row_loads(loads: float, rows: Passes) -> float:
-    """Threads that a row of so many loads asks for: as many, or half of them in a CTA of a power of two (`row_halved`).
-
-    >>> [_row_loads(loads, Passes(inputs=3, outputs=1, row_halved=True)) for loads in (320.0, 512.0, 522.0)]
-    [256.0, 256.0, 512.0]
-    """
-    return float(2 ** ceil(log2(max(loads / 2.0, 1.0)))) if rows.row_halved else loads
 
 
 def _window(op: BoundOp) -> tuple[int, int] | None:

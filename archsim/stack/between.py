@@ -17,7 +17,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "channels last": ("conv.layout_copies",),
     "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias",
                              "short_row"),
-    "calls of the host": ("host", "host_calls", "nested_calls", "library_calls", "stall", "stalls"),
+    "calls of the host": ("host", "host_calls", "nested_calls", "stall", "stalls"),
     "CUDA graph": ("replays", "graphs"),
 }  # fmt: skip
 REST = "everything else"

@@ -26,9 +26,6 @@ class Passes:
     row_threads: int = key(
         "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
     )
-    row_halved: bool = key("threads are a power of two, half as many as the row has loads, rounded up", default=False)
-    row_lanes: int = key("lanes that share a row from registers, as a warp's 32; 0: those of `row_threads`", low=0, default=0)
-    row_registers: int = key("registers of a thread of such a CTA, where values have 4 B", low=1, default=32)
     value_slots: float = key("GPU: issue slots of a lane for each value of the output; 0: those of its arithmetic", low=0,
                              default=0.0)  # fmt: skip
     window_slots: float = key("GPU: issue slots of a lane for each value of a window, besides those of its result; 0: by the "

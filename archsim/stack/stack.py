@@ -70,10 +70,6 @@ class Conv:
         choices=("none", "tensor", "around", "all", "blocked"), default="none",
     )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
-    depthwise_slots: float = key(
-        "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
-        "kernel that works out its indices; 0: those of its arithmetic", low=0, default=0.0,
-    )  # fmt: skip
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
@@ -111,10 +107,6 @@ class Conv:
     channel_load_few: int = key("input channels that fit one load of so many bytes are padded to that; 0: none", low=0, default=0)
     few_gathered: bool = key(
         "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
-    )  # fmt: skip
-    stem: tuple[int, ...] = key(
-        "filters, side and stride of the first layers of halves on tensor cores for which the library has a kernel, whose images "
-        "are padded to four channels; none: no such kernel", default=(),
     )  # fmt: skip
     stage_channels: int = key(
         "inference in int8 on tensor cores: residual blocks in a row whose middle convolutions have so many channels are one "
@@ -177,7 +169,6 @@ class Stack(Identified):
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
-    library_calls: Mapping[str, int] = key("op kind = calls of a library that chooses a kernel; others none", low=0, default={})
     stall: str = key("constant: host time for which the device waits", default="")
     stalls: Mapping[str, Mapping[str, float]] = key(
         "op kind = how many times the device waits in each phase", low=0, above=True, default={}

@@ -88,8 +88,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/dispatch.py": [
         ("a kernel waits for the second event", 'latency_s - constants["dispatch.after"] * call_s', "latency_s - 0.0 * call_s",
          MEASURED + "test_a_kernel_between_two_events_overlaps_with_the_way_back_to_the_second"),
-        ("a library takes no time to choose", '["dispatch.launch"] + library)', '["dispatch.launch"] + 0.0 * library)',
-         EQUATIONS + "test_dispatch_takes_the_clocks_of_calls_nested_calls_and_launches"),
     ],
     "cost/occupancy.py": [
         ("occupancy is the loosest limit",
@@ -327,8 +325,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_groups_run_one_after_the_other_or_as_one_batch"),
     ],
     "lower/conv_products.py": [
-        ("a first layer has three channels", "replace(layer, ci=STEM)", "replace(layer, ci=layer.ci)",
-         TODAY + "test_one_first_layer_has_a_kernel_of_its_own_for_four_channels"),
         ("images channels first are one product", "first = context.stack.conv.layout_copies != \"none\"", "first = False",
          TODAY + "test_filters_of_one_pixel_are_products_in_either_layout"),
         ("few channels are padded as many", "one if layer.ci <= one else ", "",
@@ -357,10 +353,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_a_step_multiplies_once_for_each_gate"),
     ],
     "lower/pointwise.py": [
-        ("a lane goes through the whole row", "row / lanes * rows.value_slots", "row * rows.value_slots",
+        ("a lane goes through the whole row", "row / threads * rows.value_slots", "row * rows.value_slots",
          TODAY + "test_a_lane_alone_has_its_part_of_a_row"),
-        ("a CTA has as many threads as its row has loads", "max(loads / 2.0, 1.0)", "max(loads, 1.0)",
-         TODAY + "test_a_cta_of_a_softmax_is_a_power_of_two_of_threads_with_half_the_loads_of_its_row"),
         ("values of windows take no instructions", "windows * rows.window_slots", "0.0 * rows.window_slots",
          TODAY + "test_poolings_of_the_framework_divide_for_each_result_and_step_through_each_window"),
         ("rows of a layer norm take no instructions of their own", "values / row * rows.row_threads",

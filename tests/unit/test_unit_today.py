@@ -87,21 +87,6 @@ def test_few_channels_are_gathered_value_by_value() -> None:
     assert (deep.k, deep.gpu.load) == (576, 16)
 
 
-def stem(filters: int = 64, window: int = 7, stride: int = 2) -> BoundTrace:
-    pad, side = window // 2, 224 // stride
-    return network({"op": "conv2d", "name": "c", "in": ["x"], "out": [2, filters, side, side], "kernel": [window, window],
-                    "stride": [stride, stride], "pad": [pad, pad], "bias": False}, x=[2, 3, 224, 224])  # fmt: skip
-
-
-def test_one_first_layer_has_a_kernel_of_its_own_for_four_channels() -> None:
-    images, filters, kernel = options(stem(), LAST)["first_layer"].kernels
-    assert (kernel.k, kernel.gpu.load, kernel.menu) == (4 * 49, 16, "conv_first_tensor")
-    assert sorted((images.c_bytes / images.b_bytes, filters.c_bytes / filters.b_bytes)) == pytest.approx([4 / 3, 4 / 3])
-    for other in (stem(filters=96), stem(window=5), stem(stride=1)):
-        assert "first_layer" not in options(other, LAST)
-    assert "first_layer" not in options(stem(), LAST, "tf32")
-
-
 def test_winograd_and_fourier_transforms_are_not_taken_on_hopper() -> None:
     assert set(options(conv(64, 28, 64, 3), TODAY, "fp32")) == {"implicit_gemm"}
 
@@ -124,11 +109,6 @@ def softmax(length: int, stack: str, precision: str = "fp32") -> Kernel:
 def test_rows_of_a_softmax_stay_in_registers_up_to_a_length_that_newer_versions_raise() -> None:
     assert [softmax(length, "pytorch-2").b_bytes / (64 * length * 4) for length in (1024, 2048, 16384)] == [1, 3, 3]
     assert [softmax(length, TODAY).b_bytes / (64 * length * 4) for length in (2048, 9216, 16384)] == [1, 1, 1]
-
-
-def test_a_cta_of_a_softmax_is_a_power_of_two_of_threads_with_half_the_loads_of_its_row() -> None:
-    threads = {length: length * 4 / softmax(length, "pytorch-2").gpu.row_in_flight for length in (1280, 2048, 2600, 65536)}
-    assert threads == {1280: 256, 2048: 256, 2600: 512, 65536: 512}
 
 
 def test_a_lane_alone_has_its_part_of_a_row() -> None:
@@ -158,12 +138,6 @@ def test_poolings_of_the_framework_divide_for_each_result_and_step_through_each_
     assert rows["last_avg_pool"]["forward"].value_slots > rows["native_avg_pool"]["forward"].value_slots
     compiled = pooled("max_pool", "pytorch-2-compile", "fp16")
     assert (compiled.gpu.slots, compiled.gpu.checked) == (0, 4 * results)
-
-
-def test_products_call_a_library_and_element_wise_ops_do_not() -> None:
-    calls = stacks.find(TODAY).library_calls
-    assert {calls.get(kind, 0) for kind in ("conv2d", "linear", "matmul")} == {1}
-    assert not {"relu", "softmax", "layer_norm", "max_pool"} & set(calls)
 
 
 def test_zeros_leave_more_of_a_power_limit() -> None:

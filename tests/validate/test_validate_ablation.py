@@ -112,7 +112,7 @@ def test_a_stack_without_a_key_has_its_default_in_every_row_of_a_table() -> None
 
 
 def test_keys_that_may_be_left_out_are_those_with_a_default() -> None:
-    assert {"conv.stem", "passes.row_threads", "menus.tiles.least_m", "serving.block"} <= {*STACK_KEYS}
+    assert {"conv.bias", "passes.row_threads", "menus.tiles.least_m", "serving.block"} <= {*STACK_KEYS}
     assert not {"kind", "conv", "passes", "passes.inputs", "menus.tiles"} & {*STACK_KEYS}
 
 
