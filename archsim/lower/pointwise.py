@@ -61,9 +61,8 @@ def dropout(op: BoundOp, context: Context) -> Plan | None:
 
 
 def concat(op: BoundOp, context: Context) -> Plan | None:
-    """A copy of each input to its place in the output, one launch each, or one for all where the stack's kernel is `joined`."""
-    phase = "forward" if op.phase == "forward" else "backward"
-    return pointwise(op, context, 1 if context.passes("concat", phase).joined else len(op.input_shapes))
+    """A copy of each input to its place in the output, one launch each."""
+    return pointwise(op, context, len(op.input_shapes))
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:

@@ -30,7 +30,6 @@ class Passes:
                              default=0.0)  # fmt: skip
     window_slots: float = key("GPU: issue slots of a lane for each value of a window, besides those of its result; 0: by the "
                               "stack's `window_loop`", low=0, default=0.0)  # fmt: skip
-    joined: bool = key("one kernel for all inputs of an op, as of a concatenation", default=False)
     row_slots: float = key("GPU: issue slots of a lane of a CTA for each row, besides those of its values", low=0, default=0.0)
     row_least: int = key("fewest threads of such a CTA, however short its row", low=1, default=1)
     row_updates: int = key("kernels in which each such CTA ends with an atomic update of one address for all", low=0, default=0)

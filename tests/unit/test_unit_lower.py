@@ -226,17 +226,17 @@ def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
         assert options(lowered(trace, made))[0].kernels[0].gpu.unrolled == each_value * 2 * 8 * 16
 
 
+def test_indices_are_stored_before_an_implicit_product() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    names = [kernel.name for kernel in options(lowered(trace, stack("implicit_gemm", index_launches=1)))[0].kernels]
+    assert names == ["indices", "implicit_gemm"]
+
+
 def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
     for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
         trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
         result = lowered(trace, stack("implicit_gemm", "winograd_nonfused", channel_load_bytes=16), precision="fp16")
         assert {option.algorithm for option in options(result)} == algorithms
-
-
-def test_indices_are_stored_before_an_implicit_product() -> None:
-    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
-    names = [kernel.name for kernel in options(lowered(trace, stack("implicit_gemm", index_launches=1)))[0].kernels]
-    assert names == ["indices", "implicit_gemm"]
 
 
 def test_a_depthwise_convolution_is_no_product() -> None:

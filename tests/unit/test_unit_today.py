@@ -113,7 +113,6 @@ def test_rows_of_a_softmax_stay_in_registers_up_to_a_length_that_newer_versions_
 
 def test_a_lane_alone_has_its_part_of_a_row() -> None:
     rows = stacks.find(TODAY).passes
-    assert softmax(1024, TODAY).gpu.lane_slots == 32 * rows["short_softmax"]["forward"].value_slots > 0
     norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 1024]}, x=[64, 1024])
     full, half = (options(norm, TODAY, precision)["element_wise"].kernels[0] for precision in ("fp32", "fp16"))
     of = rows["layer_norm"]["forward"]
@@ -145,14 +144,6 @@ def test_zeros_leave_more_of_a_power_limit() -> None:
     assert neusight.power_limit("pytorch-2.1.0/cu121", "elementwise", "fp32", 250.0) == pytest.approx(250 / 0.6)
     assert neusight.power_limit("pytorch-2.1.0/cu121", "softmax", "fp32", 250.0) is None
     assert [neusight.between(f"pytorch-{software}", "fp32") for software in ("2.1.0/cu121", "2.4.1/rocm")] == [True, False]
-
-
-def test_inputs_of_a_concatenation_share_a_kernel() -> None:
-    both = network({"op": "concat", "name": "c", "in": ["x", "y"], "out": [2, 24]}, x=[2, 8], y=[2, 16])
-    (kernel,) = options(both, TODAY)["element_wise"].kernels
-    assert kernel.repeat == 1
-    (apart,) = options(both, "caffe-cudnn5.1")["element_wise"].kernels
-    assert apart.repeat == 2
 
 
 def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:

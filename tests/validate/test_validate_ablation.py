@@ -104,8 +104,8 @@ def stack(key: str, name: str = "caffe-cudnn5.1") -> Stack:
 
 def test_a_stack_without_a_key_has_its_default_in_every_row_of_a_table() -> None:
     own = stacks.find("caffe-cudnn5.1")
-    assert own.conv.index_launches > 0
-    assert stack("conv.index_launches") == replace(own, conv=replace(own.conv, index_launches=0))
+    assert own.conv.tile_pixels > 0
+    assert stack("conv.tile_pixels") == replace(own, conv=replace(own.conv, tile_pixels=0))
     assert {tile.least_m for menu in own.menus.values() for tile in menu.tiles} != {1}
     assert {tile.least_m for menu in stack("menus.tiles.least_m").menus.values() for tile in menu.tiles} == {1}
     assert stack("attention.fused") is own  # which it does not set
@@ -119,8 +119,8 @@ def test_keys_that_may_be_left_out_are_those_with_a_default() -> None:
 def test_only_rows_whose_stack_sets_a_key_are_predicted_anew() -> None:
     row = Row(line=2, cells={"source": "me", "hardware": "gtx_1080"})
     one = case_of(row, "x.csv", unmodified(find("gtx_1080")), "alexnet", "latency_s", 1.0)
-    cases, _ = left_out([one], default(), frozenset({"conv.index_launches", "attention.fused"}))
-    assert cases[0] is one or cases[0].stack == stack("conv.index_launches", one.stack.id)
+    cases, _ = left_out([one], default(), frozenset({"conv.tile_pixels", "attention.fused"}))
+    assert cases[0] is one or cases[0].stack == stack("conv.tile_pixels", one.stack.id)
     corpus = Corpus(cases=[one], predicted=np.array([2.0]))
     assert corpus.without("attention.fused") == [np.array([2.0])]
     assert corpus.line("attention.fused")["verdict"] == "fails"
