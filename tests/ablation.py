@@ -27,9 +27,9 @@ from archsim.evidence.case import Case
 from archsim.evidence.readers import read_files
 from archsim.evidence.shipped import serving_files
 from archsim.stack import catalog as stacks
-from archsim.stack.key import defaulted
-from archsim.validation.ablation import STACK_KEYS, left_out
-from archsim.validation.evaluation import ValidationSettings, measured_values, predictions
+from archsim.stack.stack import STACK_KEYS
+from archsim.validation.ablation import left_out
+from archsim.validation.evaluation import CasePredictions, ValidationSettings, measured_values
 from archsim.validation.predict import Group, evaluate, prepare
 from archsim.validation.score import errors
 
@@ -78,7 +78,7 @@ class Corpus:
         enough = any(sum(by >= LEAST for by, _ in of[name]) >= least
                      for name, least in (("source", SOURCES), ("hardware", DEVICES)))  # fmt: skip
         all_of = [100 * float(np.nanmedian(error)) for error in (before, *found)]
-        set_by = sum(defaulted(stack, key.split(".")) is not stack for stack in map(stacks.find, stacks.names()))
+        set_by = sum(key in STACK_KEYS and stack.without([key]) is not stack for stack in map(stacks.find, stacks.names()))
         said = [" ".join(f"{group} {by:+.2f}" for by, group in _largest(of[name], most))
                 for name, most in (("source", SOURCES), ("hardware", DEVICES))]  # fmt: skip
         return dict(zip(HEAD, (
@@ -113,7 +113,8 @@ def changes(before: Array, after: Array, groups: Sequence[str]) -> dict[str, flo
 
 def predicted(cases: Sequence[Case], calibration: Calibration) -> Array:
     """Predictions of rows, NaN where none is possible."""
-    return predictions(cases, ValidationSettings(calibration=calibration, baselines=())) if cases else np.empty(0)
+    settings = ValidationSettings(calibration=calibration, baselines=())
+    return CasePredictions.of(cases, settings, lambda text: None).predicted if cases else np.empty(0)
 
 
 def rows(most: int | None) -> list[Case]:

@@ -52,8 +52,7 @@ def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> Se
     """The plan of a row, in its own conditions."""
     lengths = (pattern.input, max(1, round(pattern.output)), max(1, round(pattern.batch)))
     words = tuple(sorted(pattern.arguments.items()))
-    of = (case.fields["hardware"], pattern.engine, ByIdentity(case.stack))
-    plan = _plan(pattern.model, *of, lengths, words, ByIdentity(calibration))
+    plan = _plan(pattern.model, case.fields["hardware"], ByIdentity(case.stack), lengths, words, ByIdentity(calibration))
     if not pattern.fed:
         return plan
     serving = replace(plan.stack.serving, step_tokens=pattern.fed)
@@ -62,12 +61,12 @@ def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> Se
 
 @lru_cache(maxsize=256)
 def _plan(
-    model: str, hw: str, engine: str, stack: ByIdentity[Stack], lengths: tuple[int, int, int],
-    words: tuple[tuple[str, Any], ...], calibration: ByIdentity[Calibration],
+    model: str, hw: str, stack: ByIdentity[Stack], lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
+    calibration: ByIdentity[Calibration],
 ) -> ServingPlan:  # fmt: skip
-    """One plan for all rows of a run, whose steps are priced once, with the engine's stack as the rows have it."""
+    """One plan for all rows of a run, whose steps are priced once, with its engine's stack as the rows have it."""
     prompt, answer, batch = lengths
-    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=engine, calibration=calibration.it,
+    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=stack.it.id, calibration=calibration.it,
                         **dict(words))  # fmt: skip
     return replace(plan, stack=served(stack.it))
 

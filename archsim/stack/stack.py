@@ -3,14 +3,14 @@
 Each field declared with `key` is a key of the files in `traces/stacks`, under the same name; nothing else lists the keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from archsim.base.identity import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
-from archsim.stack.key import key
+from archsim.stack.key import defaulted, key, optional
 from archsim.stack.menu import Menu
 from archsim.stack.passes import Passes, UpdatePasses
 from archsim.stack.reader import SampleReader
@@ -282,6 +282,13 @@ class Stack(Identified):
     input_crossing_bytes: int = 4
     labels: str = "indices"
 
+    def without(self, keys: Collection[str]) -> Self:
+        """The stack with the defaults of some of `STACK_KEYS`."""
+        found = self
+        for path in keys:
+            found = defaulted(found, path.split("."))
+        return found
+
     @property
     def lossless(self) -> bool:
         """Whether it has convolutions without losses, and with them all else: no software is faster."""
@@ -294,3 +301,6 @@ class Stack(Identified):
     def threads_of_kinds(self, cores: int, faster: int) -> int:
         """Threads on a CPU of two kinds of core, when nobody sets them."""
         return min(faster, cores - faster) if self.default_threads == "rarer" else cores
+
+
+STACK_KEYS = tuple(optional(Stack))  # keys with a default, which may be left out

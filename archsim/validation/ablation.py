@@ -10,8 +10,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.evidence.case import Case
-from archsim.stack.key import defaulted, optional
-from archsim.stack.stack import Stack
+from archsim.stack.stack import STACK_KEYS
 
 Tell = Callable[[str], None]
 
@@ -27,7 +26,6 @@ LEFT_OUT: Mapping[str, Mapping[str, float]] = {  # part of the power -> what con
     "l2_energy": {"energy.cache": 0.0}, "dram_energy": {"energy.byte.": 0.0},
 }  # fmt: skip
 POWER_PARTS = tuple(LEFT_OUT)
-STACK_KEYS = tuple(optional(Stack))  # each may be left out: every stack then has its default
 
 
 def left_out(cases: Sequence[Case], calibration: Calibration, without: frozenset[str]) -> tuple[list[Case], Calibration]:
@@ -42,17 +40,10 @@ def left_out(cases: Sequence[Case], calibration: Calibration, without: frozenset
         for begins, value in LEFT_OUT[part].items():
             found |= dict.fromkeys((name for name in calibration.constants if name.startswith(begins)), value)
     flat = [_flat(case) for case in cases] if "voltage" in without else list(cases)
-    if keys := sorted(without.intersection(STACK_KEYS)):
-        stacks = {case.stack.digest: _without(case.stack, keys) for case in flat}
+    if keys := without.intersection(STACK_KEYS):
+        stacks = {case.stack.digest: case.stack.without(keys) for case in flat}
         flat = [case if (other := stacks[case.stack.digest]) == case.stack else replace(case, stack=other) for case in flat]
     return flat, calibration.with_values(found) if found else calibration
-
-
-def _without(stack: Stack, keys: Sequence[str]) -> Stack:
-    """The stack with the defaults of some keys."""
-    for key in keys:
-        stack = defaulted(stack, key.split("."))
-    return stack
 
 
 def _flat(case: Case) -> Case:

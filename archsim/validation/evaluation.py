@@ -126,7 +126,7 @@ def validate(
     cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings, tell: Tell = lambda text: None
 ) -> Validation:
     """Predict and score. A case whose prediction fails, or is no positive number, becomes a skip."""
-    found = _Predictions.of(cases, settings, tell)
+    found = CasePredictions.of(cases, settings, tell)
     keep = np.isfinite(found.predicted) & (found.predicted > 0)
     failed = [
         Skip(
@@ -157,21 +157,16 @@ def validate(
     )  # fmt: skip
 
 
-def predictions(cases: Sequence[Case], settings: ValidationSettings) -> Array:
-    """The prediction of each case in the unit of its metric, NaN where none was possible."""
-    return _Predictions.of(cases, settings, lambda text: None).predicted
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Predictions:
-    """Predictions of all cases, NaN where none was possible, and why not."""
+class CasePredictions:
+    """CasePredictions of all cases, NaN where none was possible, and why not."""
 
     predicted: Array
     baselines: Mapping[str, Array]
     reasons: Mapping[int, str]
 
     @classmethod
-    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> _Predictions:
+    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> CasePredictions:
         """Predict in parts, so that an error in one leaves the others predicted."""
         predicted, roofline = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
         reasons: dict[int, str] = {}

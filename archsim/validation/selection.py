@@ -17,8 +17,9 @@ from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import column, known_columns, written
 from archsim.stack.catalog import canonical as exact_stack
+from archsim.stack.stack import STACK_KEYS
 from archsim.trace.file import canonical as exact_network
-from archsim.validation.ablation import POWER_PARTS, STACK_KEYS
+from archsim.validation.ablation import POWER_PARTS
 from archsim.validation.baseline import BASELINES
 from archsim.validation.evaluation import ValidationSettings
 
@@ -38,7 +39,6 @@ class Filters:
 
 CELL = "cell"  # among columns to group by: each row is shown, too
 USUAL = ("source", "quantity")
-PARTS_HINT = f"one of {', '.join((*PARTS, *POWER_PARTS))}, or a key of a stack (`archsim show stack NAME` prints them)"
 
 # filter -> (column of cases, column of skipped rows, what errors call it); a network is the label of a row
 PLACES = {
@@ -74,20 +74,18 @@ def settings_of(
     return ValidationSettings(
         calibration=calibration or default(),
         fidelity=find_fidelity(fidelity).name,
-        without=frozenset(known_words("part", without, (*PARTS, *POWER_PARTS, *STACK_KEYS), hint=PARTS_HINT)),
+        without=frozenset(known_words("part", without, (*PARTS, *POWER_PARTS, *STACK_KEYS))),
         baselines=tuple(known_words("baseline", [name for name in baseline if name != "none"], BASELINES)),
         by=tuple(known_words("column", [name for name in by if name != CELL] or (USUAL if CELL in by else ["quantity"]), known)),
         cells=CELL in by,
     )
 
 
-def known_words(
-    what: str, given: Sequence[str], known: Sequence[str] | Mapping[str, object], hint: str = ""
-) -> Sequence[str]:
-    """The given words, all of which are known; UnknownName otherwise, with the known ones unless `hint` says it."""
+def known_words(what: str, given: Sequence[str], known: Sequence[str] | Mapping[str, object]) -> Sequence[str]:
+    """The given words, all of which are known; UnknownName otherwise."""
     for name in given:
         if name not in known:
-            raise UnknownName(what, name, list(known), hint=hint or f"one of {', '.join(known)}")
+            raise UnknownName(what, name, list(known), hint=f"one of {', '.join(known)}")
     return given
 
 

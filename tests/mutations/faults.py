@@ -53,7 +53,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("parts of a split add up at once", "(TRIPS * t.device.l2.latency)", "(0.0 * t.device.l2.latency)",
          MENUS + "test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other"),
         ("updates of one address pass at once",
-         "np.maximum(rounds + alone + sums + row, updates)", "np.minimum(rounds + alone + sums + row, updates)",
+         "np.maximum(rounds + sums + row, updates)", "np.minimum(rounds + sums + row, updates)",
          ROUNDING + "test_updates_of_one_address_come_one_after_the_other"),
         ("memory runs at the bandwidth of the data sheet",
          "(t.device.memory.bandwidth * t.device.memory.achievable)",
@@ -203,8 +203,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     ],
     "cost/bounds.py": [
         ("a lower clock leaves the L2 as it is",
-         'Bound(name="l2", side="cache-bound", clocked=True',
-         'Bound(name="l2", side="cache-bound", clocked=False',
+         'Bound(name="l2", colour="#e69f00", side="cache-bound", clocked=True',
+         'Bound(name="l2", colour="#e69f00", side="cache-bound", clocked=False',
          EQUATIONS + "test_bounds_that_are_called_clocked_are_inverse_to_the_clock_and_the_others_do_not_move"),
     ],
     "cost/power.py": [
@@ -330,7 +330,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("few channels are padded as many", "one if layer.ci <= one else ", "",
          LOWER + "test_few_input_channels_are_padded_to_a_narrower_load"),
         ("channels are cut to whole loads", "else ceil(layer.ci / whole) * whole", "else layer.ci",
-         LOWER + "test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_zeros"),
+         LOWER + "test_tensor_cores_pad_channels_to_whole_loads_and_multiply_no_zeros"),
         ("a column matrix per batch takes one image",
          "column = float(layer.groups * layer.ci * layer.taps * width * layer.element)",
          "column = float(layer.groups * layer.ci * layer.taps * layer.ho * layer.wo * layer.element)",

@@ -117,7 +117,6 @@ def test_a_lane_alone_has_its_part_of_a_row() -> None:
     full, half = (options(norm, TODAY, precision)["element_wise"].kernels[0] for precision in ("fp32", "fp16"))
     of = rows["layer_norm"]["forward"]
     assert full.gpu.lane_slots == half.gpu.lane_slots == 1024 / 128 * of.value_slots + of.row_slots
-    assert (full.cta.registers, half.cta.registers) == (40, 32)
 
 
 def pooled(kind: str, stack: str, precision: str) -> Kernel:

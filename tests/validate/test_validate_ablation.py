@@ -16,9 +16,8 @@ from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.resolve import unmodified
 from archsim.evidence.table import Row
 from archsim.stack import catalog as stacks
-from archsim.stack.key import defaulted
-from archsim.stack.stack import Stack
-from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, STACK_KEYS, left_out, worth
+from archsim.stack.stack import STACK_KEYS, Stack
+from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
 from archsim.validation.predict import predict
 from tests.ablation import Corpus
 
@@ -97,9 +96,7 @@ def test_bytes_of_values_that_are_alike_switch_as_those_of_zeros() -> None:
 
 def stack(key: str, name: str = "caffe-cudnn5.1") -> Stack:
     """A stack with the default of a key."""
-    found = defaulted(stacks.find(name), key.split("."))
-    assert isinstance(found, Stack)
-    return found
+    return stacks.find(name).without([key])
 
 
 def test_a_stack_without_a_key_has_its_default_in_every_row_of_a_table() -> None:
