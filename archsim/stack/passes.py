@@ -13,7 +13,7 @@ class UpdatePasses:
 
     inputs: float = key("times that a tensor of their size is read", low=0)
     outputs: float = key("times that one is written", low=0)
-    launches: int = key("kernels", low=1, default=1)
+    launches: int = key("kernels of an update", low=1, default=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
