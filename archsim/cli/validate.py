@@ -75,7 +75,7 @@ def validate_command(
       archsim validate --hw gtx_1080,tesla_k80 --by network
       archsim validate --source nvidia_tx1_wp,addfor2017 --by cell --baseline plain
       archsim validate --template
-      archsim validate --split test --without waves
+      archsim validate --split watched --without waves
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
       archsim validate --measurements mine.csv --hw host.toml --by network
@@ -240,7 +240,7 @@ def calibrate_command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split test are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
+    Rows of split watched are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
     others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power
     limits, all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
     the model lacks something.
@@ -275,14 +275,14 @@ def calibrate_command(
     with Progress() as tell:
         tell("reading")
         cases, skips = read_files(measurements, device_files(hw, measurements))
-    every = thinned(with_power(cases) if of_energy else with_times(cases))
+    every = thinned(with_power(cases) if of_energy else with_times(cases), doubted=bool(intervals))
     every, _ = selected_rows(every, [], Filters(hw=hw, disturbed=True))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):
         note(f"{len(rows) - len(with_time)} rows are of ops that take no time in the model; left out")
     rows = with_time
-    note(f"fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)")
+    note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)
         told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]

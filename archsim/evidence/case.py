@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem
 
 SYSTEM_METRICS = ("system_power_w", "system_energy_j")  # of a whole computer, at its plug
+WATCHED = "watched"  # rows that were looked at while the model was made: scored, and nothing is fitted to them
+DOUBTED = "doubted"  # rows whose stated conditions their own source contradicts: they count in scores and intervals, not in fits
 LEAST_SOUND = 3  # rounds of `archsim measure` that other work left alone, from which on its median is of such rounds only
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
 
@@ -113,6 +115,11 @@ class Case:
         """In how many rounds other work took the cores, where the median is of such rounds; else empty."""
         rounds, disturbed = (int(self.fields.get(name) or 0) for name in ("rounds", "disturbed"))
         return f"{disturbed} of {rounds} rounds" if disturbed and rounds - disturbed < LEAST_SOUND else ""
+
+    @property
+    def fitted(self) -> bool:
+        """Whether constants may be fitted to it."""
+        return self.split not in (WATCHED, DOUBTED)
 
     @property
     def simulated(self) -> bool:

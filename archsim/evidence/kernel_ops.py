@@ -6,7 +6,6 @@ from typing import Any
 
 from archsim.evidence.case import Case
 from archsim.evidence.resolve import Refused, Setting
-from archsim.evidence.sources import protocol
 from archsim.evidence.table import Row
 from archsim.trace.op import FORWARD, Conv2d, Kind, Shape
 from archsim.trace.trace import BoundOp, BoundTrace
@@ -25,10 +24,9 @@ def case_of(
     source: of a file whose rows name none
     """
     source = row.cells.get("source") or row.cells.get("source_id") or source
-    fitted = protocol(source).fitted(row.cells.get("source_ref", ""))
     usual: dict[str, Any] = {
         "task": "inference", "batch": 1, "dispatch": 0.0, "stored": ran.stored, "precision": ran.precision,
-        "split": row.cells.get("split", "") if fitted else "test", "fields": {**row.cells, "source": source},
+        "split": row.cells.get("split", ""), "fields": {**row.cells, "source": source},
         "trace": alone(label, *ops),
     }  # fmt: skip
     return Case(

@@ -24,10 +24,11 @@ from archsim.evidence import (
     readers_tile,
     readers_units,
 )
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import DOUBTED, Case, Skip
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
+from archsim.evidence.sources import protocol
 from archsim.evidence.spelling import TEMPLATE_HINT, as_written
 from archsim.evidence.table import CsvTable, read_table
 
@@ -95,9 +96,15 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
             continue
-        cases += [case for case in found if isinstance(case, Case)]
+        cases += [_standing(case) for case in found if isinstance(case, Case)]
         skips += [skip for skip in found if isinstance(skip, Skip)]
     return cases, skips
+
+
+def _standing(case: Case) -> Case:
+    """The case, doubted where its source contradicts the conditions that it states."""
+    doubted = case.fields.get("source_ref", "").startswith(tuple(protocol(case.source).contradicted))
+    return replace(case, split=DOUBTED) if doubted else case
 
 
 def family_of(table: CsvTable) -> Family:

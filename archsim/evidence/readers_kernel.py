@@ -11,7 +11,7 @@ import numpy as np
 
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import WATCHED, Case, Skip
 from archsim.evidence.family import Family, integer
 from archsim.evidence.kernel_ops import case_of, conv, forward
 from archsim.evidence.resolve import PRECISIONS, UNFITTED, Refused, host_cpu, rounded_before, setting
@@ -94,7 +94,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         )  # fmt: skip
 
     latency_s = float(cells["latency_us"]) * 1e-6
-    split = "test" if cells["dtype"] in UNFITTED else cells.get("split", "")
+    split = WATCHED if cells["dtype"] in UNFITTED else cells.get("split", "")
     timed = case("latency_s", latency_s, split)
     if "energy_uj" not in cells or not cells.get("power_w"):
         return [timed]
@@ -105,7 +105,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
             reason = f"the power is that before the kernel: {before}"
             return [timed, Skip(line=row.line, reason=reason, file=file, fields=fields)]
     if latency_s < script.metered_from_s or f"{op} {cells['dtype']}" in script.unwritten:
-        split = "test"  # scored, not fitted: the meter's mean has other kernels in it, or operands may be zeros
+        split = WATCHED  # scored, not fitted: the meter's mean has other kernels in it, or operands may be zeros
     return [timed, case("power_w", float(cells["power_w"]), split)]
 
 

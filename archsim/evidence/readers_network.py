@@ -67,7 +67,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
         Case(
             line=row.line, fields=cells, source=cells["source"], label=name, hardware=device(cells["hardware"]).identity.id,
             stack_id=found.stack.id, task=ran, metric=metric, measured=float(cells["value"]),
-            split=cells.get("split", "") if script.fitted(cells.get("source_ref", "")) else "test",
+            split=cells.get("split", ""),
             trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, work=None if alone else work,
             spec=found.spec, stack=found.stack, precision=found.precision, batch=batch,
             threads=found.threads or None if found.spec.kind == "cpu" else None,

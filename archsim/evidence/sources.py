@@ -76,7 +76,7 @@ class Protocol(Form):
     node: str = ""  # the node whose devices shared a step
     overlapping: list[Word] = []  # frameworks that exchange gradients while they compute others
 
-    contradicted: dict[Word, Word] = {}  # rows whose stated conditions the source's own tables contradict -> how: never fitted
+    contradicted: dict[Word, Word] = {}  # rows whose stated conditions the source's own tables contradict -> how
 
     # what is timed
     forward: Literal["training"] | list[Word] = []  # forward passes that run as in training: all, or of a "framework network"
@@ -163,10 +163,6 @@ class Protocol(Form):
     def replays(self, reference: str) -> bool:
         """Whether the run of the row at this place of the source was the replay of one CUDA graph."""
         return any(begins(reference, start) for start in self.replayed)
-
-    def fitted(self, reference: str) -> bool:
-        """Whether constants may be fitted to the row at this place of the source."""
-        return not reference.startswith(tuple(self.contradicted))
 
     def waits_for(self, framework: str) -> bool:
         """Whether the timer waited for each layer."""

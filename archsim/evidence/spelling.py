@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from archsim.evidence.case import WATCHED
 from archsim.evidence.family import Family
 from archsim.evidence.table import CsvTable, Row
 
@@ -24,6 +25,7 @@ VALUES: dict[str, tuple[str, float]] = {
     "power_w": ("power_w", 1.0), "energy_j": ("energy_j", 1.0), "energy_mj": ("energy_j", 1e-3),
 }  # fmt: skip
 NEEDED = ("hardware", "network")  # by which a table of whole networks is told
+TEST = "test"  # what people call the split of watched rows
 USUAL = {"task": "inference", "precision": "fp32", "stack": ""}  # of a file that has no such column; no stack: the device's own
 
 TEMPLATE_HINT = "`archsim validate --template` prints a file to start from"
@@ -39,6 +41,8 @@ mine,resnet_50,gtx_1080,torch7-cudnn5.1,inference,16,fp32,power_w,110
 
 def as_written(table: CsvTable, families: Sequence[Family]) -> CsvTable:
     """The table with the columns of whole networks, where its header has them in other words; any other table as it is."""
+    rows = [Row(row.line, {**row.cells, "split": WATCHED}) if row.cells.get("split") == TEST else row for row in table.rows]
+    table = replace(table, rows=tuple(rows))
     if any(set(table.header).issuperset(family.columns) for family in families):
         return table
     known = {other: name for name, others in COLUMNS.items() for other in others}

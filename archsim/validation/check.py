@@ -10,18 +10,19 @@ from archsim.base.errors import ArchsimError, nearest
 from archsim.base.files import data_folder
 from archsim.detect import catalog as devices
 from archsim.evidence import readers_network
-from archsim.evidence.case import METRICS
+from archsim.evidence.case import METRICS, WATCHED
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.resolve import PRECISIONS
 from archsim.evidence.shipped import FOLDER, shipped_files
 from archsim.evidence.sources import sources
+from archsim.evidence.spelling import TEST
 from archsim.evidence.table import CsvTable, Row, read_table, refuse
 from archsim.stack import catalog as stacks
 from archsim.trace.task import prepared
 from archsim.trace.training import TASKS
 
-SPLITS = ("calibrate", "test")
+SPLITS = ("calibrate", WATCHED, TEST)
 CELL = (
     "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "clock_mhz", "source_ref"
 )  # fmt: skip

@@ -16,7 +16,6 @@ from archsim.evidence.case import Case, Skip
 from archsim.evidence.readers import data_hash, family_of, read
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.software import stack_of
-from archsim.evidence.sources import protocol
 from archsim.evidence.table import read_table
 from archsim.lower.context import Stored
 from archsim.lower.lower import lower
@@ -298,7 +297,7 @@ def test_weights_in_fewer_bytes_than_are_multiplied(
     """A plug-in takes activations as they are, or rounded by a layer before it; no constant is fitted to such formats."""
     row = kernel(op="gemm", m="8", n="1024", k="4096", dtype=dtype, software="trtllm-1.0.0", hardware="l40s", split="calibrate")
     (case,), _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
-    assert (case.precision, case.stored, case.split) == (precision, stored, "calibrate" if dtype == "bf16" else "test")
+    assert (case.precision, case.stored, case.split) == (precision, stored, "calibrate" if dtype == "bf16" else "watched")
     (option,) = lowered_of(request_of(case, default())).kernels.options
     assert any(one.role == Role.QUANTISE for one in option.kernels) == rounds
     (product,) = (one for one in option.kernels if one.role != Role.QUANTISE)
@@ -528,7 +527,7 @@ def test_the_power_of_a_call_that_the_meter_hardly_sees_is_scored_and_not_fitted
     cases, skips = rows(write, POWERS, metered("fp8_block", "60"), metered("fp8_block", "120"))
     assert not skips
     assert [(case.metric, case.split) for case in cases] == [
-        ("latency_s", "calibrate"), ("power_w", "test"), ("latency_s", "calibrate"), ("power_w", "calibrate"),
+        ("latency_s", "calibrate"), ("power_w", "watched"), ("latency_s", "calibrate"), ("power_w", "calibrate"),
     ]  # fmt: skip
 
 
@@ -542,7 +541,7 @@ def test_a_power_that_was_read_before_the_kernel_is_skipped_and_its_time_is_not(
 
 def test_nothing_is_fitted_to_the_power_of_operands_that_nothing_wrote(write: Write) -> None:
     cases, _ = rows(write, POWERS, metered("bf16", "1000"))
-    assert [(case.metric, case.split) for case in cases] == [("latency_s", "calibrate"), ("power_w", "test")]
+    assert [(case.metric, case.split) for case in cases] == [("latency_s", "calibrate"), ("power_w", "watched")]
 
 
 def test_a_kernel_that_the_host_launched_takes_as_long_as_the_host(write: Write) -> None:
@@ -567,8 +566,9 @@ def test_a_source_names_the_cpu_that_dispatched(write: Write) -> None:
 
 def test_rows_that_their_source_contradicts_are_scored_and_never_fitted(write: Write) -> None:
     place = "docs/faq/perf.md scoring table AWS EC2 C5.xlarge (4 vCPU)"
-    assert protocol("mxnet_perf_2018").fitted("docs/faq/perf.md scoring table AWS EC2 C5.2xlarge (8 vCPU)")
-    assert not protocol("mxnet_perf_2018").fitted(place)
+    row = network(source="mxnet_perf_2018") | {"source_ref": place}
+    (other, odd), _ = rows(write, f"{HEAD},source_ref", row | {"source_ref": place.replace("xlarge (4", "2xlarge (8")}, row)
+    assert ((other.split, other.fitted), (odd.split, odd.fitted)) == (("calibrate", True), ("doubted", False))
 
 
 CLOCKS = "source_id,op,sub_op,m,n,k,dtype,software,clock_mhz,hardware,split,source_ref"

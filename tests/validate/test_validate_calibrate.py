@@ -37,14 +37,14 @@ def test_a_fit_finds_the_constant_that_made_the_rows(rows):
     assert found.calibration.constants["conv.cudnn5"].fitted
 
 
-def test_rows_of_the_test_split_move_nothing(rows):
+def test_watched_rows_move_nothing(rows):
     start = default().before_fit()
     honest = made_by(rows, start)
-    doctored = [replace(c, split="test", measured=100 * c.measured) for c in honest]
+    doctored = [replace(c, split="watched", measured=100 * c.measured) for c in honest]
     alone = fit(honest, start, ["conv.winograd"])
     beside = fit([*honest, *doctored], start, ["conv.winograd"])
     assert beside.calibration["conv.winograd"] == alone.calibration["conv.winograd"]
-    with pytest.raises(CannotFit, match="split test"):
+    with pytest.raises(CannotFit, match="split watched"):
         fit(doctored, start, ["conv.winograd"])
 
 
@@ -88,11 +88,12 @@ def test_a_row_is_predicted_without_the_rows_of_its_fold(rows):
     assert not np.allclose(predicted[~inside], truth[~inside], rtol=0.05)
 
 
-def test_thinning_keeps_every_source_and_no_test_row(corpus):
+def test_thinning_keeps_every_source_and_no_watched_row(corpus):
     cases, _ = corpus
     few = thinned(cases, 5)
-    assert {c.source for c in few} == {c.source for c in cases if c.split != "test"}
-    assert not [c for c in few if c.split == "test"]
+    assert {c.source for c in few} == {c.source for c in cases if c.fitted}
+    assert all(c.fitted for c in few)
+    assert {c.split for c in thinned(cases, 5, doubted=True) if not c.fitted} == {"doubted"}  # which intervals count
 
 
 def test_kinds_that_are_only_scored_are_not_fitted(corpus):
