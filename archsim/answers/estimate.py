@@ -39,7 +39,8 @@ SCALARS = (
     "limited_by", "device_s", "host_wait_s", "host_floor_s",
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dram_bytes", "energy_j")
-METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
+METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy",
+                "system_power_w": "power at the wall", "system_energy_j": "energy at the wall"}  # fmt: skip
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 
 
@@ -120,7 +121,7 @@ def rate_unit(e: Estimate) -> str:
 
 def metric_unit(e: Estimate, metric: str) -> str:
     """The unit of a measured metric."""
-    return {"latency_s": "s", "throughput_per_s": rate_unit(e), "power_w": "W", "energy_j": "J"}[metric]
+    return {"latency": "s", "throughput": rate_unit(e), "power": "W", "energy": "J"}[METRIC_NAMES[metric].partition(" ")[0]]
 
 
 def interval(ends: tuple[float, float], unit: str, level: float) -> str:

@@ -12,12 +12,13 @@ from archsim.base.errors import ArchsimError
 from archsim.device.catalog import twins
 from archsim.device.device import PRECISION_BYTES
 from archsim.device.variant import values_digest
+from archsim.estimation.boundary import WALL
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
-from archsim.evidence.case import Case
-from archsim.evidence.columns import error_of
+from archsim.evidence.case import SYSTEM_METRICS, Case
+from archsim.evidence.columns import QUANTITY, error_of
 from archsim.evidence.lookup import network_cases
 from archsim.evidence.sources import citation, protocol
 from archsim.trace.dims import BATCH, SEQUENCE
@@ -65,6 +66,7 @@ def cases_of_cell(request: Request, other_batch: bool = False) -> Iterator[Case]
 
     def wanted(cells: Mapping[str, str]) -> bool:
         alike = (cells["task"], cells.get("devices") or "1") == (request.task, "1")
+        alike &= cells["metric"] not in SYSTEM_METRICS or request.asked.get("boundary") == WALL  # of a whole computer
         return alike and (cells["batch"] == str(request.batch)) != other_batch
 
     for case in measured_on(request, wanted):
@@ -89,7 +91,7 @@ def _reference(case: Case, request: Request) -> list[Reference]:
         Reference(
             metric=case.metric, measured=case.measured, predicted=value, error=error_of(case.metric, case.measured, value),
             source=citation(case.source), stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
-            boundary=protocol(case.source).boundary if case.metric in ("power_w", "energy_j") else "",
+            boundary=protocol(case.source).boundary if QUANTITY[case.metric] != "time" else "",
             conditions=differences(own, request),
         )
     ]  # fmt: skip
