@@ -10,7 +10,7 @@ from archsim.evidence import readers_network
 from archsim.evidence.case import Case
 from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
-from archsim.evidence.table import Row, table_name
+from archsim.evidence.table import UNPREDICTED, Row, table_name
 
 Lines = tuple[tuple[int, str], ...]  # (number in the file, text)
 
@@ -23,7 +23,8 @@ def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, st
     for name, header, lines in _network_files():
         near = [(number, line) for number, line in lines if network in line and hardware in line]
         for (number, _), cells in zip(near, csv.DictReader([header, *(line for _, line in near)]), strict=True):
-            if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
+            other = (cells["network"], cells["hardware"]) != (network, hardware)
+            if other or cells.get("op") or cells.get(UNPREDICTED) or not wanted(cells):
                 continue
             try:
                 found = readers_network.read(Row(number, cells), name)

@@ -30,7 +30,7 @@ from archsim.evidence.resolve import Refused
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import protocol
 from archsim.evidence.spelling import TEMPLATE_HINT, as_written
-from archsim.evidence.table import CsvTable, read_table
+from archsim.evidence.table import UNPREDICTED, CsvTable, read_table
 
 FAMILIES: tuple[Family, ...] = (
     readers_network.FAMILY, readers_kernel.POWER, readers_kernel.FAMILY, readers_deepbench.FAMILY, readers_layer.FAMILY,
@@ -92,6 +92,8 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
         try:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
+            if row.cells.get(UNPREDICTED):
+                raise Refused(row.cells[UNPREDICTED])
             found = read_row(row, table.name)
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))

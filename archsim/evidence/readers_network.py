@@ -12,11 +12,11 @@ from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, SYSTEM_METRICS, Case, DeviceGroup, Skip
 from archsim.evidence.columns import QUANTITY
 from archsim.evidence.family import Family, integer
-from archsim.evidence.resolve import Refused, as_timed, device, host_cpu, network, setting
+from archsim.evidence.resolve import Refused, as_timed, device, host_cpu, network, setting, usual_optimiser
 from archsim.evidence.sources import Protocol, protocol
 from archsim.evidence.table import Row
 from archsim.trace.formats import Sizes
-from archsim.trace.task import Work, updated_by
+from archsim.trace.task import Work
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read(row: Row, file: str) -> list[Case | Skip]:
     samples = _share(script.samples(batch, name, framework), 1 if group is None else group.devices)
     graph = script.graph(name, framework, task, found.stack.variants.get(name, name))
     tokens = integer(cells, "seq_len") if cells.get("seq_len") else script.lengths.get(name)
-    optimiser = script.optimiser(name, framework, updated_by(None, ran, graph, found.stack.optimiser)[0])
+    optimiser = script.optimiser(name, framework, usual_optimiser(ran, graph, found.stack.optimiser))
     work = Work(graph, ran, optimiser, script.of_inputs(name, framework), found.stack.attention.fused, script.loss_apart,
                 _sizes(cells.get("bind", ""))).now  # fmt: skip
     trace = network(work, samples, tokens)

@@ -17,7 +17,7 @@ from archsim.stack import catalog as stacks
 from archsim.stack.choose import chosen
 from archsim.stack.stack import Stack
 from archsim.trace.formats import is_path
-from archsim.trace.task import Work, prepared
+from archsim.trace.task import Work, prepared, updated_by
 from archsim.trace.trace import BoundTrace
 from archsim.trace.training import TASKS
 
@@ -81,6 +81,14 @@ def network(work: Work, batch: int, tokens: int | None = None) -> BoundTrace:
     if isinstance(found, str):
         raise Refused(found)
     return found
+
+
+def usual_optimiser(task: str, graph: str, of_stack: str) -> str:
+    """What updates the weights of a network in a task of a stack that trains with `of_stack`."""
+    try:
+        return updated_by(None, task, graph, of_stack)[0]
+    except UnknownName as error:
+        raise Refused(_not_described("network", graph, error)) from None
 
 
 def device(name: str) -> Spec:

@@ -17,7 +17,7 @@ from archsim.evidence.resolve import PRECISIONS
 from archsim.evidence.shipped import FOLDER, shipped_files
 from archsim.evidence.sources import sources
 from archsim.evidence.spelling import TEST
-from archsim.evidence.table import CsvTable, Row, read_table, refuse
+from archsim.evidence.table import UNPREDICTED, CsvTable, Row, read_table, refuse
 from archsim.stack import catalog as stacks
 from archsim.trace.task import prepared
 from archsim.trace.training import TASKS
@@ -69,6 +69,8 @@ def _source(row: Row) -> str:
 
 def _words(row: Row, family: Family) -> list[str]:
     cells = row.cells
+    if cells.get(UNPREDICTED):  # with words that nothing here describes
+        return []
     found = [_unknown(cells["hardware"], "hardware", _is_device, devices.names)]
     if cells["hardware"] == devices.HOST:
         found.append("hardware 'host' is whatever computer reads the row; ship a spec (`archsim detect --id NAME --out "

@@ -215,22 +215,20 @@ def _roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
 
 
 def _partitions(cases: Sequence[Case]) -> list[list[int]]:
+    """Cases that are predicted together; each run of an engine by itself, since many do not fit their devices."""
     found: dict[object, list[int]] = {}
     for i, case in enumerate(cases):
         if case.simulated:
             continue
-        found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training), []).append(i)
+        own = i if isinstance(case.pattern, ServingPattern) else None
+        found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training, own), []).append(i)
     return list(found.values())
 
 
 def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
-    """A part that failed, in two, cut where the label changes; nothing when it has one. Runs of an engine fail one by one."""
-
-    def name(i: int) -> tuple[str, int]:
-        return cases[i].label, cases[i].line if isinstance(cases[i].pattern, ServingPattern) else 0
-
-    ordered = sorted(part, key=name)
-    cuts = [k for k in range(1, len(ordered)) if name(ordered[k]) != name(ordered[k - 1])]
+    """A part that failed, in two, cut where the label changes; nothing when it has one."""
+    ordered = sorted(part, key=lambda i: cases[i].label)
+    cuts = [k for k in range(1, len(ordered)) if cases[ordered[k]].label != cases[ordered[k - 1]].label]
     if not cuts:
         return []
     middle = min(cuts, key=lambda k: abs(k - len(ordered) // 2))
