@@ -55,6 +55,8 @@ def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Seque
         *besides(c.all, called), ("software", software_note(c, called)), *price_rows(c, called),
         ("measured", measured_words(c.contenders, called) if c.contenders else ""),
     ]))  # fmt: skip
+    stacks = {x.estimate.stack: x.estimate.stack_rows.words for x in c.all}
+    found.append(Facts(title="Measured rows", rows=[*stacks.items()], level=2))
     if len(c.contenders) > 1:
         found += [*price_chart(c, called), ranking_table(c.rankings, called)]
     if c.contenders:

@@ -18,7 +18,7 @@ from archsim.cost.energy import COMPONENTS
 from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
-from archsim.estimation.own_rows import own_score
+from archsim.estimation.own_rows import own_rows
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.columns import RATES
@@ -48,7 +48,8 @@ def record(e: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
     scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
     return {
-        "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
+        "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "stack_rows": asdict(e.stack_rows),
+        "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
         "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),
         "wall": None if e.wall is None else asdict(e.wall), "power_over_time": asdict(e.power_over_time),
         "ops": [asdict(op) for op in e.ops], "references": [asdict(reference) for reference in e.references],
@@ -169,14 +170,11 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
     said = runs_of_others(e)
     more = len(said) - FIRST_MEASURED
     seen = [*said[:FIRST_MEASURED], *([f"{more} more: --all"] if more > 0 else [])]
-    spread, own = e.held_out, own_score(e.spec)
+    spread = e.held_out
     expected = [f"half of such predictions are within {100 * spread.median:.0f} %, nine in ten within "
                 f"{100 * spread.p90:.0f} %"] if spread.rows else []  # fmt: skip
-    if own:
-        inside = "" if own["coverage"] is None else f", {100 * own['coverage']:.0f} % inside their interval"
-        off = f"{100 * abs(own['bias']):.0f} %"
-        side = "right" if off == "0 %" else f"{off} too {'slow' if own['bias'] > 0 else 'fast'}"
-        expected.append(f"{own['n']:,} measurements of this device: predicted {side} in the median{inside}")
+    stack = f"{e.stack_rows.own:,} measured rows of this stack"
+    expected = ["; ".join([*expected, stack]), *filter(None, [own_rows(e.spec)])]
     near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]
     return [("measured", seen or "nobody has published a measurement of this case"), *near, ("expected", expected),
             ("assumed", counted(e.assumptions, e.assumed_values))]  # fmt: skip
@@ -313,6 +311,7 @@ def assumptions(e: Estimate) -> list[tuple[str, Any]]:
                                     f"p90 {100 * seen.p90:.0f} %"))  # fmt: skip
         rows.append(("", f"not published of system {e.wall.system}: {', '.join(values)}" if values else ""))
     rows.append(("not published", ", ".join(e.assumed_values)))
+    rows.append(("stack", f"{e.stack}: measured rows: {e.stack_rows.words}"))
     evidence = [f"{e.held_out.rows:,} held-out rows of {e.interval_class}"] if e.held_out.rows else []
     rows.append(("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part]))
     return rows

@@ -40,7 +40,7 @@ CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswi
 @ROWS_OF
 @listed("--net", "Only these networks, or ops of kernel rows.", "network")
 @listed("--stack", "Only these stacks.", "stack")
-@listed("--split", "calibrate or test.")
+@listed("--split", "calibrate, watched or doubted.")
 @listed("--metric", "latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")
 @own("--limit", "Only the first N rows.", click.IntRange(min=1))
 @listed("--by", "Columns to group by; cell: one line for each measured value, as for up to 30 rows.", usual="source,quantity")

@@ -20,6 +20,7 @@ from archsim.generation.phases import PrefillCost, answered
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.references import ServedReference, references_of
 from archsim.generation.step import StepCost
+from archsim.stack.rows import rows_of
 
 SCHEMA = "archsim-llm/1"
 
@@ -188,6 +189,7 @@ def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     return {
         "ttft_s": near, "tpot_s": f"{near}; {known}", "tokens_per_s": f"{near}; {known}",
         "energy_per_token_j": f"nearest evidence: power, {power}" if power else "nearest evidence: none for power",
+        "engine": f"measured rows of {plan.stack.id}: {rows_of(plan.stack).words}",
         "memory_bytes": "counted: weights and cache from the model's configuration; buffers by the engine's rules",
     }  # fmt: skip
 

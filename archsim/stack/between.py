@@ -21,7 +21,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "CUDA graph": ("replays", "graphs"),
 }  # fmt: skip
 REST = "everything else"
-SILENT = ("basis", "reserved", "kind", "framework", "architectures", "vendor")  # change no time
+SILENT = ("reserved", "kind", "framework", "architectures", "vendor")  # change no time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
     composed = composition(name_or_path, architecture)
     if fusion:
         composed = fusing(RECORD, composed, fusion)
-    stack, problems = read(RECORD, composed.table(), id=composed.id)
+    stack, problems = read(RECORD, composed.table(), id=composed.id, libraries=composed.libraries)
     for net in filter(is_network_file, stack.variants.values() if stack is not None else ()):
         named_file(net)
     if stack is None or (problems := _lacking(stack)):

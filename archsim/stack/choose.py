@@ -21,6 +21,7 @@ from archsim.stack.fusing import LEVELS
 from archsim.stack.key import declared
 from archsim.stack.read import read
 from archsim.stack.reader import SampleReader
+from archsim.stack.rows import rows_of
 from archsim.stack.stack import Stack
 
 _UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")
@@ -142,8 +143,8 @@ def fused(name: str, architecture: str, rule: str | None) -> Stack:
 def of_today(stack: Stack, rule: str | None) -> list[str]:
     """What an answer says of a rule of fusion that was asked for, and of a stack that nobody measured."""
     said = [] if rule is None else [f"fusion {rule}: in place of what {stack.id} does; `archsim show stack {stack.id}`"]
-    if stack.basis == "neighbours":
-        said.append(f"stack {stack.id}: no measurement of it; constants of its nearest neighbours, and wider intervals")
+    if not (rows := rows_of(stack)).own:
+        said.append(f"stack {stack.id}: measured rows: {rows.words}; intervals are wider")
     return said
 
 

@@ -22,7 +22,8 @@ from archsim.stack.read import Path, leaves, split
 FOLDER = "traces/stacks"
 # What a stack is composed of, in the order of precedence, and the folder of its files. The first three may not disagree.
 AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines", "fusion": "fusion"}
-EQUALS = ("framework", "library", "blas")
+LIBRARIES = ("library", "blas")
+EQUALS = ("framework", *LIBRARIES)
 ABOVE = ("engine", "fusion")  # what stands over them
 KINDS = ("gpu", "cpu")
 RESERVED = ("sources", "since", "version", "first", "aliases", *KINDS)  # of a component's tables, beside the keys of the record
@@ -73,6 +74,11 @@ class Composition:
     id: str
     parts: Mapping[str, str]
     assigned: Mapping[Path, Assigned]
+
+    @property
+    def libraries(self) -> str:
+        """The libraries of its kernels, with their versions: `cudnn 5.1 + cublas 8`."""
+        return " + ".join(self.parts[axis] for axis in LIBRARIES if axis in self.parts)
 
     def table(self) -> dict[str, Any]:
         """The values as one file would write them."""

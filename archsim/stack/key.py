@@ -82,6 +82,12 @@ def lines(record: type, path: str = "") -> Iterator[KeyLine]:
             yield from lines(inner, f"{at}.")
 
 
+def markdown(record: type) -> str:
+    """The table of the keys in `traces/stacks/README.md`: where each stands, the values it takes, its default, its meaning."""
+    rows = [f"| `{line.path}` | {line.takes} | {line.default} | {line.doc} |" for line in lines(record)]
+    return "\n".join(["| key | takes | default | meaning |", "| --- | --- | --- | --- |", *rows]) + "\n"
+
+
 def values(kind: Any, about: Key) -> str:
     """The values that a key takes, in words: its choices, or its type with unit and range.
 

@@ -185,6 +185,7 @@ class Stack(Identified):
     """
 
     id: str
+    libraries: str = ""  # what its kernels come from, with versions: `cudnn 5.1 + cublas 8`
     kind: str = key("the devices it runs on", choices=("gpu", "cpu", "tpu", "any"))
     architectures: tuple[str, ...] = key("the only architectures that its kernels run on; none: all of its kind", default=())
     vendor: str = key("GPU: the maker whose cards its libraries have kernels for, where other makers' cards have stacks of their "
@@ -208,8 +209,6 @@ class Stack(Identified):
     fp32_passes: int = key("TPU: 1 where factors of fp32 are rounded to bf16 and multiplied once; 0: as such", low=0, default=0)
     graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
     replays: bool = key("whether a run is replayed as a CUDA graph without `--graph`", default=False)
-    basis: str = key("neighbours: nobody measured the stack; constants of the nearest ones, wider intervals", default="measured",
-                     choices=("measured", "neighbours"))  # fmt: skip
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
     host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")
     host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})

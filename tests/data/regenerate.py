@@ -1,13 +1,23 @@
-"""The tables of keys in hwspecs/README.md, from the records that declare them. `python tests/data/regenerate.py` writes them."""
+"""What is written from other files, by `python -m tests.data.regenerate`: tables of keys in READMEs, measured rows of stacks."""
 
 from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
 
 from archsim.base.files import data_folder
 from archsim.base.units import COUNT, TEXT
 from archsim.device.device import PARTS, Identity
 from archsim.device.part import Unit, declared
 from archsim.device.spec import keys
+from archsim.evidence.case import Case
+from archsim.evidence.pattern import ServingPattern
 from archsim.node.node import TABLES, LinkKind
+from archsim.stack import catalog
+from archsim.stack.compose import folder
+from archsim.stack.key import markdown
+from archsim.stack.rows import FILE
+from archsim.stack.stack import Stack
 
 BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 
@@ -46,8 +56,24 @@ def with_tables(readme: str) -> str:
     return f"{head}{BEGIN}\n{key_tables()}\n{END}{rest.split(END)[1]}"
 
 
+def stack_rows(cases: Iterable[Case]) -> str:
+    """The file of the measured rows of each shipped stack; what is timed without software is no row of any."""
+    counts = Counter(case.stack_id for case in cases if case.pattern is None or isinstance(case.pattern, ServingPattern))
+    lines = [f"{name},{catalog.composition(name).libraries},{counts[name]}" for name in catalog.names()]
+    return "\n".join(["stack,libraries,rows", *lines]) + "\n"
+
+
 if __name__ == "__main__":
     from pathlib import Path
 
+    from archsim.evidence.readers import read_files
+    from archsim.evidence.shipped import serving_files, shipped_files
+
     place = Path(str(data_folder("hwspecs"))) / "README.md"
     place.write_text(with_tables(place.read_text("utf-8")), "utf-8")
+    stacks = Path(str(folder()))
+    text = (stacks / "README.md").read_text("utf-8")
+    head, table = text.index("| key | takes |"), markdown(Stack)
+    (stacks / "README.md").write_text(text[:head] + table + text[text.index("\n\n", head) + 1 :], "utf-8")
+    every = read_files([*shipped_files(with_peers=True), *serving_files()[:-1]])[0]
+    (stacks / FILE).write_text(stack_rows(every), "utf-8")

@@ -53,26 +53,17 @@ def test_only_wanted_rows_are_read() -> None:
     assert {case.batch for case in network_cases("alexnet", "tegra_x1", wanted)} == {128}
 
 
-def test_rows_of_single_ops_are_not_rows_of_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    head = "source,network,hardware,stack,task,batch,precision,metric,value,op"
+def test_rows_of_single_ops_and_rows_that_are_not_predicted_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    head = "source,network,hardware,stack,task,batch,precision,metric,value,op,unpredicted"
     row = "me,alexnet,gtx_1080,caffe-cudnn5.1,inference,1,fp32,latency_s,0.001,"
     file = tmp_path / "mine.csv"
-    file.write_text("\n".join([head, row, row + "conv1"]), "utf-8")
+    file.write_text("\n".join([head, row + ",", row + "conv1,", row + ",why"]), "utf-8")
     monkeypatch.setattr(lookup, "_network_files", lookup._network_files.__wrapped__)
     monkeypatch.setattr(lookup, "shipped_files", lambda: [file])
     assert [(case.file, case.line, len(case.ops) > 1) for case in cases_of("alexnet", "gtx_1080")] == [("mine", 2, True)]
 
 
-def test_values_are_positive_and_of_known_metrics() -> None:
-    for case in cases_of("alexnet", "titan_x_maxwell"):
-        assert case.measured > 0
-        assert case.metric in ("latency_s", "throughput_per_s", "power_w", "energy_j")
-        assert case.fields["task"] in ("inference", "backward", "forward_backward", "training_step")
-
-
-def test_every_source_has_a_citation() -> None:
-    for network, hardware in (("alexnet", "tegra_x1"), ("vgg_16", "titan_x_maxwell"), ("resnet_50", "gtx_1080")):
-        assert {case.source for case in cases_of(network, hardware)} <= set(sources())
+def test_a_source_has_a_citation() -> None:
     assert citation("nvidia_tx1_wp") == "NVIDIA Jetson TX1 whitepaper, 2015"
     assert citation("no such source") == "no such source"
 

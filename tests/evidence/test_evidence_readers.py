@@ -13,16 +13,18 @@ from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import lowered_of
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.readers import data_hash, family_of, read
-from archsim.evidence.shipped import shipped_files
+from archsim.evidence.readers import data_hash, family_of, read, read_files
+from archsim.evidence.shipped import serving_files, shipped_files
 from archsim.evidence.software import stack_of
 from archsim.evidence.table import read_table
 from archsim.lower.context import Stored
 from archsim.lower.lower import lower
 from archsim.lower.role import Role
+from archsim.stack.compose import folder
 from archsim.trace.op import Add, Attention, Conv2d, Gru, LatentAttention, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validation.predict import predict
 
+from ..data.regenerate import stack_rows
 from ..measurements import HEAD, ROW
 
 Write = Callable[..., str]
@@ -606,15 +608,17 @@ def test_every_network_row_can_be_predicted(corpus: tuple[list[Case], list[Skip]
     assert Counter(case.group.devices for case in cases if case.group is not None) == {2: 8, 4: 8}
 
 
+def test_the_measured_rows_of_each_stack_are_those_of_the_corpus(corpus: tuple[list[Case], list[Skip]]) -> None:
+    others, _ = read_files([*shipped_files(with_peers=True)[-2:], *serving_files()[:-1]])
+    shipped = folder().joinpath("rows.csv").read_text("utf-8")
+    assert stack_rows([*corpus[0], *others]) == shipped, "run python -m tests.data.regenerate"
+    assert stack_rows(corpus[0][1:]) != shipped
+
+
 def test_families_are_told_by_their_headers() -> None:
     names = {read_table(file).name: family_of(read_table(file)).name for file in shipped_files() if file.name.endswith(".csv")}
-    assert names == {
-        "networks": "networks", "mlperf": "networks", "ncnn": "networks", "paddleclas": "networks",
-        "hopper_networks": "networks", "more_networks": "networks",
-        "conv_layers_titan_x": "layers", "deepbench": "DeepBench",
-        "kernel_power": "kernels with power", "power_caps": "power limits", "dense_clocks": "clocks",
-            "unit_roofline": "microbenchmarks", "v100_dvfs": "power by clock", "voltage": "voltages",
-    }  # fmt: skip
+    assert names["mlperf"] == names["networks"] == "networks"
+    assert len({*names.values()}) == 9
 
 
 def test_the_hash_stands_for_the_content(write: Write) -> None:

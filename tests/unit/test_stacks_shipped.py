@@ -15,7 +15,7 @@ from archsim.lower.conv import ALGORITHMS
 from archsim.lower.role import Role
 from archsim.stack import catalog
 from archsim.stack.compose import AXES, Component, components, part_names, part_versions
-from archsim.stack.listing import markdown
+from archsim.stack.key import markdown
 from archsim.stack.read import leaves
 from archsim.stack.stack import Stack
 from archsim.trace.op import KINDS
@@ -49,7 +49,7 @@ def test_every_constant_exists(name: str) -> None:
 
 def test_the_readme_holds_the_table_of_keys_that_the_record_declares() -> None:
     readme = Path(__file__).parents[2].joinpath("traces", "stacks", "README.md").read_text("utf-8")
-    assert markdown(Stack) in readme, "the table under `## Keys` is what python -m archsim.stack.listing prints"
+    assert markdown(Stack) in readme, "the table under `## Keys` is what python -m tests.data.regenerate writes"
 
 
 def test_a_constant_that_does_not_exist_is_noticed() -> None:
