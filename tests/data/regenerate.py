@@ -14,7 +14,7 @@ from archsim.evidence.case import Case
 from archsim.evidence.pattern import ServingPattern
 from archsim.node.node import TABLES, LinkKind
 from archsim.stack import catalog
-from archsim.stack.compose import folder
+from archsim.stack.compose import FOLDER
 from archsim.stack.key import markdown
 from archsim.stack.rows import FILE
 from archsim.stack.stack import Stack
@@ -50,10 +50,10 @@ def row(key: str, unit: Unit, required: bool) -> str:
     return f"| `{key}` | {name}{bounds} | {'; '.join([unit.doc, *remarks])} |"
 
 
-def with_tables(readme: str) -> str:
-    """The README with its tables renewed."""
+def with_tables(readme: str, tables: str) -> str:
+    """A README with its tables renewed."""
     head, rest = readme.split(BEGIN)
-    return f"{head}{BEGIN}\n{key_tables()}\n{END}{rest.split(END)[1]}"
+    return f"{head}{BEGIN}\n{tables}\n{END}{rest.split(END)[1]}"
 
 
 def stack_rows(cases: Iterable[Case]) -> str:
@@ -69,11 +69,8 @@ if __name__ == "__main__":
     from archsim.evidence.readers import read_files
     from archsim.evidence.shipped import serving_files, shipped_files
 
-    place = Path(str(data_folder("hwspecs"))) / "README.md"
-    place.write_text(with_tables(place.read_text("utf-8")), "utf-8")
-    stacks = Path(str(folder()))
-    text = (stacks / "README.md").read_text("utf-8")
-    head, table = text.index("| key | takes |"), markdown(Stack)
-    (stacks / "README.md").write_text(text[:head] + table + text[text.index("\n\n", head) + 1 :], "utf-8")
+    for where, tables in (("hwspecs", key_tables()), (FOLDER, markdown(Stack))):
+        place = Path(str(data_folder(where))) / "README.md"
+        place.write_text(with_tables(place.read_text("utf-8"), tables), "utf-8")
     every = read_files([*shipped_files(with_peers=True), *serving_files()[:-1]])[0]
-    (stacks / FILE).write_text(stack_rows(every), "utf-8")
+    place.with_name(FILE).write_text(stack_rows(every), "utf-8")
