@@ -154,8 +154,7 @@ def _models() -> Listing:
 
 
 def _stacks() -> Listing:
-    from archsim.stack.catalog import composition, find, names
-    from archsim.stack.rows import rows_of
+    from archsim.stack.catalog import composition, find, names, rows_of
 
     rows = []
     for stack in map(find, names()):

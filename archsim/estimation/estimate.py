@@ -30,7 +30,7 @@ from archsim.estimation.references import nearest_of, references_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
 from archsim.schedule.observer import Observer
-from archsim.stack.rows import rows_of
+from archsim.stack.catalog import rows_of
 from archsim.trace.dims import SEQUENCE
 
 

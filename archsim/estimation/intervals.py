@@ -10,7 +10,7 @@ from archsim.calibration.constants import Spread, spread_of_product
 from archsim.calibration.nearness import Platform
 from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
-from archsim.stack.rows import rows_of
+from archsim.stack.catalog import rows_of
 
 
 def class_of(request: Request) -> tuple[str, Spread]:

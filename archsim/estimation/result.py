@@ -15,7 +15,7 @@ from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
 from archsim.estimation.power_curve import SENSOR_S, PowerCurve
 from archsim.estimation.references import Reference
-from archsim.stack.rows import MeasuredRows
+from archsim.stack.catalog import MeasuredRows
 
 SCHEMA = "archsim-estimate/1"
 

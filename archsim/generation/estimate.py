@@ -20,7 +20,7 @@ from archsim.generation.phases import PrefillCost, answered
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.references import ServedReference, references_of
 from archsim.generation.step import StepCost
-from archsim.stack.rows import rows_of
+from archsim.stack.catalog import rows_of
 
 SCHEMA = "archsim-llm/1"
 

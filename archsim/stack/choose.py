@@ -15,13 +15,12 @@ from typing import Any
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.files import is_path
 from archsim.base.naming import AmbiguousName, plain
-from archsim.stack.catalog import by_name_only, canonical, composition, find, names
+from archsim.stack.catalog import by_name_only, canonical, composition, find, names, rows_of
 from archsim.stack.compose import part_aliases, part_versions
 from archsim.stack.fusing import LEVELS
 from archsim.stack.key import declared
 from archsim.stack.read import read
 from archsim.stack.reader import SampleReader
-from archsim.stack.rows import rows_of
 from archsim.stack.stack import Stack
 
 _UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")

@@ -17,7 +17,6 @@ from archsim.base.units import show
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.stack import catalog, choose
-from archsim.stack.rows import rows_of
 from archsim.study.comparison import ComparedDevices, Comparison, Entrant, Tell
 from archsim.study.condition import Condition, nameable, read_conditions
 from archsim.study.contender import Contender, with_host_inputs
@@ -219,5 +218,5 @@ def _natural(entrant: Entrant) -> list[str]:
     on = entrant.spec.identity.kernels_of
     return [
         name for name in choose.candidates(None, entrant.spec.kind)
-        if catalog.composition(name).parts == catalog.composition(name, on).parts and rows_of(catalog.find(name, on)).own
+        if catalog.composition(name).parts == catalog.composition(name, on).parts and catalog.rows_of(catalog.find(name, on)).own
     ]  # fmt: skip

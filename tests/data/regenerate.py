@@ -16,7 +16,6 @@ from archsim.node.node import TABLES, LinkKind
 from archsim.stack import catalog
 from archsim.stack.compose import FOLDER
 from archsim.stack.key import markdown
-from archsim.stack.rows import FILE
 from archsim.stack.stack import Stack
 
 BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
@@ -73,4 +72,4 @@ if __name__ == "__main__":
         place = Path(str(data_folder(where))) / "README.md"
         place.write_text(with_tables(place.read_text("utf-8"), tables), "utf-8")
     every = read_files([*shipped_files(with_peers=True), *serving_files()[:-1]])[0]
-    place.with_name(FILE).write_text(stack_rows(every), "utf-8")
+    place.with_name(catalog.COUNTED).write_text(stack_rows(every), "utf-8")
