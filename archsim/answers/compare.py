@@ -22,14 +22,14 @@ from archsim.answers.contenders import (
 from archsim.answers.costs import LONG, Called, cost_table, money_facts, price_rows, price_text, work_table
 from archsim.answers.estimate import interval, rate_unit, task_words
 from archsim.answers.front import FrontPoint, front_chart
-from archsim.answers.stack_change import change_blocks
 from archsim.base.units import COUNT, grouped, show
-from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Table, Verdict, columns, number, words
+from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Table, Verdict, columns, number, percent, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
 from archsim.study.correlation import pair_correlation
 from archsim.study.difference import software_note
 from archsim.study.ranking import Ranking
+from archsim.study.stack_change import StackChange
 from archsim.study.standing import best_line, certainty, chance, titles, toss_ups
 
 COPIES = "Times include copying inputs from host memory and the results of an inference back; --no-copies leaves that out."
@@ -50,11 +50,14 @@ def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Seque
     found: list[Block] = [devices_table(c, called), *work_table(c.workload, c.contenders, called)] if c.contenders else []
     found += left_out(c, called, missed, hints)
     found += by_stack(c, called)
-    found += [block for change in c.changes for block in change_blocks(change)]
+    for change in c.changes:
+        found += change_blocks(change)
     found.append(Facts(title="How far to trust it", rows=[
         *besides(c.all, called), ("software", software_note(c, called)), *price_rows(c, called),
         ("measured", measured_words(c.contenders, called) if c.contenders else ""),
     ]))  # fmt: skip
+    found.append(Facts(title="Measured rows", level=2,
+                       rows=[*{x.estimate.stack: x.estimate.stack_rows.words for x in c.all}.items()]))  # fmt: skip
     if len(c.contenders) > 1:
         found += [*price_chart(c, called), ranking_table(c.rankings, called)]
     if c.contenders:
@@ -192,3 +195,24 @@ def rows(c: Comparison) -> list[dict[str, Any]]:
 def csv(c: Comparison) -> str:
     """One row for each device and stack."""
     return rows_csv(rows(c))
+
+
+def change_blocks(c: StackChange) -> list[Block]:
+    """The steps from one stack to the other, then every layer of the second, and what takes part in it.
+
+    The record has keys and sources of each step.
+    """
+    steps = [[words(one.title), number(one.latency_s, "s"), number(one.saved_s, "s"), percent(one.saved_s / c.before_s, "+.1f")]
+             for one in c.steps]  # fmt: skip
+    layers = [[words(one.layer), words(", ".join(one.fused)), words(one.kind), number(one.before_s, "s"),
+               number(one.after_s, "s"), number(one.before_s - one.after_s, "s")] for one in c.layers]  # fmt: skip
+    was, now = show(c.before_s, "s", 3), show(c.after_s, "s", 3)
+    title = f"From {c.before} to {c.after}"
+    heads = columns("kernel of", "with", "kind", "before", "after", "saved", numbers=(3, 4, 5), spare=(1, 2))
+    return [
+        Table(title=title, columns=columns("", "latency", "saved", "of the first", numbers=(1, 2, 3)), rows=steps, notes=[
+            f"One after the other, from {c.before} ({was}) to {c.after} ({now}), {c.before_s / c.after_s:.2f} times as fast.",
+            *([] if steps else ["No value differs that changes a time."])]),
+        Table(title=f"{title}, layer by layer", columns=heads, rows=layers, long=len(layers) > 20, level=1,
+              notes=[f'Ops under "with" share the kernel that {c.after} launches.']),
+    ]  # fmt: skip

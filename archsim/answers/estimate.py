@@ -18,10 +18,10 @@ from archsim.cost.energy import COMPONENTS
 from archsim.estimation.boundary import BESIDE, WallPower
 from archsim.estimation.limits import HOST
 from archsim.estimation.memory import Footprint
-from archsim.estimation.own_rows import own_score
+from archsim.estimation.own_rows import own_rows
 from archsim.estimation.references import Reference
 from archsim.estimation.result import SCHEMA, Estimate
-from archsim.evidence.columns import RATES
+from archsim.evidence.case import RATES
 from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, SAMPLES, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines
@@ -39,7 +39,8 @@ SCALARS = (
     "limited_by", "device_s", "host_wait_s", "host_floor_s",
 )  # fmt: skip
 OP_COLUMNS = ("name", "kind", "phase", "time_s", "wait_s", "bound", "flop", "dram_bytes", "energy_j")
-METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy"}
+METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power_w": "power", "energy_j": "energy",
+                "system_power_w": "power at the wall", "system_energy_j": "energy at the wall"}  # fmt: skip
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 
 
@@ -47,7 +48,8 @@ def record(e: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
     scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
     return {
-        "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
+        "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "stack_rows": asdict(e.stack_rows),
+        "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
         "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),
         "wall": None if e.wall is None else asdict(e.wall), "power_over_time": asdict(e.power_over_time),
         "ops": [asdict(op) for op in e.ops], "references": [asdict(reference) for reference in e.references],
@@ -120,7 +122,7 @@ def rate_unit(e: Estimate) -> str:
 
 def metric_unit(e: Estimate, metric: str) -> str:
     """The unit of a measured metric."""
-    return {"latency_s": "s", "throughput_per_s": rate_unit(e), "power_w": "W", "energy_j": "J"}[metric]
+    return rate_unit(e) if metric in RATES else {"s": "s", "w": "W", "j": "J"}[metric[-1]]
 
 
 def interval(ends: tuple[float, float], unit: str, level: float) -> str:
@@ -168,14 +170,9 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
     said = runs_of_others(e)
     more = len(said) - FIRST_MEASURED
     seen = [*said[:FIRST_MEASURED], *([f"{more} more: --all"] if more > 0 else [])]
-    spread, own = e.held_out, own_score(e.spec)
-    expected = [f"half of such predictions are within {100 * spread.median:.0f} %, nine in ten within "
-                f"{100 * spread.p90:.0f} %"] if spread.rows else []  # fmt: skip
-    if own:
-        inside = "" if own["coverage"] is None else f", {100 * own['coverage']:.0f} % inside their interval"
-        off = f"{100 * abs(own['bias']):.0f} %"
-        side = "right" if off == "0 %" else f"{off} too {'slow' if own['bias'] > 0 else 'fast'}"
-        expected.append(f"{own['n']:,} measurements of this device: predicted {side} in the median{inside}")
+    off = (f"half of such predictions are within {100 * e.held_out.median:.0f} %, nine in ten within "
+           f"{100 * e.held_out.p90:.0f} %; ") if e.held_out.rows else ""  # fmt: skip
+    expected = [f"{off}{e.stack_rows.own:,} measured rows of this stack", *filter(None, [own_rows(e.spec)])]
     near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]
     return [("measured", seen or "nobody has published a measurement of this case"), *near, ("expected", expected),
             ("assumed", counted(e.assumptions, e.assumed_values))]  # fmt: skip
@@ -304,14 +301,13 @@ def memory_words(m: Footprint, capacity: float, fits: bool) -> str:
 
 def assumptions(e: Estimate) -> list[tuple[str, Any]]:
     """What was chosen, what is not published, and how far powers at the wall are off."""
-    changed = [f"{key} = {value}" for key, value in e.changes.items()]
-    rows: list[tuple[str, Any]] = [("set", changed), ("chosen", list(e.assumptions))]
+    rows: list[tuple[str, Any]] = [("set", [f"{key} = {value}" for key, value in e.changes.items()]),
+                                   ("chosen", list(e.assumptions))]  # fmt: skip
     if e.wall is not None:
         seen, values = e.wall.held_out, e.wall.assumed_values
         rows.append(("at the wall", f"on {seen.rows} rows of {e.wall.interval_class}: median error {100 * seen.median:.0f} %, "
                                     f"p90 {100 * seen.p90:.0f} %"))  # fmt: skip
         rows.append(("", f"not published of system {e.wall.system}: {', '.join(values)}" if values else ""))
-    rows.append(("not published", ", ".join(e.assumed_values)))
     evidence = [f"{e.held_out.rows:,} held-out rows of {e.interval_class}"] if e.held_out.rows else []
-    rows.append(("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part]))
-    return rows
+    return [*rows, ("not published", ", ".join(e.assumed_values)), ("stack", f"{e.stack}: measured rows: {e.stack_rows.words}"),
+            ("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part])]  # fmt: skip

@@ -34,8 +34,8 @@ SEVERAL = ("power", "curves", "slowest")  # of which a command prints one, or a 
 UNTAGGED = ("compare", "slowest", "names", "hw")  # that name no schema
 TAGS = {"explain": "explanation", "simulated": "simulated-layer", "validate": "validation", "net": "network",
         "serve_llm": "serve-llm"}  # those that are called otherwise in the output  # fmt: skip
-ESTIMATED = ("held_out", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time", "ops",
-             "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
+ESTIMATED = ("held_out", "stack_rows", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
+             "ops", "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
 
 # name -> (command, the class of the answer, or its keys, or a type)
 SCHEMAS: dict[str, tuple[str, Any]] = {
@@ -86,7 +86,8 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
         "network": str, "source": str, "macs": int | None, "flop": float | None, "parameters": int | None, "sizes": Row,
         "ops": Rows, "operators": Rows}),
     "stack": ("show stack NAME", {
-        "id": str, "parts": dict[str, str], "digest": str, "fuses": str, "releases": Rows, "values": Row, "keys": Row}),
+        "id": str, "parts": dict[str, str], "digest": str, "measured_rows": Row, "fuses": str, "releases": Rows, "values": Row,
+        "keys": Row}),
     "calibration": ("show calibration", {"version": str, "constants": Row}),
     "names": ("list WHAT", list[dict[str, str]]),
 }  # fmt: skip

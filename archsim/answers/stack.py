@@ -23,6 +23,7 @@ def record(name: str) -> dict[str, Any]:
     stack, composed = catalog.find(name), catalog.composition(name)
     return {
         "schema": SCHEMA, "id": stack.id, "parts": dict(composed.parts), "digest": stack.digest,
+        "measured_rows": asdict(catalog.rows_of(stack)),
         "fuses": fusion_words(stack), "releases": [asdict(release) for release in of_parts(composed.parts)],
         "values": {o.path: {"value": o.value, "component": o.component or DEFAULT, "source": o.source}
                    for o in origins(catalog.RECORD, composed)},
@@ -43,7 +44,7 @@ def sections(name: str) -> list[Block]:
              for r in of_parts(composed.parts)]  # fmt: skip
     return [
         Verdict(title=stack.id, asked=[stack.framework, f"for {stack.kind}", f"composed of {parts}"],
-                sentences=[f"It fuses: {fusion_words(stack)}."]),
+                sentences=[f"It fuses: {fusion_words(stack)}.", f"Measured rows: {catalog.rows_of(stack).words}."]),
         Table(title="Values", columns=columns("", "value", "set by", "source", numbers=(3,)), rows=rows, long=True),
         sources(numbers),
         Table(title="Release notes", columns=columns("", "release", "date", "key", "what changed"), rows=notes, level=2,

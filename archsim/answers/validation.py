@@ -9,8 +9,8 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.evidence.case import Case, Skip
-from archsim.evidence.columns import OWN, error_of, quantity
+from archsim.evidence.case import Case, Skip, error_of
+from archsim.evidence.columns import OWN, quantity
 from archsim.evidence.misses import FAR, published_stack
 from archsim.evidence.pattern import LoopPattern
 from archsim.render.blocks import (

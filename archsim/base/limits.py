@@ -22,9 +22,7 @@ class InputLimit:
 
 
 LIMITS = {
-    "device": InputLimit(size=256 * KIB, depth=8, entries=5_000),
-    "node": InputLimit(size=256 * KIB, depth=8, entries=5_000),
-    "silicon": InputLimit(size=256 * KIB, depth=8, entries=5_000),
+    **dict.fromkeys(("device", "node", "silicon"), InputLimit(size=256 * KIB, depth=8, entries=5_000)),
     "kernels": InputLimit(size=MIB, depth=1, entries=10_000),
     "stack": InputLimit(size=256 * KIB, depth=12, entries=10_000),
     "calibration": InputLimit(size=MIB, depth=8, entries=50_000),

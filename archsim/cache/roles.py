@@ -300,5 +300,5 @@ NESTS: dict[Role, Write] = {
     Role.MATRIX_VECTOR: matrix_vector, Role.DEPTHWISE: depthwise, Role.SOFTMAX: nothing, Role.GATES: stream,
     Role.TRANSFORM: stream, Role.IM2COL: unfolded, Role.COL2IM: unfolded, Role.LAYOUT: transposed, Role.FILL: stream,
     Role.BIAS: stream, Role.BIAS_GRADIENT: stream, Role.QUANTISE: stream, Role.STORE: stream, Role.GATHER: gathered,
-    Role.BARRIER: nothing, Role.UPDATE: stream, Role.PASS: passes,
+    Role.UPDATE: stream, Role.PASS: passes,
 }  # fmt: skip

@@ -77,7 +77,7 @@ def _columns() -> Sequence[str]:
 @flag("--per-op", "Also time every op, with the runtime's profiler.")
 @flag("--processor-time by_processor", "Measure processor time instead of wall time, for one thread on a shared computer.")
 @flag("--strict", "Write no measurement during which other work used the cores.")
-@own("--split", "What the rows may be used for.", ["calibrate", "test"], "calibrate")
+@own("--split", "What the rows may be used for.", ["calibrate", "watched"], "calibrate")
 @output("--out", table_with(_columns, "file of measurements"), "Write the rows here; otherwise they are printed.", prints=True)
 @FORCE
 def measure_command(

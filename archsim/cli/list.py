@@ -154,13 +154,15 @@ def _models() -> Listing:
 
 
 def _stacks() -> Listing:
-    from archsim.stack.catalog import composition, find, names
+    from archsim.stack.catalog import composition, find, names, rows_of
 
     rows = []
     for stack in map(find, names()):
         forward = stack.conv.candidates("", False).get("forward", {})
-        rows.append((stack.id, stack.kind, stack.framework, ", ".join(composition(stack.id).parts.values()), ", ".join(forward)))
-    return _listing(("stack", "kind", "framework", "composed of", "convolution (forward)"), rows, 5)
+        seen = rows_of(stack)
+        rows.append((stack.id, stack.kind, stack.framework, ", ".join(composition(stack.id).parts.values()), ", ".join(forward),
+                     seen.own, seen.alike))  # fmt: skip
+    return _listing(("stack", "kind", "framework", "composed of", "convolution (forward)", "rows", "of its libraries"), rows, 5)
 
 
 def _parts() -> Listing:

@@ -51,6 +51,7 @@ PAGES = {
     "studies": "questions in files, answered by reports",
     "python": "the same from Python",
     "formats": "JSON keys, files, exit codes",
+    "glossary": "the nouns of keys, columns, bounds and answers, in the field's sense",
     "lab-roofline": "exercise: which layers arithmetic limits and which the memory",
     "lab-caches": "exercise: the same loop in another order, and where its misses come from",
     "lab-batch": "exercise: why one image is slow; hosts, waves, graphs",

@@ -40,14 +40,14 @@ CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswi
 @ROWS_OF
 @listed("--net", "Only these networks, or ops of kernel rows.", "network")
 @listed("--stack", "Only these stacks.", "stack")
-@listed("--split", "calibrate or test.")
+@listed("--split", "calibrate, watched or doubted.")
 @listed("--metric", "latency_s, throughput_per_s, power_w, energy_j, system_power_w, system_energy_j.")
 @own("--limit", "Only the first N rows.", click.IntRange(min=1))
 @listed("--by", "Columns to group by; cell: one line for each measured value, as for up to 30 rows.", usual="source,quantity")
 @FIDELITY
 @listed("--baseline", "Baselines to show beside the model, or none; plain: the model, asked with a row's words.",
         usual="roofline,constants")
-@listed("--without", "Leave parts of the model out: waves, l2, algorithms, voltage, ...", metavar="PART")
+@listed("--without", "Leave parts of the model out: waves, l2, voltage, a key of a stack (conv.bias), ...", metavar="PART")
 @own("--calibration", "Use these constants instead of the shipped ones.", FILE)
 @own("--cross-validate fold", "Predict each row with constants fitted without its device, network, stack or source.", FOLD)
 @own("--predictor predictors", "Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or "
@@ -75,7 +75,8 @@ def validate_command(
       archsim validate --hw gtx_1080,tesla_k80 --by network
       archsim validate --source nvidia_tx1_wp,addfor2017 --by cell --baseline plain
       archsim validate --template
-      archsim validate --split test --without waves
+      archsim validate --split watched --without waves
+      archsim validate --source mlperf --without conv.stage_channels
       archsim validate --source jcjohnson --cross-validate hardware
       archsim validate --measurements mine.csv --html mine.html
       archsim validate --measurements mine.csv --hw host.toml --by network
@@ -87,7 +88,7 @@ def validate_command(
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     if template:
-        from archsim.evidence.spelling import TEMPLATE
+        from archsim.evidence.readers import TEMPLATE
 
         click.echo(TEMPLATE, nl=False)
         return
@@ -122,7 +123,7 @@ def validate_command(
         settings = settings_of(every, by=by, fidelity=fidelity, baseline=baseline, without=without,
                                calibration=load(calibration) if calibration else None)  # fmt: skip
         if cases is not None:
-            from archsim.evidence.identity import case_line
+            from archsim.evidence.columns import case_line
 
             write(cases, "".join(f"{case_line(case)}\n" for case in rows))
             return
@@ -149,7 +150,7 @@ def _is_grouped(cases: Sequence[Case]) -> bool:
 
 def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -> tuple[list[Case], list[Skip]]:
     """The rows of tables and of loops; `identified`: with ids, and with the shipped rows that only other tools predict."""
-    from archsim.evidence.identity import with_ids
+    from archsim.evidence.columns import with_ids
     from archsim.evidence.readers import read_files
     from archsim.evidence.shipped import shipped_files
     from archsim.validation.loop_cases import is_loop_file, loop_cases
@@ -169,8 +170,8 @@ def _scoreboard(
     tell: Callable[[str], None],
 ) -> Scoreboard:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
-    from archsim.evidence.claims import claims
-    from archsim.evidence.identity import ID
+    from archsim.evidence.columns import ID
+    from archsim.evidence.misses import claims
     from archsim.evidence.shipped import peer_files
     from archsim.validation.predictor import from_file, read_predictors
     from archsim.validation.scoreboard import scoreboard
@@ -240,7 +241,7 @@ def calibrate_command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split test are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
+    Rows of split watched are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
     others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power
     limits, all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
     the model lacks something.
@@ -275,14 +276,14 @@ def calibrate_command(
     with Progress() as tell:
         tell("reading")
         cases, skips = read_files(measurements, device_files(hw, measurements))
-    every = thinned(with_power(cases) if of_energy else with_times(cases))
+    every = thinned(with_power(cases) if of_energy else with_times(cases), doubted=bool(intervals))
     every, _ = selected_rows(every, [], Filters(hw=hw, disturbed=True))
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):
         note(f"{len(rows) - len(with_time)} rows are of ops that take no time in the model; left out")
     rows = with_time
-    note(f"fitting to {len(rows)} of {len(cases)} rows ({len(skips)} skipped)")
+    note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)
         told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]

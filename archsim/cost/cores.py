@@ -8,15 +8,12 @@ from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration
 from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate, micro_tile
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, last_of, overlapped, tiles_of
 from archsim.device.cpu_clock import turbo_knots
 from archsim.device.device import Cpu
 from archsim.device.dot import FORMS
 from archsim.lower.kernel import CpuKernels
-
-PAGE = 4096.0  # bytes that the system maps at once
 
 
 def active_clock(device: Cpu, awake: Array | float, clock: Array | float) -> Array:
@@ -84,15 +81,15 @@ def busiest_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.lower.columns import RUNS
     >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
     ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one, packed=0 * one, work=one, items=one, most=one, chunks=0 * one, operand_a=4 * one,
-    ...             **{**dict.fromkeys((*LOOP, *RUNS, "subnormal", "mapped", "visited", "tiled", "forked"), 0 * one),
-    ...                "steps": 1e6 * one})
+    ...             k=one, count=one, packed=0 * one, work=one, items=one, operand_a=4 * one,
+    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "tiled",
+    ...                              "forked"), 0 * one))
+    >>> loop.steps = 1e6 * one
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -119,7 +116,7 @@ def copy_clocks(
     >>> from types import SimpleNamespace as some
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
-    >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
+    >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0,
     ...               tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
@@ -141,7 +138,7 @@ def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "chunks": 0.0, "grain": 0.0, "tiled": 0.0}
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "grain": 0.0, "tiled": 0.0}
     >>> kernel = some(matrix=1.0, block=0.0, packed=1.0, **shape)
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25
@@ -184,14 +181,10 @@ def core_clocks(
     second + faults + max(loop, flop / per_clock) of others
 
     assists: clocks of microcode where values are subnormal, `assist_clocks` [clk]
-    faults: clocks of the system for arrays that it maps anew, `fault_clocks` [clk]
     family: efficiency of the kernel's family
     rate: multiply-adds per clock that the library's instructions start, `library_rate` [FMA/clk]
-    blocks: clocks of one step of k in all register blocks, `block_step` [clk]
-    multiplied: clocks of all steps, blocks (k + 1), or `direct_clocks` of a convolution along the rows of images; of narrow
-        operands, `narrow_clocks` [clk]
+    multiplied: clocks of all steps, `block_step` (k + 1); of narrow operands, `narrow_clocks` [clk]
     loads: clocks of a core in order that loads operands, `load_clocks` [clk]
-    visited: clocks of the loads and stores of a loop that keeps no results in registers, `visit_clocks` [clk]
     products: clocks of both [clk]
     loop: clocks of what the library does value by value, `loop_clocks`, with its hyper-threads at work, and of its loops over
         whole registers, whose SIMD instructions start as multiply-adds do [clk]
@@ -206,14 +199,13 @@ def core_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.lower.columns import RUNS
     >>> from archsim.stack.stack import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
-    ...                **dict.fromkeys((*LOOP, *RUNS), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
+    ...                **dict.fromkeys((*LOOP, "rewritten"), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
     ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
-    ...                subnormal=0 * one, mapped=0 * one, visited=0 * one)
+    ...                subnormal=0 * one)
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -222,17 +214,16 @@ def core_clocks(
     if precision in FORMS:
         multiplied = narrow_clocks(kernels, device, rate, precision)
     else:
-        blocks = block_step(kernels, device, rate)
-        multiplied = np.where(kernels.pixels > 0, direct_clocks(kernels, device, rate), blocks * (kernels.k + 1.0))
+        multiplied = block_step(kernels, device, rate) * (kernels.k + 1.0)
     loop = loop_clocks(kernels, constants) * overlap + kernels.vectors / rate
     simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     loads = load_clocks(kernels, device)
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = second_clocks(kernels, device, constants)
-    assists, faults = assist_clocks(kernels, device), fault_clocks(kernels, constants)
-    products = np.maximum(multiplied / family, visit_clocks(kernels, device, constants)) + loads
+    assists = assist_clocks(kernels, device)
+    products = multiplied / family + loads
     return np.asarray(np.where(kernels.matrix > 0, products * kernels.work + loop + assists,
-                               np.maximum(loop, kernels.flop / per_clock) + faults) + second)  # fmt: skip
+                               np.maximum(loop, kernels.flop / per_clock)) + second)  # fmt: skip
 
 
 def second_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array:
@@ -278,30 +269,6 @@ def load_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     return np.asarray(kernels.m * kernels.n * kernels.k * kernels.count * element * each / device.l1.bandwidth)
 
 
-def visit_clocks(kernels: CpuKernels, device: Cpu, constants: Calibration) -> Array | float:
-    """Clocks in which depthwise loops move operands and sums between registers and the first level, summed over cores [clk].
-
-    m n k count bytes / (share B), [D, V]; 0 where arithmetic hides them all
-
-    bytes: of filter, pixel and sum for each multiply-add, `depthwise_operands` and `depthwise_sums` of the stack [B], [V]
-    B: bandwidth of the first level [B/clk], a float or [D, 1]
-    share: of it that such loops sustain, `cpu.visits` [1]
-
-    The taps of a channel are a sum of its own: no value that is loaded serves two channels, so that a loop which does not keep
-    filter and sums in registers loads and stores more than it multiplies.
-
-    >>> from archsim.device.catalog import find
-    >>> from types import SimpleNamespace as some
-    >>> layer = some(m=100.0, n=8.0, k=9.0, count=1.0, visited=20.0)  # two loads, and a sum that comes and goes
-    >>> visit_clocks(layer, find("raspberry_pi_4").device, {"cpu.visits": 0.5}).item()
-    18000.0
-    """
-    if not np.any(kernels.visited):
-        return 0.0
-    moved = kernels.m * kernels.n * kernels.k * kernels.count * kernels.visited
-    return np.asarray(moved / (constants["cpu.visits"] * device.l1.bandwidth))
-
-
 def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     """Clocks in which microcode multiplies for the pipes, as an operand has subnormal values, summed over cores [clk].
 
@@ -330,21 +297,6 @@ def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     lanes = np.minimum(kernels.simd, device.core.simd) / LANE_BITS
     products = kernels.m * kernels.n * kernels.k * kernels.count * kernels.work
     return np.asarray(products / lanes * (1.0 - (1.0 - kernels.subnormal) ** lanes) * device.core.assist)
-
-
-def fault_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
-    """Clocks in which the system maps pages that are touched for the first time, and fills them with zeros, over all cores [clk].
-
-    mapped / PAGE c, [V]
-
-    mapped: results in arrays that were just taken from the system [B], [V]
-    PAGE: 4 KiB; c: clocks of one page fault, `cpu.fault_clk` [clk]
-
-    >>> from types import SimpleNamespace as kernels
-    >>> float(fault_clocks(kernels(mapped=40960.0), {"cpu.fault_clk": 3200.0}))
-    32000.0
-    """
-    return np.asarray(kernels.mapped / PAGE * constants["cpu.fault_clk"])
 
 
 def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:

@@ -9,9 +9,8 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost import cores, cpu_traffic, team
-from archsim.cost.blocking import library_rate, panels_of
+from archsim.cost.blocking import panels_of
 from archsim.cost.cost import Array
-from archsim.cost.direct import filter_wait
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
@@ -103,12 +102,6 @@ class CpuTerms:
         return cpu_traffic.memory_bandwidth(self.device, self.workers, self.kernels.local)
 
     @cached_property
-    def filters_s(self) -> Array:
-        """Time in which the busiest core waits for the filters of a direct convolution [s]."""
-        rate = library_rate(self.kernels, self.device, self.precision)
-        return filter_wait(self.kernels, self.device, rate, self.workers, self.speed, self.bandwidth)
-
-    @cached_property
     def work(self) -> dict[str, Array]:
         """What takes energy besides the traffic."""
         return cores.work_done(self.kernels, self.awake)
@@ -117,13 +110,13 @@ class CpuTerms:
 def compute_bound(t: CpuTerms) -> Array:
     """Time of the busiest core [s].
 
-    clocks / f + wait, [D, V]; clocks: `busiest_clocks` [clk], [D, V]; f: its clock [Hz], [D, V]; wait: `filter_wait` [s], [D, V]
+    clocks / f, [D, V]; clocks: `busiest_clocks` [clk], [D, V]; f: its clock [Hz], [D, V]
 
     >>> from types import SimpleNamespace as terms
-    >>> float(compute_bound(terms(busiest_clk=4e6, speed=4e9, filters_s=0.0)))
+    >>> float(compute_bound(terms(busiest_clk=4e6, speed=4e9)))
     0.001
     """
-    return t.busiest_clk / t.speed + t.filters_s
+    return t.busiest_clk / t.speed
 
 
 def memory_bound(t: CpuTerms) -> Array:
@@ -186,11 +179,11 @@ def team_overhead(t: CpuTerms) -> Array:
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> kernels = some(grain=0.0, chunks=0.0, tree=1.0, forked=0.0, spin=1.0, threaded=1.0, fanout=0.0)
+    >>> kernels = some(grain=0.0, forked=0.0, spin=1.0, threaded=1.0)
     >>> cpu = find("i7_6700k").device
     >>> loop = some(kernels=kernels, device=cpu, workers=4.0, threads=4.0, panels=1.0,
     ...             constants={"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3})
-    >>> team_overhead(loop).item() * 1e9
-    80.0
+    >>> round(team_overhead(loop).item() * 1e9)
+    120
     """
     return team.fork_join(t.kernels, t.device, t.workers, t.threads, t.panels, t.constants)

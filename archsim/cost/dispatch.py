@@ -15,7 +15,6 @@ from archsim.device.device import Cpu, Device, Gpu
 from archsim.lower.kernel import Index, Kernels
 from archsim.stack.stack import Stack
 
-FP32 = 4  # bytes of a value of fp32
 COPIED = 3.0  # bytes that cross the memory bus for one that is copied: read, and written after its line was read for ownership
 
 
@@ -36,11 +35,9 @@ def host_time(
 ) -> HostTime:  # fmt: skip
     """Time of the host for each plan [s], [D, O]: framework calls, on a GPU the driver's work per launch, and stalls.
 
-    t = (calls c_framework + launches c_launch + library c_library) / f        t_stall = stalls c_stall / f
+    t = (calls c_framework + launches c_launch) / f        t_stall = stalls c_stall / f
 
-    calls: calls of the framework for the op, nested ones by the share `dispatch.nested`; or its kernels, where the stack says so
-        [1], [O]
-    library: calls of a library on a GPU, which looks at sizes and layouts and chooses a kernel [1], [O]
+    calls: calls of the framework for the op, nested ones by the share `dispatch.nested` [1], [O]
     launches: kernels of the option that runs, of the plans' `cost` [1], [D, O]; on a CPU none
     stalls: how many times the device waits for the host [1], [O]
     c: clocks of a Haswell core (`dispatch.*`, `stall.*`) [clk]
@@ -50,10 +47,10 @@ def host_time(
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), library=np.zeros(1), stalls=np.ones(1))
+    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), stalls=np.ones(1))
     >>> cost = some(time_s=np.zeros((1, 1)), launches=np.array([[3.0]]))
-    >>> stack = some(host="dispatch.native", host_unit="op", stall="stall.update")
-    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6, "dispatch.library": 30000.0,
+    >>> stack = some(host="dispatch.native", stall="stall.update")
+    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6,
     ...       "stall.update": 370000.0}
     >>> found = host_time(kernels, cost, stack, find("gtx_1080").device, find("i7_5930k").device, of)
     >>> round(found.issue_s.item() * 1e6, 2), round(found.stall_s.item() * 1e6, 2)  # 44000 and 370000 clocks at 3.7 GHz
@@ -64,10 +61,8 @@ def host_time(
         return HostTime(issue_s=none, stall_s=none)
     clock = dispatch_clock(host)
     launches = cost.launches if isinstance(device, Gpu) else none
-    by_kernel = stack.host_unit == "kernel" and isinstance(device, Gpu)
-    calls = launches if by_kernel else kernels.host_ops + kernels.nested * constants["dispatch.nested"]
-    library = kernels.library * constants["dispatch.library"] if isinstance(device, Gpu) else 0.0
-    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"] + library) / clock
+    calls = kernels.host_ops + kernels.nested * constants["dispatch.nested"]
+    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"]) / clock
     stall = kernels.stalls * constants[stack.stall] / clock if stack.stall else 0.0
     return HostTime(issue_s=none + issue, stall_s=none + stall)
 
@@ -92,74 +87,12 @@ def graph_launch(host_s: Array, plan_of: Index, host: Cpu, constants: Calibratio
     return np.minimum(host_s[..., first], constants["graph.launch_clk"] / dispatch_clock(host))
 
 
-def replayed(device_s: Array | float, calls: int, device: Device, host: Cpu, constants: Calibration) -> Array | float:
-    """Time of one call in graphs of some `calls` that are replayed one after the other [s].
-
-    max(device_s + gap / calls, launch / (f calls))
-
-    device_s: time of the call's kernels [s], a float or [D]
-    gap: before the first kernel of a graph, besides that between kernels, `graph.gap_s` [s]
-    launch: of the whole graph, `graph.launch_clk` [clk]; f: `dispatch_clock` of the host [Hz]
-
-    The host launches the next graph while one runs.
-
-    >>> from archsim.device.catalog import find
-    >>> a100, host = find("a100_sxm4_40gb").device, find("epyc_7742").device
-    >>> of = {"graph.launch_clk": 23300.0, "graph.gap_s": 1e-6}
-    >>> [round(float(replayed(t, 1, a100, host, of)) * 1e6, 2) for t in (0.5e-6, 9e-6)]
-    [6.23, 10.0]
-    """
-    if not isinstance(device, Gpu):
-        return device_s
-    launch = constants["graph.launch_clk"] / dispatch_clock(host)
-    return np.maximum(device_s + constants["graph.gap_s"] / calls, launch / calls)
-
-
-def between_events(
-    latency_s: Array | float, host_s: Array | float, call_s: Array | float, device: Device, constants: Calibration
-) -> Array | float:
-    """Time between two events of a CUDA stream that the host records before and after a call [s].
-
-    max(host_s + latency, latency_s - after call_s)
-
-    latency_s: of the call, host and kernels one after the other [s], a float or [D]
-    host_s: the host's part of it [s], a float or [D]; latency: between two dependent kernels of the stream [s], a float or [D, 1]
-    call_s: of that part, a call that launches one kernel and calls nothing else, `call_time` [s]
-    after: share of it that comes after the launch, `dispatch.after` [1]: the way back to Python, and the second event
-
-    A long kernel still runs when the host records the second event; a short one has ended, and the stream waits for the host.
-
-    >>> from archsim.device.catalog import find
-    >>> card, of = find("a100_sxm4_40gb").device, {"dispatch.after": 0.45}  # 2 us between kernels
-    >>> [round(float(between_events(40e-6 + t, 40e-6, 30e-6, card, of)) * 1e6, 6) for t in (3e-6, 100e-6)]
-    [42.0, 126.5]
-    """
-    gap = device.launch.latency if isinstance(device, Gpu) else 0.0
-    return np.maximum(host_s + gap, latency_s - constants["dispatch.after"] * call_s)
-
-
-def call_time(stack: Stack, host: Cpu, constants: Calibration) -> Array | float:
-    """Time of the host for a call that launches one kernel and calls nothing else [s]; 0 for a stack without a `host` constant.
-
-    (c_framework + c_launch) / f        symbols as in `host_time`
-
-    >>> from types import SimpleNamespace as some
-    >>> from archsim.device.catalog import find
-    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0}
-    >>> round(call_time(some(host="dispatch.native"), find("i7_5930k").device, of) * 1e6, 2)  # 17000 clocks at 3.7 GHz
-    4.59
-    """
-    return (constants[stack.host] + constants["dispatch.launch"]) / dispatch_clock(host) if stack.host else 0.0
-
-
 def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
     """Time to bring `size` bytes of input, as fp32, from the framework's host memory to a GPU [s]: copies there, then the link.
 
-    t = size x / 4 ((3 copies + convert) / B_core + 1 / B_link)        convert = b / x + 2, none where b = x
+    t = size (3 copies / B_core + 1 / B_link)
 
     copies: copies within host memory, by one thread, `input_copies` of the stack [1]
-    x: bytes of a value that crosses, `input_crossing_bytes` [B]
-    b: bytes of a value in the host's arrays, `input_value_bytes`; others than x are read and written as such first [B]
     B_core: memory bandwidth of one core of the host, `core_bandwidth` [B/s], of which a copied byte takes `COPIED`
     B_link: bandwidth of the link that a pinned copy reaches [B/s], a float or [D, 1]; a module without a link needs none
 
@@ -168,16 +101,14 @@ def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | f
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
     >>> host = some(l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=some(latency=64e-9))  # a core draws 15 GB/s
-    >>> stack = some(inputs="host", input_copies=2.0, input_value_bytes=4, input_crossing_bytes=4)
+    >>> stack = some(inputs="host", input_copies=2.0)
     >>> gpu = find("gtx_1080").device  # 0.76 of 15.75 GB/s over PCIe
     >>> round(feed_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
     0.4835
     """
     if stack.inputs == "device" or not isinstance(device, Gpu):
         return 0.0
-    held, crossing = stack.input_value_bytes, stack.input_crossing_bytes
-    converted = 0.0 if held == crossing else held / crossing + COPIED - 1.0
-    return size * crossing / FP32 * ((stack.input_copies * COPIED + converted) / core_bandwidth(host) + _over_link(device))
+    return size * (stack.input_copies * COPIED / core_bandwidth(host) + _over_link(device))
 
 
 def store_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:

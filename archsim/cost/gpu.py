@@ -275,7 +275,6 @@ def latency_bound(t: GpuTerms) -> Array:
     near: what waits for the L2, `found` and `hits` times the latency of a hit [clk] over the core clock
     latency: of an unloaded memory [s], [D, 1]
     rounds: time of all rounds [s]
-    alone: what one thread waits that reads a whole row, value by value, `serial_wait` [s], [D, V]
     updates: atomic updates of one address, each `l2.update_clk` clocks after the one before [s], [V]
     row: what a warp takes for its part of a row while nothing else fills its waits, lane_slots c / f [s], [D, V]
     lane_slots: instructions of a lane for it [1], [V]; c: clocks from one of them to the next, `row.slot_clk` [clk]
@@ -284,8 +283,7 @@ def latency_bound(t: GpuTerms) -> Array:
     Holds below saturation; above it the bandwidth is the bound.
 
     >>> from types import SimpleNamespace as some
-    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(serial=0.0, row_count=0.0, updates=0.0,
-    ...                                                                                     lane_slots=0.0)
+    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(row_count=0.0, updates=0.0, lane_slots=0.0)
     >>> terms = some(kernels=kernels, dram_bytes=1e6, found_bytes=0.0, row_hits=0.0, in_flight=1e5, device=gpu, clock=1e9,
     ...              constants={"l2.update_clk": 2.0, "row.slot_clk": 2.5})
     >>> round(latency_bound(terms).item() * 1e6, 6)
@@ -299,10 +297,10 @@ def latency_bound(t: GpuTerms) -> Array:
     """
     near = (t.found_bytes + t.row_hits) * (t.device.l2.latency / t.clock)
     rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency
-    alone, sums = serial_wait(t), row_wait(t)
+    sums = row_wait(t)
     row = t.kernels.lane_slots * (t.constants["row.slot_clk"] / t.clock)
     updates = t.kernels.updates * (t.constants["l2.update_clk"] / t.clock)
-    return np.asarray(np.maximum(rounds + alone + sums + row, updates))
+    return np.asarray(np.maximum(rounds + sums + row, updates))
 
 
 def row_wait(t: GpuTerms) -> Array:
@@ -323,30 +321,6 @@ def row_wait(t: GpuTerms) -> Array:
         return np.asarray(0.0)
     count = t.kernels.row_count
     return np.asarray(np.maximum(count / t.in_slots - 1.0, 0.0) * (t.constants["row.cta_clk"] / t.clock))
-
-
-def serial_wait(t: GpuTerms) -> Array:
-    """Time in which a thread reads a row alone, each value after the one before [s].
-
-    serial (hit + word / sector (latency - hit)), [D, V]        hit = L2 latency / f
-
-    serial: values of the row, 0 where threads share it [1], [V]; word: 4 B, of which one in a sector comes from memory
-    hit: time of a hit in the L2 [s]; latency: of memory [s]; f: core clock [Hz]
-
-    Rows of other threads of the warp lie in other lines: each value is a transaction of its own, which the L1 is taken not to
-    keep, as global loads of chips before Volta go past it. Holds for as many rows as threads that the chip can hold.
-
-    >>> import numpy as np
-    >>> from types import SimpleNamespace as some
-    >>> gpu = some(memory=some(latency=400e-9), l2=some(latency=200.0, sector=32.0))
-    >>> row = some(kernels=some(serial=np.array([8000.0])), device=gpu, clock=1e9)
-    >>> round(serial_wait(row).item() * 1e3, 6)  # 7000 hits of 200 ns, 1000 misses of 400
-    1.8
-    """
-    if not np.any(t.kernels.serial):
-        return np.asarray(0.0)
-    hit = t.device.l2.latency / t.clock
-    return np.asarray(t.kernels.serial * (hit + WORD / t.device.l2.sector * (t.device.memory.latency - hit)))
 
 
 def launch_gap(t: GpuTerms) -> Array:

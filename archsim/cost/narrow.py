@@ -6,7 +6,6 @@ import numpy as np
 
 from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS, block_step, library_rate
 from archsim.cost.cost import Array
-from archsim.cost.direct import direct_clocks
 from archsim.device.device import Cpu
 from archsim.device.dot import ELEMENT_BYTES, FORMS
 from archsim.lower.kernel import CpuKernels
@@ -40,10 +39,9 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     16 bit, of which a multiply-add takes as many as of fp32 (smlal, vpmaddwd with its addition).
 
     >>> from archsim.device.catalog import find
-    >>> from archsim.lower.columns import RUNS
     >>> from types import SimpleNamespace as some
     >>> product = some(m=64.0, n=64.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
-    ...                operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))
+    ...                operand_a=1.0, matrix=1.0)
     >>> narrow_clocks(product, find("xeon_platinum_8480").device, 1024.0, "int8_tile").item()  # 16 tiles, 10 + 1 steps of 16
     2816.0
     """
@@ -65,8 +63,7 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     blocks = blocks + pairs * step(rest, COLUMN_REGISTERS) + single * step(rest, 1.0)
     summed = kernels.count * blocks * (np.ceil(kernels.k / shape.depth) + 1.0)
     wide = library_rate(kernels, device, "fp32")
-    runs = np.asarray(kernels.pixels) > 0
-    widened = np.where(runs, direct_clocks(kernels, device, wide), block_step(kernels, device, wide) * (kernels.k + 1.0))
+    widened = block_step(kernels, device, wide) * (kernels.k + 1.0)
     words = (np.asarray(kernels.operand_a) > ELEMENT_BYTES[FORMS[form].precision]) & (np.asarray(kernels.matrix) > 0)
     apart = (np.asarray(kernels.depthwise) > 0) & (shape.depth > 1)
     return np.asarray(np.where(apart | words, widened, summed))

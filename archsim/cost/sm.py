@@ -248,10 +248,9 @@ def tile_macs(kernels: GpuKernels, depth: Array) -> Array:
 def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) -> Array:
     """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA.
 
-    softmax = (scores (1 / special + slots / fp32) + (tests + widening) / fp32) rate, [D, V]      (Dao 2023, section 3.1)
+    softmax = (scores (1 / special + slots / fp32) + widening / fp32) rate, [D, V]      (Dao 2023, section 3.1)
 
-    scores: exponentials of one CTA; tests: slots of one CTA for scores that it leaves out, `tested`; widening: those for keys and
-    values of one byte, `widened` for each key
+    scores: exponentials of one CTA; widening: slots of one CTA for keys and values of one byte, `widened` for each key
     softmax: multiply-accumulates that the SM could have issued meanwhile
     special, fp32: exponentials and single-precision instructions of an SM [OP/clk, FMA/clk], floats or [D, 1]
     depth: keys of one CTA, [V]
@@ -265,7 +264,7 @@ def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) ->
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, score_slots=4.0, tested=0.0,
+    >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, score_slots=4.0,
     ...               widened=0.0, overlapped=np.zeros(1))
     >>> float(softmax_work(kernel, some(rate=some(special=16.0, fp32=128.0)), 8.0, np.array([100.0]))[0])
     9600.0
@@ -273,7 +272,7 @@ def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) ->
     if not kernels.exps.any():
         return np.zeros_like(rate)
     scores = kernels.tile_m * depth * kernels.exps
-    more = depth * (kernels.tile_m * kernels.tested + kernels.widened)
+    more = depth * kernels.widened
     softmax = (scores * (1.0 / device.rate.special + kernels.score_slots / device.rate.fp32) + more / device.rate.fp32) * rate
     products = tile_macs(kernels, depth)
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
@@ -343,7 +342,7 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one, work=one,
-    ...               tile_m=64 * one, tile_n=64 * one, score_slots=4 * one, tested=0 * one, widened=0 * one,
+    ...               tile_m=64 * one, tile_n=64 * one, score_slots=4 * one, widened=0 * one,
     ...               checked=0 * one, unrolled=0 * one, slots=0 * one)
     >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "energy.zeros": 0.5}
     >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, 10.0, of).values()]
@@ -353,7 +352,7 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
     product = is_product(kernels) & ~wide
     half = 0.5 * kernels.flop
     pairs = kernels.m * kernels.k * kernels.count
-    softmax = pairs * (kernels.exps * (kernels.score_slots + 1.0) + kernels.tested) + kernels.widened * depth * ctas
+    softmax = pairs * kernels.exps * (kernels.score_slots + 1.0) + kernels.widened * depth * ctas
     issues = np.where(product | wide, softmax, np.maximum(half, window_slots(kernels, constants)))
     units = ctas / np.ceil(ctas / device.sm.count)
     macs = half + constants["energy.zeros"] * np.maximum(tile_macs(kernels, depth) * ctas - half, 0.0)

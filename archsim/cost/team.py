@@ -15,7 +15,6 @@ from archsim.cost.cost import Array
 from archsim.device.device import Cpu
 from archsim.lower.kernel import CpuKernels
 
-FANNED = 8.0  # threads beyond which a pool fans out (Arm Compute Library, CPPScheduler.cpp: auto_switch_mode)
 FLAGS = 4.0  # lines that pass between two threads of a BLAS for a panel: either half of what one packs is filled, and free again
 
 
@@ -71,23 +70,22 @@ def tiles_of(kernels: CpuKernels, device: Cpu) -> Array:
 def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Array:
     """Cores at work on each kernel.
 
-    min(max(min(threads, most), beside), count, max(1, pieces)), or 1, [D, V]
+    min(threads, count, max(1, pieces)), or 1, [D, V]
 
     team: cores that the threads can occupy, one after the other
     pieces: what threads take whole, `tiles_of` unfolded images where these are `tiled`, or `items`
     threads: threads that were asked for, a float or [D, 1]
 
     One core works where the framework's loop is serial, or where the library finds the product too narrow for so many threads:
-    a side of less than `grain` for each. A library takes fewer threads, `most`, where the work is little. Ops that run `beside`
-    each other on threads of their own count as one loop: each takes its share of the time of both.
+    a side of less than `grain` for each.
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0, most=9.0,
-    ...               beside=1.0, tiled=0.0)
+    >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0,
+    ...               tiled=0.0)
     >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0), l2=some(size=2.0**18)), 8.0).item()
     3.0
     """
-    team = np.minimum(np.maximum(np.minimum(threads, kernels.most), kernels.beside), device.core.count)
+    team = np.minimum(threads, device.core.count)
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
     pieces = np.where((kernels.tiled > 0) & (kernels.matrix == 0), tiles_of(kernels, device), pieces)
     wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
@@ -97,7 +95,7 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
 def siblings(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Threads at work on each core: hyper-threads are taken once every core has a thread.
 
-    max(1, min(threads, hardware threads, most, pieces) / count) with all cores at work, else 1, [D, V]
+    max(1, min(threads, hardware threads, pieces) / count) with all cores at work, else 1, [D, V]
 
     running: threads that have work
     pieces: what threads take whole, or `items`
@@ -105,12 +103,12 @@ def siblings(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | 
     threads: threads that were asked for, a float or [D, 1]
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=6.0, channels=0.0, block=0.0, items=1e6, most=9.0)
+    >>> kernel = some(parts=6.0, channels=0.0, block=0.0, items=1e6)
     >>> siblings(kernel, some(core=some(count=4.0, threads=8.0, simd=256.0)), 4.0, 8.0).item()
     1.5
     """
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
-    running = np.minimum(np.minimum(threads, device.core.threads), np.minimum(kernels.most, pieces))
+    running = np.minimum(np.minimum(threads, device.core.threads), pieces)
     return np.asarray(np.where(workers >= device.core.count, np.maximum(running / device.core.count, 1.0), 1.0))
 
 
@@ -128,7 +126,7 @@ def overlapped(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
     and streams through memory gain nothing.
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=0.0, channels=0.0, block=0.0, items=1e6, most=9.0)
+    >>> kernel = some(parts=0.0, channels=0.0, block=0.0, items=1e6)
     >>> cpu = some(core=some(count=4.0, threads=8.0, simd=256.0))
     >>> [overlapped(kernel, cpu, 4.0, threads, {"cpu.issue": 0.75}).item() for threads in (4.0, 5.0, 8.0)]
     [1.0, 0.8, 0.75]
@@ -206,11 +204,10 @@ def unoccupied(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.b
 def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Share of a kernel that its busiest core gets: whole pieces of what is cut, else an even part.
 
-    ceil(dealt / workers) / dealt, or min(strip / n, 1) under a grain, [D, V]
+    ceil(pieces / workers) / pieces, or min(strip / n, 1) under a grain, [D, V]
 
     even: share where cores get whole pieces, or an even cut
     pieces: what is not divided: register blocks, rows of a block of channels, or images
-    dealt: what a core takes at once: each piece, or a chunk of several where a queue deals out `chunks` for each thread
     lanes: fp32 values of a SIMD register
     strip: columns of one core: a strip for each thread, in whole registers
     workers: cores at work, [D, V]
@@ -221,15 +218,14 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0, chunks=0.0,
+    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0,
     ...                   packed=1.0)
     >>> busiest_share(product, find("i7_6700k").device, 4.0, 4.0).item()  # two of eight blocks
     0.25
     """
     whole = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), whole)
-    dealt = np.where(kernels.chunks > 0, np.minimum(pieces, kernels.chunks * workers), pieces)
-    even = np.where(pieces > 0, np.ceil(dealt / workers) / np.maximum(dealt, 1.0), 1.0 / workers)
+    even = np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers)
     lanes = device.core.simd / LANE_BITS
     strip = np.ceil(np.ceil(kernels.n / threads) / lanes) * lanes * np.maximum(threads / device.core.count, 1.0)
     return np.asarray(np.where((kernels.grain > 0) & (workers > 1), np.minimum(strip / kernels.n, 1.0), even))
@@ -282,43 +278,25 @@ def dispatch_clock(host: Cpu) -> Array | float:
     return host.clock.boost * host.core.scalar_ipc
 
 
-def calls_in_row(team: Array, fanout: Array) -> Array:
-    """Calls of the system that wake a team of threads, as far as one waits for the other [1].
-
-    team - 1; by a pool that fans out with more than FANNED threads (fanout - 1) + fanout ceil(log(team / fanout) / log fanout)
-
-    team: threads with work, [D, V]; fanout: threads that each one wakes at most, 0: the first thread wakes all [1], [V]
-
-    >>> calls_in_row(np.array([8.0, 12.0]), np.array(4.0)).tolist()
-    [7.0, 7.0]
-    """
-    fan = np.maximum(fanout, 2.0)
-    levels = np.ceil(np.log(np.maximum(team / fan, 1.0)) / np.log(fan))
-    return np.asarray(np.where((fanout > 0) & (team > FANNED), fan - 1.0 + fan * levels, team - 1.0))
-
-
 def fork_join(
     kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float, panels: Array, constants: Calibration
 ) -> Array:  # fmt: skip
     """Forking and joining the threads of one parallel loop [s].
 
-    barrier + deal; under a grain barrier + queue + flags panels, [D, V]; 0 with one core at work
+    counter + written; under a grain also queue + flags panels, [D, V]; 0 with one core at work
 
-    barrier: the join and the next fork [s]
-    counter: every core at work gets the one line on which they count themselves, once for each of the two [s]
-    levels: they meet in a tree, a line for each of its levels [s]
+    counter: every core at work gets the one line on which they count themselves, once for the join and once for the fork [s]
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
-    deal: the chunks of one thread, for each of which it gets the line of the queue [s]
+    alone: what starting and hearing each other take under a grain [s]
     written: the first thread writes `forked` lines of each other one of the team, which that one has read, and wakes them [s]
     woken: by one call where they spin and none sleeps, `call`; by a call for each, `rouse`, where they sleep [s]
     call: one call of the system that wakes nobody, `cpu.call_clk` clocks of a Haswell core at the `dispatch_clock` [s]
-    rouse: `calls_in_row` of the system, `cpu.rouse_clk` clocks of a Haswell core each, at the `dispatch_clock` [s]
+    rouse: a call for each further thread, `cpu.rouse_clk` clocks of a Haswell core each, at the `dispatch_clock` [s]
     whole: whether all threads that were asked for join the loop, as those of OpenMP do, also where it has fewer pieces
     team: threads that join the loop [1]
     near: a line from a core of the same last cache level [s]
     far: a line from any other, at the latency of memory [s]
-    inside: cores of one instance of the last level
     outside: instances of the last level
     usual: a line from any core at work [s]
     workers: cores at work, [D, V]
@@ -330,26 +308,22 @@ def fork_join(
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> usual = {"grain": 0.0, "chunks": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0, "fanout": 0.0}
-    >>> cpu, loop = find("i7_6700k").device, usual
+    >>> usual = {"grain": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0}
     >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3}
-    >>> [round(fork_join(kernels(tree=tree, **loop), cpu, 4.0, 8.0, 1.0, of).item() * 1e9) for tree in (0.0, 1.0)]
-    [120, 80]
+    >>> round(fork_join(kernels(**usual), find("i7_6700k").device, 4.0, 8.0, 1.0, of).item() * 1e9)
+    120
     """
     whole = (kernels.forked > 0) & (kernels.spin > 0) & (kernels.threaded > 0)
     team = np.where(whole, np.minimum(threads, device.core.count), workers)
     near, far = near_line(device), device.memory.latency
     outside = instances_used(device, team)
-    inside = np.maximum(team / outside, 1.0)
     usual = (near + (outside - 1.0) * far) / outside
     counter = 2.0 * usual * (team - 1.0)
-    levels = 2.0 * (near * np.log2(inside) + far * np.log2(outside))
-    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * calls_in_row(team, kernels.fanout)
+    rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (team - 1.0)
     call = constants["cpu.call_clk"] / dispatch_clock(device)
     woken = np.where(kernels.spin > 0, call, rouse)
     written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (team - 1.0), 0.0)
-    barrier = np.where(kernels.tree > 0, levels, counter) + written
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)
-    deal = kernels.chunks * usual
-    return np.asarray(np.where(team > 1, barrier + np.where(kernels.grain > 0, queue + flags * panels, deal), 0.0))
+    alone = np.where(kernels.grain > 0, queue + flags * panels, 0.0)
+    return np.asarray(np.where(team > 1, counter + written + alone, 0.0))

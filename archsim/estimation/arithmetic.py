@@ -65,14 +65,14 @@ def in_halves(stack: Stack, device: Device) -> bool:
 
 
 def one_pass(stack: Stack, device: Tpu, precision: str) -> str:
-    """How a TPU multiplies operands of a precision: as such, or factors of fp32 rounded to bf16, where the stack does that.
+    """How a TPU multiplies operands of a precision: as such, or factors of fp32 rounded to bf16, where software may do so.
 
     >>> from archsim.device.catalog import find
     >>> from archsim.stack import catalog
     >>> one_pass(catalog.find("jax-xla-tpu"), find("tpu_v3").device, "fp32")
     'bf16'
     """
-    return "bf16" if precision == "fp32" and stack.fp32_passes == 1 and device.rate.fp32 is None else precision
+    return "bf16" if precision == "fp32" and device.rate.fp32 is None and not stack.lossless else precision
 
 
 def precision_notes(device: Gpu | Cpu | Tpu, precision: str, stack: Stack) -> list[str]:

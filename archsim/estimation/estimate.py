@@ -30,6 +30,7 @@ from archsim.estimation.references import nearest_of, references_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
 from archsim.schedule.observer import Observer
+from archsim.stack.catalog import rows_of
 from archsim.trace.dims import SEQUENCE
 
 
@@ -140,7 +141,8 @@ def _at_device(
         latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
         interval_level=request.calibration.level, interval_class=kind,
         held_out=replace(spread, basis="; ".join(filter(None, (spread.basis, own_rows(request.spec))))),
-        throughput_per_s=request.batch / latency, power_w=power, power_interval_w=power_interval(request, power),
+        stack_rows=rows_of(request.stack), throughput_per_s=request.batch / latency,
+        power_w=power, power_interval_w=power_interval(request, power),
         energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency), energy_budget_j=energy_budget,
         throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
         power_limit_w=float(np.ravel(device.power.tdp if request.limit is None else request.limit)[0]),

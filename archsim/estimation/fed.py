@@ -17,7 +17,6 @@ from archsim.device.device import Device, Gpu
 from archsim.estimation.request import Request
 from archsim.trace.dims import BATCH
 from archsim.trace.kind import FORWARD, UPDATE
-from archsim.trace.op import CrossEntropy
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def moved_with_host(request: Request, device: Device) -> Array | float:
-    """Time in which inputs, labels and weights cross to the device and back, as the stack has it [s]."""
+    """Time in which inputs and weights cross to the device and back, as the stack has it [s]."""
     stack, ops = request.stack, ByIdentity(request.trace.ops)
     time_s: Array | float = 0.0
     if stack.inputs == "host" or (stack.inputs == "decoded" and stack.reader.ahead != "batch"):
@@ -36,9 +35,9 @@ def moved_with_host(request: Request, device: Device) -> Array | float:
 
 
 def _fed(request: Request, device: Device) -> Array | float:
-    """Time in which a batch with its labels crosses to the device [s]."""
+    """Time in which a batch crosses to the device [s]."""
     stack, ops = request.stack, ByIdentity(request.trace.ops)
-    return feed_time(_input_bytes(ops) + (stack.labels == "dense") * _label_bytes(ops), stack, device, request.host)
+    return feed_time(_input_bytes(ops), stack, device, request.host)
 
 
 def decoding(request: Request, device: Device) -> InputStage | None:
@@ -82,19 +81,9 @@ def input_bytes(ops: Sequence[BoundOp]) -> float:
     return 4.0 * sum(size for name, size in sizes.items() if name not in written)
 
 
-def label_bytes(ops: Sequence[BoundOp]) -> float:
-    """Size of labels with a value for each class [B]: what the losses of the forward pass read, 4 B a value."""
-    return 4.0 * sum(prod(op.input_shapes[0]) for op in ops if op.phase == FORWARD and isinstance(op.kind, CrossEntropy))
-
-
 def updated_bytes(ops: Sequence[BoundOp]) -> float:
     """Size of the weights that a step updates [B], 4 B a value."""
     return 4.0 * sum(prod(op.shape) for op in ops if op.phase == UPDATE)
-
-
-@lru_cache(maxsize=4096)
-def _label_bytes(ops: ByIdentity[tuple[BoundOp, ...]]) -> float:
-    return label_bytes(ops.it)
 
 
 @lru_cache(maxsize=4096)

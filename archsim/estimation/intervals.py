@@ -10,6 +10,7 @@ from archsim.calibration.constants import Spread, spread_of_product
 from archsim.calibration.nearness import Platform
 from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
+from archsim.stack.catalog import rows_of
 
 
 def class_of(request: Request) -> tuple[str, Spread]:
@@ -19,7 +20,7 @@ def class_of(request: Request) -> tuple[str, Spread]:
     fidelities without fitted constants have no rows of their own: their class is an extrapolated one, with a wider spread. So is
     it where the nearest rows are not of the card.
     """
-    seen = request.stack.basis == "measured" and request.asked.get("fusion") is None
+    seen = rows_of(request.stack).own > 0 and request.asked.get("fusion") is None
     modelled = request.fidelity.calibrated and seen and not (request.graph or request.cold) and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
     return request.calibration.spread_of(request.spec.kind, what, platform_of(request), modelled)

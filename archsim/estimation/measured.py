@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.dispatch import between_events, call_time, replayed
+from archsim.cost.team import dispatch_clock
 from archsim.device.device import Cpu, Gpu
 from archsim.estimation.clock import clock_and_limit
 from archsim.estimation.fidelity import FITTED, find
@@ -38,7 +38,7 @@ def request_of(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
         batch=case.batch, precision=case.precision, threads=threads, clock=clock, turbo=case.clock is None, limit=limit,
         fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec),
-        dispatch=case.dispatch * (1.0 + case.wrappers * calibration["dispatch.wrapped"]), group=case.group, without=without,
+        dispatch=case.dispatch, group=case.group, without=without,
         graph=case.replayed, stored=case.stored,
     )  # fmt: skip
 
@@ -80,17 +80,14 @@ def value_of(case: Case, request: Request, result: Run) -> float:
         return of_case(case, request, float(result.total_energy_j[0]) / latency_s, latency_s)
     if case.metric == "power_w":
         return float(result.total_energy_j[0]) / latency_s
-    if case.ahead:
-        waited_s = float(result.timeline.wait_s[0].sum())
-        latency_s = max(latency_s - waited_s, float(result.host_s[0].sum()))
-    if case.between and case.dispatch:
-        call_s = request.dispatch * call_time(request.stack, request.host, request.calibration)
-        found = between_events(latency_s, float(result.host_s[0].sum()), call_s, case.spec.device, request.calibration)
-        latency_s = float(np.ravel(found)[0])
-    if case.graph_calls:
-        latency_s = float(np.ravel(replayed(latency_s, case.graph_calls, case.spec.device, request.host, request.calibration))[0])
-    if case.events and isinstance(case.spec.device, Gpu):
-        latency_s += float(np.ravel(case.spec.device.launch.latency)[0])  # the second event waits as a kernel would
+    device, calibration = case.spec.device, request.calibration
+    known = {
+        "run_s": latency_s, "wait_s": float(result.timeline.wait_s[0].sum()), "host_s": float(result.host_s[0].sum()),
+        "calls": case.calls, "gap_s": calibration["graph.gap_s"],
+        "launch_s": float(np.ravel(calibration["graph.launch_clk"] / dispatch_clock(request.host))[0]),
+        "latency_s": float(np.ravel(device.launch.latency)[0]) if isinstance(device, Gpu) else 0.0,
+    }  # fmt: skip
+    latency_s = case.timer.time(*(known[name] for name in case.timer.arguments))
     return latency_s if case.metric == "latency_s" else case.batch / latency_s
 
 

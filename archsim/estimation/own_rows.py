@@ -14,21 +14,15 @@ from archsim.device.spec import Spec
 FILE = ("reports/validation", "validation.json")
 
 
-def own_score(spec: Spec) -> Mapping[str, Any]:
-    """`n`, `bias`, `median`, `coverage` of predictions of whole networks on a shipped device; empty without any measured one."""
-    found = _devices().get(spec.identity.id, {}) if is_shipped(spec) else {}
-    return found if "n" in found else {}
-
-
 def own_rows(spec: Spec) -> str:
     """What the times of whole networks on a shipped device say of predictions for it; empty without any such row."""
-    found = own_score(spec)
-    if not found:
+    found = _devices().get(spec.identity.id, {}) if is_shipped(spec) else {}
+    if "n" not in found:
         return ""
-    n, bias, covered = found["n"], found["bias"], found["coverage"]
-    off = f"{100 * abs(bias):.0f} % too {'slow' if bias > 0 else 'fast'} in the median"
-    inside = "" if covered is None else f", {100 * covered:.0f} % of them inside their interval"
-    return f"the {n:,} measured times of {spec.identity.id}: {off}, half of them within {100 * found['median']:.0f} %{inside}"
+    n, bias, covered = found["n"], f"{100 * found['bias']:+.0f}", found["coverage"]
+    side = "right" if bias[1:] == "0" else f"{bias[1:]} % too {'slow' if bias[0] == '+' else 'fast'}"
+    inside = "" if covered is None else f", {100 * covered:.0f} % inside their interval"
+    return f"{n:,} measurements of this device: predicted {side} in the median{inside}"
 
 
 @cache

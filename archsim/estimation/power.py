@@ -11,6 +11,7 @@ import numpy as np
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
+from archsim.cost.package import package_power
 from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
@@ -18,7 +19,7 @@ from archsim.cost.voltage import voltage_line
 from archsim.device.counters import package_unit_named, shares_of
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
+from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS, UnitClocks, unit_rates
 from archsim.estimation.boundary import WALL, check_boundary
 from archsim.estimation.clock import ROUNDED, check_core_clock, limit_notes, memory_clock_top
 from archsim.estimation.power_estimate import PowerEstimate, UnitsAtWork
@@ -28,6 +29,8 @@ IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothin
 OF_SM = ("fp32", "int", "fp64", "special", "tensor", "shared")  # units that only work where their SM does
 READ = ("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth", "l2.bandwidth", "memory.bandwidth",
         "memory.achievable", "memory.data_rate", "memory.type")  # fmt: skip  # keys of a device that are read here
+READ_OF_CPU = ("chip.", "power.", "clock.", "core.count", "core.simd", "core.fma_ports", "memory.bandwidth", "memory.type",
+               "l2.bandwidth", "l3.bandwidth")  # fmt: skip
 CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double", "special": "energy.special",
              "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
 ELSEWHERE = ("power.tdp", "power.throttle", "power.air", "power.thermal_resistance", "memory.data_rate",
@@ -121,15 +124,17 @@ def _of_packages(
     of: Mapping[str, Any],
 ) -> PowerEstimate:  # fmt: skip
     """The same of a CPU. `of_gpus`: memory clock, clocks of the counts and boundary, which only GPUs have here."""
-    from archsim.estimation.package_power import PackageUse, package_estimate
-
     for what, value in zip(("memory clock", "counted-at", "boundary"), of_gpus, strict=True):
         if value is not None:
             raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
     check_core_clock(spec, clock)
     at = float(np.ravel(spec.device.usual_clock)[0]) if clock is None else clock
     use = PackageUse(**of, shares=shares_of(shares, package_unit_named), clock=at)
-    return package_estimate(use, name, usual=clock is None, tdp=limit is None)
+    kind, spread = use.spread("power")
+    return use.answer(
+        name, of=(kind, replace(spread, rows=0, basis="")), idle=("standing",), read=READ_OF_CPU, elsewhere=("power.tdp",),
+        inside=("simd",), assumptions=_assumptions_of_cpu(use, clock is None, limit is None),
+    )  # fmt: skip
 
 
 def _at_wall(found: PowerEstimate, device: Gpu, beside: Spec, name: str | None) -> PowerEstimate:
@@ -200,3 +205,32 @@ def _most_power(device: Device, limit: float | None) -> float:
     """What a board or package may draw: a limit that is given or its TDP, and no more than its cooler carries away [W]."""
     limit_notes(device, limit)
     return float(np.ravel(within_heat(device, device.power.tdp if limit is None else limit))[0])  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PackageUse(UnitsAtWork):
+    """Units of a CPU at work: shares at the clock of the answer."""
+
+    shares: Mapping[str, float]
+
+    def shares_at(self, clock: float) -> dict[str, float]:
+        """Units stay as busy as they are at every clock."""
+        works = float(any(share > 0.0 for share in self.shares.values()))
+        return {CORE: works, **dict.fromkeys(PACKAGE_UNITS, 0.0), **self.shares}
+
+    def parts_of(self, spec: Spec, clock: float) -> dict[str, float]:
+        """Power of each part [W]."""
+        assert isinstance(spec.device, Cpu)
+        found = package_power(spec.device, self.shares_at(clock), clock, self.constants)
+        return {name: float(np.ravel(value)[0]) for name, value in found.items()}
+
+
+def _assumptions_of_cpu(use: PackageUse, usual: bool, tdp: bool) -> list[str]:
+    found = ["interval: the widest of other classes, since no measured power of a CPU is behind it"]
+    found += use.assumptions("that of dense SIMD code on all cores" if usual else "", tdp)
+    if use.shares and CORE not in use.shares:
+        found.append("core 1: every core is taken to be awake all the time")
+    missing = [unit for unit in PACKAGE_UNITS if unit not in use.shares]
+    if missing and use.shares:
+        found.append(f"not counted and taken to be idle: {', '.join(missing)}")
+    return found

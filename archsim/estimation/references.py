@@ -10,16 +10,17 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError
 from archsim.device.catalog import twins
-from archsim.device.device import PRECISION_BYTES
 from archsim.device.variant import values_digest
+from archsim.estimation.boundary import WALL
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
-from archsim.evidence.case import Case
-from archsim.evidence.columns import error_of
-from archsim.evidence.lookup import network_cases
-from archsim.evidence.sources import citation, protocol
+from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, Case, error_of
+from archsim.evidence.conditions import Conditions
+from archsim.evidence.network_rows import network_cases
+from archsim.evidence.sources import citation, source_of
+from archsim.evidence.timer import TIMERS
 from archsim.trace.dims import BATCH, SEQUENCE
 
 
@@ -65,6 +66,7 @@ def cases_of_cell(request: Request, other_batch: bool = False) -> Iterator[Case]
 
     def wanted(cells: Mapping[str, str]) -> bool:
         alike = (cells["task"], cells.get("devices") or "1") == (request.task, "1")
+        alike &= cells["metric"] not in SYSTEM_METRICS or request.asked.get("boundary") == WALL  # of a whole computer
         return alike and (cells["batch"] == str(request.batch)) != other_batch
 
     for case in measured_on(request, wanted):
@@ -89,7 +91,7 @@ def _reference(case: Case, request: Request) -> list[Reference]:
         Reference(
             metric=case.metric, measured=case.measured, predicted=value, error=error_of(case.metric, case.measured, value),
             source=citation(case.source), stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
-            boundary=protocol(case.source).boundary if case.metric in ("power_w", "energy_j") else "",
+            boundary=source_of(case.source).boundary if QUANTITY[case.metric] != "time" else "",
             conditions=differences(own, request),
         )
     ]  # fmt: skip
@@ -97,12 +99,9 @@ def _reference(case: Case, request: Request) -> list[Reference]:
 
 def differences(measured: Request, asked: Request) -> tuple[str, ...]:
     """What was otherwise when it was measured than is asked now, each in words: "core clock 562 MHz, not 875 MHz"."""
-    found = []
-    for what, value in CONDITIONS:
-        was, here = value(measured), value(asked)
-        if was != here and was and here:
-            found.append(f"{what} {was}, not {here}")
-    return tuple(found)
+    said = {Conditions.model_fields[name].title or name: value for name, value in CONDITIONS.items()}
+    found = [(what, value(measured), value(asked)) for what, value in (said | OF_REQUEST).items()]
+    return tuple([f"{what} {was}, not {here}" for what, was, here in found if was != here and was and here])
 
 
 def _samples(request: Request) -> str:
@@ -148,18 +147,10 @@ def _input(request: Request) -> str:
     return f"copied from host memory within the timed loop{before}"
 
 
-def _fed(request: Request) -> str:
-    """What a sample is fed as."""
-    stack = request.stack
-    single = stack.input_value_bytes == PRECISION_BYTES["fp32"]
-    wide = "single-precision values" if single else f"values of {stack.input_value_bytes} bytes"
-    return f"{wide} and {'a value for each class' if stack.labels == 'dense' else 'the index of the class'}"
-
-
-def _waits(request: Request) -> str:
-    if request.spec.kind == "cpu":
-        return ""
-    return "for each layer" if request.stack.waits else "once, at the end"
+def _timer(request: Request) -> str:
+    """How the run ends on a stopwatch; nothing on a CPU, which dispatches for itself."""
+    name = "graph" if request.graph else "each_layer" if request.stack.waits else "host_sync"
+    return "" if request.spec.kind == "cpu" else TIMERS[name].words
 
 
 def _exchange(request: Request) -> str:
@@ -168,25 +159,26 @@ def _exchange(request: Request) -> str:
     return "during the backward pass" if request.group.overlaps else "after the backward pass"
 
 
-# What may differ between a measurement and a request of its cell: a name, and its value in words, empty where it does not apply.
-CONDITIONS: tuple[tuple[str, Callable[[Request], str]], ...] = (
-    ("stack", lambda request: request.stack.id),
-    ("network", lambda request: request.trace.name),
-    ("task", lambda request: request.task),
-    ("batch", _samples),
-    ("gradient of the network's input", _input_gradient),
-    ("weights updated by", _optimiser),
-    ("device description", lambda request: values_digest(request.spec)),
-    ("core clock", _clock),
-    ("memory clock", _memory_clock),
-    ("threads", _threads),
-    ("host CPU", lambda request: "" if request.spec.kind == "cpu" else request.host_cpu.identity.id),
-    ("input", _input),
-    ("fed", _fed),
-    ("timer waits", _waits),
-    ("kernels", lambda request: "replayed as a graph" if request.graph else "launched one by one"),
-    ("caches", lambda request: "cold" if request.cold else "warm from the run before"),
-    ("streams", lambda request: str(request.streams)),
-    ("node", lambda request: "" if request.group is None else request.group.node.id),
-    ("gradients exchanged", _exchange),
-)
+# What may differ between a measurement and a request of its cell, in words, empty where it does not apply: fields of
+# `Conditions`, which have the names to say them by, and what a request has besides.
+CONDITIONS: dict[str, Callable[[Request], str]] = {
+    "stack": lambda request: request.stack.id,
+    "graph": lambda request: request.trace.name,
+    "task": lambda request: request.task,
+    "input_gradient": _input_gradient,
+    "optimiser": _optimiser,
+    "clock_mhz": _clock,
+    "host": lambda request: "" if request.spec.kind == "cpu" else request.host_cpu.identity.id,
+    "input": _input,
+    "timer": _timer,
+    "loop": lambda request: "cold" if request.cold else "warm from the run before",
+    "node": lambda request: "" if request.group is None else request.group.node.id,
+}
+OF_REQUEST: dict[str, Callable[[Request], str]] = {
+    "batch": _samples,
+    "device description": lambda request: values_digest(request.spec),
+    "memory clock": _memory_clock,
+    "threads": _threads,
+    "streams": lambda request: str(request.streams),
+    "gradients exchanged": _exchange,
+}

@@ -15,6 +15,7 @@ from archsim.estimation.limits import Limits
 from archsim.estimation.memory import Footprint, fits
 from archsim.estimation.power_curve import SENSOR_S, PowerCurve
 from archsim.estimation.references import Reference
+from archsim.stack.catalog import MeasuredRows
 
 SCHEMA = "archsim-estimate/1"
 
@@ -65,6 +66,7 @@ class Estimate(Answer):
     memory_clock_hz: as drivers show it, half the data rate of a pin; None where that is not known
     latency_interval_s, power_interval_w, energy_interval_j: where measured values are expected, at `interval_level`
     interval_class, held_out: the class of cells whose held-out errors give the interval, and these errors
+    stack_rows: measured rows behind the stack
     energy_budget_j: the most that a sample may take, for which the clock was chosen; None without one
     power_boundary: what power and energy cover; no op draws more than `power_limit_w`
     wall: the computer at its plug, where that was asked for; power and energy are then the share of one device of it
@@ -105,6 +107,7 @@ class Estimate(Answer):
     interval_level: float
     interval_class: str
     held_out: Spread
+    stack_rows: MeasuredRows
     throughput_per_s: float
     power_w: float
     power_interval_w: tuple[float, float]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from archsim.device.spec import Spec
 from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, ServingPattern, UnitPattern, VoltagePattern
+from archsim.evidence.timer import TIMERS, Timer
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -18,7 +19,16 @@ if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem
 
 SYSTEM_METRICS = ("system_power_w", "system_energy_j")  # of a whole computer, at its plug
+WATCHED = "watched"  # rows that were looked at while the model was made: scored, and nothing is fitted to them
+DOUBTED = "doubted"  # rows whose stated conditions their own source contradicts: they count in scores and intervals, not in fits
+TEST = "test"  # what people call the split of watched rows
 LEAST_SOUND = 3  # rounds of `archsim measure` that other work left alone, from which on its median is of such rounds only
+QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power", "energy_j": "energy",
+            "system_power_w": "wall power", "system_energy_j": "wall energy", "clock_hz": "clock",
+            "bandwidth_bps": "bandwidth", "latency_clk": "latency", "clk_per_warp_load": "clocks",
+            "clk_per_iteration": "clocks", "voltage_v": "voltage", "ttft_s": "prefill", "decode_s_per_token": "decode",
+            "tpot_s": "decode", "e2e_s": "end to end", "tokens_per_s": "tokens", "energy_j_per_token": "energy"}  # fmt: skip
+RATES = ("throughput_per_s", "bandwidth_bps", "tokens_per_s")
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
 
 
@@ -59,13 +69,7 @@ class Case:
     system: the computer whose power was measured at its plug, and how many devices in it ran the same; None at the device
     host_cpu: the CPU that dispatched to a GPU; None where the source does not say
     pattern: what a microbenchmark does; such a case has no ops
-    dispatch: how much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone
-    wrappers: modules, functions and warnings of Python around the call
-    replayed: whether the run was one CUDA graph
-    graph_calls: calls in a graph that was replayed again and again; 0: in none
-    between: whether it is the time between two events that the host recorded before and after its call
-    events: whether it is the time between two events of the stream, one of which waits for the kernel
-    ahead: whether calls were issued without waiting for those before, so that each takes as long as host or device need, not both
+    timer: how it was timed; calls: of what was timed in one round or graph
     file, line, fields: where the row stands, and all its columns
     """
 
@@ -93,13 +97,8 @@ class Case:
     group: DeviceGroup | None = None
     system: tuple[PoweredSystem, int] | None = None
     host_cpu: Spec | None = None
-    dispatch: float = 1.0
-    wrappers: int = 0
-    ahead: bool = False
-    replayed: bool = False
-    graph_calls: int = 0
-    between: bool = False
-    events: bool = False
+    timer: Timer = TIMERS["host_sync"]
+    calls: int = 1
     pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
     file: str = ""
 
@@ -109,10 +108,25 @@ class Case:
         return self.trace.ops
 
     @property
+    def dispatch(self) -> float:
+        """How much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone."""
+        return float(self.timer.host)
+
+    @property
+    def replayed(self) -> bool:
+        """Whether the run was one graph."""
+        return self.timer.graph
+
+    @property
     def disturbed(self) -> str:
         """In how many rounds other work took the cores, where the median is of such rounds; else empty."""
         rounds, disturbed = (int(self.fields.get(name) or 0) for name in ("rounds", "disturbed"))
         return f"{disturbed} of {rounds} rounds" if disturbed and rounds - disturbed < LEAST_SOUND else ""
+
+    @property
+    def fitted(self) -> bool:
+        """Whether constants may be fitted to it."""
+        return self.split not in (WATCHED, DOUBTED)
 
     @property
     def simulated(self) -> bool:
@@ -138,3 +152,12 @@ class Skip:
 def with_power(cases: Sequence[Case]) -> list[Case]:
     """The cases that the constants of energy are fitted to: power, energy, ratios and clocks under a power limit."""
     return [case for case in cases if case.metric in ("power_w", "energy_j", "clock_hz") or case.anchor is not None]
+
+
+def error_of(metric: str, measured: float, predicted: float) -> float:
+    """predicted / measured - 1 of a time, a power or an energy; of a rate, that of the time that it stands for.
+
+    >>> error_of("latency_s", 1.0, 1.25), error_of("throughput_per_s", 100.0, 80.0)
+    (0.25, 0.25)
+    """
+    return (measured / predicted if metric in RATES else predicted / measured) - 1.0

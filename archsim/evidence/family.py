@@ -1,49 +1,50 @@
-"""A family of measurement files: the columns by which it is recognised, what their cells must be, how a row becomes cases."""
+"""A family of measurement files: the columns by which it is told, and what their cells must be (`families.toml`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
-from archsim.base.schema import LONGEST_WORD
-from archsim.evidence.case import Case, Skip
-from archsim.evidence.resolve import Refused
-from archsim.evidence.table import MOST_COUNTED, CsvTable, Row, counted, number, positive, whole
+from archsim.base.files import data_folder, read_text
+from archsim.base.limits import LIMITS
+from archsim.base.schema import LONGEST_WORD, Form, Word, rows_of
+from archsim.evidence.shipped import FOLDER
+from archsim.evidence.table import MOST_COUNTED, CsvTable, counted, number, positive, whole
 
-Reader = Callable[[Row, str], "list[Case | Skip]"]  # a row with several values may have some that cannot be predicted
+FILE = "families.toml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """One kind of measurement file. Of its columns, by name:
+class Family(Form):
+    """One kind of measurement file, as `families.toml` has it."""
 
-    columns: a file that has them all belongs to the family
-    words: must not be empty
-    numbers: finite and above 0, where given
-    readings: the same, or 0: below the resolution of the timer
-    counters: finite, where given, of either sign
-    whole: counts from 1, where given; `offsets`: whole numbers from 0
-    measured: at least one of them must be given
-    """
+    name: Word
+    columns: list[Word]
+    words: list[Word]
+    numbers: list[Word] = []
+    readings: list[Word] = []
+    counters: list[Word] = []
+    whole: list[Word] = []
+    offsets: list[Word] = []
+    measured: list[Word]
+    called: dict[Word, Word] = {}
+    usual: dict[Word, Word] = {}
 
-    name: str
-    columns: tuple[str, ...]
-    words: tuple[str, ...]
-    numbers: tuple[str, ...] = ()
-    readings: tuple[str, ...] = ()
-    counters: tuple[str, ...] = ()
-    whole: tuple[str, ...] = ()
-    offsets: tuple[str, ...] = ()
-    measured: tuple[str, ...]
-    read: Reader | None = None
-    reader: Callable[[CsvTable], Reader] | None = None  # instead of `read`, where a row is compared with others of its table
+    def cell(self, cells: Mapping[str, str], column: str) -> str:
+        """A cell by the name that rules have for its column; empty where the file has none."""
+        return cells.get(self.called.get(column, column)) or cells.get(column) or self.usual.get(column, "")
 
-    def reading(self, table: CsvTable) -> Reader:
-        """The function that reads the rows of a table."""
-        found = self.reader(table) if self.reader is not None else self.read
-        assert found is not None
-        return found
+
+@cache
+def families() -> tuple[Family, ...]:
+    """Every kind of file, in the order in which a header is compared with them."""
+    place = data_folder(FOLDER).joinpath(FILE)
+    return rows_of(Family, "family", read_text(place, LIMITS["sources"].size), str(place))
+
+
+@cache
+def family_called(name: str) -> Family:
+    """The family of a name."""
+    return next(one for one in families() if one.name == name)
 
 
 def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
@@ -86,13 +87,3 @@ def _problem(rule: Callable[[str], float]) -> Callable[[str], str]:
         return ""
 
     return problem
-
-
-def integer(cells: Mapping[str, str], name: str, default: int | None = None) -> int:
-    """A whole number of a checked row; the default where the cell is empty."""
-    text = cells.get(name, "")
-    if text:
-        return int(float(text))
-    if default is None:
-        raise Refused(f"{name} is not given")
-    return default

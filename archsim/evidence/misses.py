@@ -1,4 +1,4 @@
-"""Why predictions of published values are far off (`misses.toml`): a mechanism that is not modelled, or a doubt about a row."""
+"""Why predictions of published values are far off (`misses.toml`), and what other tools claim (`peers/claims.toml`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import Form, Word, rows_of
 from archsim.evidence.case import Case
-from archsim.evidence.shipped import FOLDER
+from archsim.evidence.shipped import FOLDER, PEERS
 
-FILE = "misses.toml"
+FILE, CLAIMS = "misses.toml", "claims.toml"
 FAR = 0.25  # an error of more needs a reason
+NOTE = ("On rows and by measures of their own, a mean where others have a median: comparable neither with a score on these rows "
+        "nor with each other.")  # fmt: skip
 
 
 class Miss(Form):
@@ -62,3 +64,21 @@ def misses() -> tuple[Miss, ...]:
     """The shipped reasons, in the order of the file: the first that fits holds."""
     place = data_folder(FOLDER).joinpath(FILE)
     return rows_of(Miss, "miss", read_text(place, LIMITS["sources"].size), str(place))
+
+
+class Claim(Form):
+    """One `[[claim]]`: what a tool says, of what, where that was read, and which of its predictions are scored here."""
+
+    tool: Word
+    says: Word
+    of: Word
+    source: Word
+    url: Word
+    here: Word
+
+
+@cache
+def claims() -> tuple[Claim, ...]:
+    """The shipped claims, in the order of the file."""
+    place = data_folder(PEERS).joinpath(CLAIMS)
+    return rows_of(Claim, "claim", read_text(place, LIMITS["sources"].size), str(place))

@@ -11,7 +11,8 @@ from archsim.base.identity import ByIdentity
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
-from archsim.evidence.sources import Protocol
+from archsim.evidence.conditions import Conditions
+from archsim.evidence.timer import TIMERS
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack.choose import chosen
@@ -44,8 +45,6 @@ STORED = {
     "int4_wo": Stored(weight_bytes=0.5),
     "bf16/kv_fp8": Stored(cache_bytes=1.0),
 }
-# words for formats that no constant is fitted to: what they take follows from formats of 8 and 16 bits
-UNFITTED = ("fp8_static", "sq", *STORED)
 
 
 class Refused(Exception):
@@ -63,13 +62,12 @@ class Setting:
     stored: Stored = AS_MULTIPLIED
 
 
-def setting(hardware: str, stack: str, precision: str, sets: int = 0, threads: int = 0) -> Setting:
+def setting(hardware: str, stack: str, precision: str, threads: int = 0) -> Setting:
     """The device, stack and precision of a row; equal words give the same objects.
 
-    sets: sets of operands that the loop of a kernel timed alone goes through before the first comes again; 0: it is not alone
     threads: that ran on a CPU, which may be few enough for its faster cores; 0: not told
     """
-    found = _setting(hardware, stack, precision.strip().lower(), sets, threads)
+    found = _setting(hardware, stack, precision.strip().lower(), threads)
     if isinstance(found, str):
         raise Refused(found)
     return found
@@ -91,28 +89,15 @@ def device(name: str) -> Spec:
     return found
 
 
-def gpu_spec(name: str) -> Spec:
-    """The spec of a GPU; Refused for any other device."""
-    spec = device(name)
-    if spec.kind != "gpu":
-        raise Refused(f"{spec.identity.id} is no GPU")
-    return spec
-
-
-def unmodified(spec: Spec) -> Setting:
-    """A device with its usual stack, which what is timed without one does not read."""
-    return Setting(spec=spec, stack=stacks.find(spec.identity.default_stack), precision="fp32")
-
-
-def host_cpu(script: Protocol, spec: Spec) -> Spec | None:
-    """The CPU that dispatched to a GPU, by the source or the node that it names; None where neither does, and for a CPU."""
+def host_of(how: Conditions, spec: Spec) -> Spec | None:
+    """The CPU that dispatched to a GPU, by name or as that of the node; None where neither is told, and for a CPU."""
     if spec.kind == "cpu":
         return None
-    named = script.host_cpu(spec.identity.id)
-    if not named and script.node:
+    named = how.host
+    if not named and how.node:
         from archsim.node.spec import find as find_node
 
-        named = find_node(script.node).node.host_cpu.id
+        named = find_node(how.node).node.host_cpu.id
     return device(named) if named else None
 
 
@@ -133,38 +118,29 @@ def as_library(found: Setting, op: str) -> Setting:
 def _called(stack: ByIdentity[Stack], without: tuple[str, ...]) -> Stack:
     own = stack.it
     return replace(own, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
-                   recurrent_launches=2, recurrent_calls=0)  # fmt: skip
+                   recurrent_launches=2)  # fmt: skip
 
 
-def rounded_before(found: Setting) -> Setting:
-    """The setting with activations that come to a product in one byte."""
-    passes = {name: rows for name, rows in found.stack.passes.items() if name != "quantise"}
-    return replace(found, stack=replace(found.stack, passes=passes))
+def as_measured(found: Setting, how: Conditions, sets: int) -> Setting:
+    """The setting with what a measurement adds to its stack: inputs, operands, and a timer that waits for each layer.
 
-
-def as_timed(found: Setting, script: Protocol, network: str = "", reference: str = "") -> Setting:
-    """The setting as a script timed it: where the timed loop finds its inputs, whether it waits for each layer, the precision.
-
-    reference: the row's place in its source
+    sets: of operands that the loop of a kernel timed alone goes through before the first comes again; 0: it is not alone
     """
-    framework, own = found.stack.framework, found.stack
-    both = f"{framework} {network}"
-    reader = script.reader(network, framework, own.reader)
-    inputs = script.inputs_of(network, framework, found.spec.identity.id, reference) or own.inputs
-    copies = own.input_copies if script.input_copies is None else script.input_copies
-    width = script.input_value_bytes
-    ran = replace(
-        own, reader=reader, inputs=inputs, waits=script.waits_for(framework),
-        labels="dense" if both in script.dense_labels else own.labels,
-        input_copies=copies + (both in script.reordered), input_crossing_bytes=width or own.input_crossing_bytes,
-        input_value_bytes=8 if both in script.doubles else width or own.input_value_bytes,
-    )  # fmt: skip
-    precision = "fp64" if found.spec.kind == "cpu" and both in script.double_precision else found.precision
-    return replace(found, stack=ran, precision=precision)
+    return replace(found, stack=_measured(ByIdentity(found.stack), ByIdentity(how), sets))
 
 
 @lru_cache(maxsize=4096)
-def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: int) -> Setting | str:
+def _measured(stack: ByIdentity[Stack], conditions: ByIdentity[Conditions], sets: int) -> Stack:
+    own, how = stack.it, conditions.it
+    passes = own.passes
+    if how.operands == "quantised":
+        passes = {name: rows for name, rows in passes.items() if name != "quantise"}
+    return replace(own, inputs=how.input or own.inputs, waits=TIMERS[how.timer].waits, operand_sets=sets or own.operand_sets,
+                   passes=passes)  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _setting(hardware: str, stack_name: str, written: str, threads: int) -> Setting | str:
     spec, precision = _device(hardware, threads), PRECISIONS.get(written)
     if isinstance(spec, str):
         return spec
@@ -172,7 +148,7 @@ def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: i
     if isinstance(stack, str):
         return stack
     if not threads and (usual := devices.threads_of(spec, stack)):
-        return _setting(hardware, stack_name, written, sets, usual)
+        return _setting(hardware, stack_name, written, usual)
     if precision is None:
         return f"precision {written!r} is not modelled"
     if precision == HALF_STORAGE:
@@ -185,8 +161,6 @@ def _setting(hardware: str, stack_name: str, written: str, sets: int, threads: i
         return f"{spec.identity.id} has no unit for {precision}"
     if isinstance(spec.device, Cpu) and precision == "int8" and {*spec.device.forms(precision)}.isdisjoint(stack.narrow_kernels):
         return f"{stack.id} has no kernels of {precision} for {spec.identity.id}"
-    if sets:
-        stack = replace(stack, operand_sets=sets)
     return Setting(spec=spec, stack=stack, precision=precision, threads=threads, stored=_stored(written, spec))
 
 
@@ -210,19 +184,27 @@ def _device(name: str, threads: int = 0) -> Spec | str:
     try:
         return devices.find(name, threads)
     except ArchsimError as error:
-        return _not_described("hardware", name, error)
+        return not_described("hardware", name, error)
+
+
+def stack_on(name: str, spec: Spec) -> Stack:
+    """The stack that a name means on a device; its usual one where a row names none."""
+    found = _stack(name, spec)
+    if isinstance(found, str):
+        raise Refused(found)
+    return found
 
 
 def _stack(name: str, spec: Spec) -> Stack | str:
-    """The stack that a name means on a device; its usual one where a row names none."""
     usual = spec.identity.default_stack
     try:
         return stacks.find(chosen(name, spec.kind, usual) if name else usual, spec.identity.kernels_of)
     except ArchsimError as error:
-        return _not_described("stack", name, error)
+        return not_described("stack", name, error)
 
 
-def _not_described(what: str, name: str, error: ArchsimError) -> str:
+def not_described(what: str, name: str, error: ArchsimError) -> str:
+    """The reason of a row with a name that is of no shipped thing, with those nearest to it."""
     near = ", ".join(error.near) if isinstance(error, UnknownName) else ""
     return f"{what} {name!r} is not described" + (f"; nearest: {near}" if near else "")
 
@@ -247,6 +229,6 @@ def _network(work: Work, batch: int, tokens: int | None) -> BoundTrace | str:
         sizes = named | {"N": batch} | ({} if tokens is None else {"T": tokens})
         return trace.bind(**{symbol: size for symbol, size in sizes.items() if symbol in trace.free_symbols})
     except UnknownName as error:
-        return _not_described("network", graph, error)
+        return not_described("network", graph, error)
     except (ArchsimError, ValueError) as error:
         return str(error).splitlines()[0].split(";")[0]

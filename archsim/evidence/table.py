@@ -17,6 +17,7 @@ from archsim.base.limits import LIMITS, InputLimit
 
 MOST_TOLD = 20
 REMARK = "# "
+UNPREDICTED = "unpredicted"  # column: why a row is kept and not predicted, such as what its source does not state
 MOST_COUNTED = 100_000  # problems after which a file is not checked further
 MOST_COLUMNS = 500
 LEAST, MOST = 1e-30, 1e30  # in any unit; errors of values beyond could not be counted

@@ -20,6 +20,7 @@ from archsim.generation.phases import PrefillCost, answered
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.generation.references import ServedReference, references_of
 from archsim.generation.step import StepCost
+from archsim.stack.catalog import rows_of
 
 SCHEMA = "archsim-llm/1"
 
@@ -118,8 +119,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         raise ArgumentError(too_large(plan))
     first, rest, waves = answered(plan, most)
     read, total = first.cost, first.cost.plus(rest)
-    steps = max(1, plan.output - 1)
-    tpot = rest.time_s / waves / steps if plan.output > 1 else 0.0
+    tpot = rest.time_s / waves / (plan.output - 1) if plan.output > 1 else 0.0
     learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
     (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", _platform(plan), of) for of in (TIME, POWER))
@@ -140,7 +140,9 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
-        interval_basis=_interval_basis(kind, time, energy),
+        interval_basis=f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {WIDER:g} times those of "
+        f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models is "
+        "fitted",
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
         warnings=_warnings(plan, most, waves),
         assumptions=_assumptions(plan, first), provenance=provenance_of(plan),
@@ -166,13 +168,6 @@ def _within(interval: tuple[float, float], power: float, plan: ServingPlan) -> t
     return interval[0], max(power, min(interval[1], most))
 
 
-def _interval_basis(kind: str, time: Spread, energy: Spread) -> str:
-    """What the intervals stand on."""
-    return (f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {WIDER:g} times those of "
-            f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models "
-            "is fitted")  # fmt: skip
-
-
 def _platform(plan: ServingPlan) -> Platform:
     identity = plan.spec.identity
     return Platform(architecture=identity.kernels_of, device=identity.id, stack=plan.stack.id)
@@ -182,12 +177,12 @@ def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     """What each number rests on: the nearest measured rows."""
     kernels = plan.calibration.spread_of("gpu", "kernel", _platform(plan))[1].basis
     power = served_spread(plan.calibration, "gpu", _platform(plan), POWER)[1].basis
-    engine = plan.stack.serving
-    known = f"host of a step: {engine.basis or 'assumed, no measured run of this engine is known'}"
+    known = f"host of a step: {plan.stack.serving.basis or 'assumed, no measured run of this engine is known'}"
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
     return {
         "ttft_s": near, "tpot_s": f"{near}; {known}", "tokens_per_s": f"{near}; {known}",
         "energy_per_token_j": f"nearest evidence: power, {power}" if power else "nearest evidence: none for power",
+        "engine": f"measured rows of {plan.stack.id}: {rows_of(plan.stack).words}",
         "memory_bytes": "counted: weights and cache from the model's configuration; buffers by the engine's rules",
     }  # fmt: skip
 

@@ -16,8 +16,9 @@ from archsim.evidence.case import Case
 from archsim.evidence.pattern import ServingPattern
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.phases import answered, prefill, token_cost
-from archsim.generation.plan import ServingPlan, serving_plan
+from archsim.generation.plan import ServingPlan, served, serving_plan
 from archsim.generation.step import NOTHING, StepCost
+from archsim.stack.stack import Stack
 
 TIME, RATE, POWER = "time", "rate", "power"  # of batches that arrive at once; under a load that is kept; watts and joules
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
@@ -51,7 +52,7 @@ def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> Se
     """The plan of a row, in its own conditions."""
     lengths = (pattern.input, max(1, round(pattern.output)), max(1, round(pattern.batch)))
     words = tuple(sorted(pattern.arguments.items()))
-    plan = _plan(pattern.model, case.fields["hardware"], pattern.engine, lengths, words, ByIdentity(calibration))
+    plan = _plan(pattern.model, case.fields["hardware"], ByIdentity(case.stack), lengths, words, ByIdentity(calibration))
     if not pattern.fed:
         return plan
     serving = replace(plan.stack.serving, step_tokens=pattern.fed)
@@ -60,13 +61,14 @@ def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> Se
 
 @lru_cache(maxsize=256)
 def _plan(
-    model: str, hw: str, engine: str, lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
+    model: str, hw: str, stack: ByIdentity[Stack], lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
     calibration: ByIdentity[Calibration],
 ) -> ServingPlan:  # fmt: skip
-    """One plan for all rows of a run, whose steps are priced once."""
+    """One plan for all rows of a run, whose steps are priced once, with its engine's stack as the rows have it."""
     prompt, answer, batch = lengths
-    return serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=engine, calibration=calibration.it,
+    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=stack.it.id, calibration=calibration.it,
                         **dict(words))  # fmt: skip
+    return replace(plan, stack=served(stack.it))
 
 
 def _static(plan: ServingPlan, metric: str) -> float:

@@ -221,7 +221,7 @@ def engine_named(name: str | None, vendor: str = "") -> str:
 
 def _version(name: str) -> tuple[float, ...]:
     digits = "".join(letter if letter.isdigit() or letter == "." else " " for letter in name.rpartition("-")[2]).split()
-    return tuple([float(part) for part in digits[0].split(".") if part]) if digits else ()
+    return tuple(float(part) for part in digits[0].split(".") if part) if digits else ()
 
 
 def _formats(precision: str | None, weights: str | None, kv: str | None, device: Gpu) -> dict[str, str]:

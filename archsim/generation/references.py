@@ -7,15 +7,17 @@ import gzip
 import io
 import math
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
 from archsim.base.errors import ArchsimError
-from archsim.evidence import readers_serving
-from archsim.evidence.case import Case
-from archsim.evidence.columns import error_of
+from archsim.evidence import network_rows
+from archsim.evidence.case import Case, error_of
+from archsim.evidence.family import family_called
 from archsim.evidence.pattern import ServingPattern
 from archsim.evidence.resolve import Refused
+from archsim.evidence.row import row_of
 from archsim.evidence.shipped import serving_files
 from archsim.evidence.sources import citation
 from archsim.evidence.table import Row, table_name
@@ -99,11 +101,8 @@ def _cases(model: str, hardware: str) -> Iterator[Case]:
     for name, number, cells in _rows():
         if cells["hardware"] != hardware or _name(cells["model"]) != model:
             continue
-        try:
-            found = readers_serving.read(Row(number, cells), name)
-        except Refused:
-            continue
-        yield from (case for case in found if isinstance(case, Case))
+        with suppress(Refused):
+            yield from network_rows.read_served(row_of(family_called("serving"), Row(number, cells), name))
 
 
 @cache

@@ -99,7 +99,7 @@ def _step(plan: ByIdentity[ServingPlan], sequences: int, tokens: int, context: i
             found = found.plus(_moved(one, share * tokens * one.model.width * VALUE))
     if one.stages > 1 and decode:  # groups follow each other through the stages, so that each waits for the slowest
         found = replace(found, energy_j=found.energy_j * groups, dram_bytes=found.dram_bytes * groups, flop=found.flop * groups)
-    host = host_step(one, sequences, decode)
+    host = host_step(one, sequences)
     if one.stack.serving.overlapped:  # the host is ready before the device, or the device waits for the rest
         return found.plus(waiting(one, ENGINE_HOST, max(0.0, host.time_s - found.time_s), one.devices))
     return found.plus(host)
@@ -116,17 +116,16 @@ def stages_of(model: TransformerModel, stages: int) -> list[tuple[int, int]]:
     return list(pairwise(cuts))
 
 
-def host_step(plan: ServingPlan, sequences: int, decode: bool) -> StepCost:
+def host_step(plan: ServingPlan, sequences: int) -> StepCost:
     """The host's part of a step, in which the devices idle.
 
     t = (step_clocks + (devices - 1) device_clocks + sequences sequence_clocks) / f
 
-    and `prompt_clocks` for each sequence of a step that reads prompts; f: `dispatch_clock` of the host [Hz]
+    f: `dispatch_clock` of the host [Hz]
     """
     engine, host = plan.stack.serving, plan.host.device
     assert isinstance(host, Cpu)
-    each = engine.sequence_clocks + (0.0 if decode else engine.prompt_clocks)
-    clocks = engine.step_clocks + (plan.devices - 1) * engine.device_clocks + sequences * each
+    clocks = engine.step_clocks + (plan.devices - 1) * engine.device_clocks + sequences * engine.sequence_clocks
     return waiting(plan, ENGINE_HOST, clocks / float(np.ravel(dispatch_clock(host))[0]), plan.devices)
 
 

@@ -65,7 +65,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
 
     times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
     values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
-    queries only, unless the stack's kernel of prompts visits and tests the blocks before it. Heads that share keys are rows of
+    queries only. Heads that share keys are rows of
     one product where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile
     has on average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
     """
@@ -75,16 +75,13 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
-    apart = not rules.packed_windows or context.architecture in rules.windows_apart
-    packs = packs and not (apart and cached and kind.window)
+    packs = packs and not (context.architecture in rules.windows_apart and cached and kind.window)
     packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
     menu = context.first_menu(("attention_cached" if packs else "attention_single") if cached else "attention", "attention")
-    begins = kind.window > 0 and (cached or rules.window_slots == 0)
-    block = max(BLOCK, _step(context, menu, size)) if begins else BLOCK
-    reached = min(keys[1], kind.window + block) if begins else keys[1]
+    block = max(BLOCK, _step(context, menu, size)) if kind.window else BLOCK
+    reached = min(keys[1], kind.window + block) if kind.window else keys[1]
     share = computed_share(queries[1], keys[1], kind, block) * keys[1] / reached
-    passed = 0.0 if begins else computed_share(queries[1], keys[1], replace(kind, window=0)) - share
     wider = times * context.result / context.element  # queries and results, where keys are kept in one byte
     seen = (keys[0], min(keys[1], kind.window + queries[1] - 1) if kind.window else keys[1], keys[2])  # by any of the queries
     pairs = times * context.bytes(seen, seen) * _kept(context)
@@ -96,7 +93,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         flop=times * kind.flop(op.input_shapes, op.shape),
         items=max(1.0, pairs / context.vector), dense=1,
         whole=cached and packed == 1 and context.architecture in rules.whole_alone,
-        gpu=GpuColumns(exps=times * share, longest=1.0 / share, tested=times * passed * rules.window_slots,
+        gpu=GpuColumns(exps=times * share, longest=1.0 / share,
                        widened=2.0 * share * size * _widening(context) if cached else 0.0),
     )  # fmt: skip
 

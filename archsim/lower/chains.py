@@ -17,6 +17,7 @@ from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 
 PRODUCT, SUM, VALUE = "product", "sum", "value"
+MOST_OPS = 64  # of one kernel (PyTorch source, torch/_inductor/config.py: max_fusion_size)
 SUMS_IN_TRAINING = ("batch_norm",)  # at inference its statistics are known: a factor and a sum for each value
 
 
@@ -63,7 +64,7 @@ def chains_of(ops: Sequence[BoundOp], rule: FusionRule, training: bool, views: f
             continue
         role = _role(op, rule, training)
         found = [group_of[name] for name in dict.fromkeys(source.get(n, n) for n in op.inputs) if name in group_of]
-        home = next((g for g in reversed(found) if role and _joins(op, role, g, found, rule, readers, source)), None)
+        home = next((g for g in reversed(found) if role and _joins(op, role, g, found, readers, source)), None)
         if home is None:
             size = prod(op.shape) if role == PRODUCT else _size(op)  # a product's chain goes through its results alone
             home = Chain(forward=op.phase == FORWARD, bits=1 << made, size=size, roles=[role or "alone"], members=[op])
@@ -76,7 +77,7 @@ def chains_of(ops: Sequence[BoundOp], rule: FusionRule, training: bool, views: f
         group_of[op.name] = home
         if role == VALUE:
             for other in found:
-                if other is not home and _merges(home, other, rule, groups):
+                if other is not home and _merges(home, other, groups):
                     _merge(home, other, group_of, groups)
     order = {op.name: i for i, op in enumerate(ops)}
     kept = [tuple(sorted(g.members, key=lambda op: order[op.name])) for g in groups if len(g.members) > 1]
@@ -98,12 +99,11 @@ def _size(op: BoundOp) -> int:
 
 
 def _joins(
-    op: BoundOp, role: str, home: Chain, found: Sequence[Chain], rule: FusionRule, readers: Mapping[str, int],
-    source: Mapping[str, str],
-) -> bool:  # fmt: skip
+    op: BoundOp, role: str, home: Chain, found: Sequence[Chain], readers: Mapping[str, int], source: Mapping[str, str]
+) -> bool:
     if home.forward != (op.phase == FORWARD):  # two graphs, compiled one after the other
         return False
-    if role == PRODUCT or _size(op) != home.size or "alone" in home.roles or len(home.members) >= rule.most_ops:
+    if role == PRODUCT or _size(op) != home.size or "alone" in home.roles or len(home.members) >= MOST_OPS:
         return False
     if PRODUCT in home.roles:
         last = home.members[-1].name
@@ -117,10 +117,10 @@ def _waits(home: Chain, found: Sequence[Chain]) -> bool:
     return any(g is not home and g.needs & home.bits for g in found)
 
 
-def _merges(home: Chain, other: Chain, rule: FusionRule, groups: Sequence[Chain]) -> bool:
+def _merges(home: Chain, other: Chain, groups: Sequence[Chain]) -> bool:
     """Whether two groups may be one kernel: neither waits for something that waits for the other."""
     alike = other.forward == home.forward and other.size == home.size and not {PRODUCT, "alone"} & {*home.roles, *other.roles}
-    small = len(home.members) + len(other.members) <= rule.most_ops and (home.roles + other.roles).count(SUM) < 2
+    small = len(home.members) + len(other.members) <= MOST_OPS and (home.roles + other.roles).count(SUM) < 2
     between = any(home.needs & g.bits and g.needs & other.bits for g in groups if g is not home and g is not other)
     return alike and small and not other.needs & home.bits and not between
 

@@ -12,7 +12,6 @@ from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 KEY = "column"  # of a field's metadata
-RUNS = ("pixels", "runs", "run", "taps", "edges", "edge_taps", "depth", "deep", "channels", "block", "rewritten")  # along rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +67,6 @@ class GpuColumns(Generic[T]):
 
     exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
     longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
-    tested: T = column(0, "1", "issue slots of a lane for each (m, k), in which a kernel tests scores that it leaves out")
     widened_rows: T = column(0, "1", "issue slots of a lane for each value of A that a CTA of a product widens")
     widened: T = column(0, "1", "issue slots of a lane for each k, in which a CTA widens the keys and values that it has loaded")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
@@ -85,7 +83,6 @@ class GpuColumns(Generic[T]):
     row_reads: T = column(0, "1", "how often a kernel reads a row of its input")
     row_in_flight: T = column(0, "B", "of a row, for each thread of a CTA that reads it again; 0: that is from memory")
     updates: T = column(0, "1", "atomic updates of one address, which the L2 does one after the other")
-    serial: T = column(0, "1", "values that one thread reads one after the other; 0: threads share a row")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 
 
@@ -145,28 +142,13 @@ class CpuColumns(Generic[T]):
     parts: T = column(0, "1", "pieces that threads take whole, such as images or rows; 0 where the work divides freely")
     channels: T = column(0, "1", "channels of the result of each part, which are cut into blocks of whole registers")
     block: T = column(0, "1", "SIMD registers of such a block; 0: a part has all channels")
-    pixels: T = column(0, "1", "pixels of a register block for each sixteen registers; 0: as many as the registers hold")
-    runs: T = column(0, "1", "runs of pixels that are multiplied with each block of channels: rows of images, or images")
-    run: T = column(0, "1", "pixels of a run whose taps all lie in the row")
-    taps: T = column(0, "1", "taps of each of them, those above and below the image left out")
-    edges: T = column(0, "1", "pixels of a run at the edges of the image, which are taken one by one")
-    edge_taps: T = column(0, "1", "taps of each of them that lie in the image")
-    depth: T = column(0, "1", "channels of the input that each result sums over")
-    deep: T = column(0, "1", "channels that are summed before the results are added to memory; 0: those of a register")
-    chunks: T = column(0, "1", "chunks of pieces for each thread that a queue deals out; 0: one run of pieces for each thread")
-    most: T = column(inf, "1", "threads that the library gives the kernel at most, by how little work there is")
     grain: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
-    beside: T = column(1, "1", "ops that run at the same time as the kernel's, that one included, on threads of their own")
-    tree: T = column(0, "1", "1 where threads wait for each other in a tree, 0 where they count themselves on one line")
     forked: T = column(0, "1", "lines of each other thread that the first one writes when it forks the loop")
-    fanout: T = column(0, "1", "threads that each woken thread wakes in turn; 0: the first one wakes all")
     fed: T = column(0, "1", "1 where both operands of a product are results of ops, 0 where the first one is parameters")
     local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")
     vector: T = column(0, "1", "1 where the loop is vectorised")
     spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
     simd: T = column(inf, "bit", "registers that the library's instructions name at most")
     fused: T = column(1, "1", "0 where they multiply and add apart")
-    mapped: T = column(0, "B", "results in pages that the system maps as they are touched for the first time")
     subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
-    visited: T = column(0, "B", "what a depthwise loop moves between registers and first level for each multiply-add; 0: hidden")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")

@@ -39,8 +39,8 @@ class Context:
     """The setting in which an op is lowered. `element` is the size of a value in memory [B].
 
     `tensor` says whether products of this precision run on tensor cores; `architecture` selects kernels that a library has for
-    some GPUs only. `sole`: the op is the only gradient of its layer. `stored`: formats of weights and of cached values. `halves`:
-    a CPU on which the stack computes fp16 in lanes of 16 bit.
+    some GPUs only. `stored`: formats of weights and of cached values. `halves`: a CPU on which the stack computes fp16 in lanes
+    of 16 bit.
     """
 
     stack: Stack
@@ -49,7 +49,6 @@ class Context:
     training: bool
     tensor: bool = False
     architecture: str = ""
-    sole: bool = False
     stored: Stored = AS_MULTIPLIED
     halves: bool = False
 
@@ -185,5 +184,5 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     calls = context.stack.host_calls.get(op.kind.op, 1) if host_ops is None else host_ops
     nested = context.stack.nested_calls.get(op.kind.op, 0) if host_ops is None else 0
     return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls,
-                nested=nested, library=context.stack.library_calls.get(op.kind.op, 0),
+                nested=nested,
                 stalls=context.stack.stalls.get(op.kind.op, {}).get(op.phase, 0.0))  # fmt: skip

@@ -16,7 +16,6 @@ from archsim.lower.conv_products import (
     depthwise,
     direct,
     direct_depthwise,
-    first_layer,
     im2col,
     im2col_batch,
     implicit_gemm,
@@ -60,7 +59,6 @@ class Algorithm:
 
 ALGORITHMS = {
     "implicit_gemm": Algorithm(option=implicit_gemm),
-    "first_layer": Algorithm(option=first_layer),
     "pixel_gemm": Algorithm(option=pixel_gemm, copied=False),
     "plain_gemm": Algorithm(option=plain_gemm, copied=False),
     "scatter_gemm": Algorithm(option=scatter_gemm),
@@ -82,14 +80,14 @@ ALGORITHMS = {
 
 
 def conv2d(op: BoundOp, context: Context) -> Plan:
-    """Every algorithm of the stack that can run this layer within the workspace limit, with copies, bias and barrier around it.
+    """Every algorithm of the stack that can run this layer within the workspace limit, with copies and bias around it.
 
     Raises InputError for an algorithm of the stack that does not exist, Unsupported where none can run the layer.
     """
     layer, rules = layer_of(op, context.element), context.stack.conv
     copied, back = _layout_copies(layer, context)
     before = (*copied, *_images_before(op, layer, context))
-    after = (*_bias(op, context), *_barrier(layer, context))
+    after = _bias(op, context)
     images = (layer.element == 1 and rules.few_channels_byte) or rules.few_channels
     few = images if layer.groups == 1 and layer.ci < PACK else ""
     options = []
@@ -171,13 +169,6 @@ def _widened(option: Option, width: int) -> Option:
     """The option whose last kernel writes results of `width` bytes."""
     *first, last = option.kernels
     return replace(option, kernels=(*first, replace(last, c_bytes=last.c_bytes * width)))
-
-
-def _barrier(layer: Layer, context: Context) -> tuple[Kernel, ...]:
-    """An empty kernel in the default CUDA stream that waits for those of all groups; the two gradients of a layer share one."""
-    if not context.stack.conv.barrier or layer.phase == "backward_data":
-        return ()
-    return (element_wise("barrier", Role.BARRIER, 0.0, 0.0, element=layer.element),)
 
 
 def _bias(op: BoundOp, context: Context) -> tuple[Kernel, ...]:

@@ -17,32 +17,25 @@ from archsim.lower.role import Role
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
 INDEX = 4  # B of one stored index
-STEM = 4  # channels of an image as a kernel for first layers loads it
 
 
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the images while tiles load it: no workspace (Chetlur et al. 2014, cuDNN, section 3).
 
-    Kernels for tensor cores pad channels to whole loads and steps, skip the zeros of a strided data gradient, and may compute a
-    filter gradient as one product for each tap. Channels that fill no load (`few_gathered`) are loaded value by value. Groups are
-    launches of their own, or products of one launch.
+    Kernels for tensor cores pad channels to whole loads and skip the zeros of a strided data gradient. Channels that fill no load
+    (`few_gathered`) are loaded value by value. Groups are launches of their own, or products of one launch.
     """
     rules = context.stack.conv
     gathered_alone = (context.tensor and rules.few_gathered and layer.phase == "forward" and layer.element >= HALF
                       and layer.ci * layer.element < VECTOR)  # fmt: skip
     whole = layer if gathered_alone or not context.tensor else padded(layer, rules.channel_load_bytes, rules.channel_load_few)
     m, n, k = whole.product
-    if context.tensor and rules.channel_step_bytes and layer.phase != "backward_filter":
-        k = stepped(layer, rules.channel_step_bytes)
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))
-    taps = layer.taps if context.tensor and layer.phase == "backward_filter" and rules.filter_taps == "apart" else 1
-    n //= taps
     a, b, c = layer.operands
     batched = rules.grouped == "batched"
     menu = context.menu("conv_gathered", f"conv_{layer.phase}") if gathered_alone else context.menu(f"conv_{layer.phase}")
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
-    at_once *= taps
     kernel = Kernel(
         name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=menu,
         m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer, rules.tile_pixels),
@@ -55,29 +48,6 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
         before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
                    for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
-
-
-def first_layer(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """The layer of images for which the library has a kernel (`stem`): four channels, none of them gathered value by value.
-
-    m = co    n = batch ho wo    k = 4 kh kw        None for any other layer
-
-    Images and filters are copied into four channels first, where they have three.
-    """
-    stem = (layer.co, layer.kh, layer.sh) if (layer.kh, layer.sh) == (layer.kw, layer.sw) else ()
-    if stem != context.stack.conv.stem or layer.phase != "forward" or layer.element != HALF or not context.tensor:
-        return None
-    if layer.groups > 1 or layer.ci > STEM:
-        return None
-    whole = replace(layer, ci=STEM)
-    kernel = implicit_gemm(whole, context, efficiency).kernels[-1]
-    kernel = replace(kernel, name="first_layer", menu=context.menu("conv_first"), gpu=GpuColumns())
-    padding = []
-    for before, after in zip(layer.operands[:2], whole.operands[:2], strict=True):
-        copy = element_wise("pad_channels", Role.LAYOUT, before, after, element=layer.element)
-        slots = before / layer.element * context.stack.conv.pad_slots
-        padding.append(replace(copy, gpu=replace(copy.gpu, slots=slots)))
-    return Option(algorithm="first_layer", kernels=(*(padding if layer.ci < STEM else ()), kernel))
 
 
 def plain_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -125,23 +95,6 @@ def padded(layer: Layer, load: int, few: int = 0) -> Layer:
     """
     whole, one = max(1, load // layer.element), few // layer.element
     return replace(layer, ci=one if layer.ci <= one else ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
-
-
-def stepped(layer: Layer, step: int) -> int:
-    """k of a product that takes the taps one after the other, the channels of each in whole steps of `step` bytes.
-
-    k = ceil(channels / (step / element)) (step / element) kh kw
-
-    channels: those that the phase sums over; element: size of a value [B]; kh, kw: sides of the filter.
-
-    >>> layer = Layer(phase="forward", batch=1, groups=1, ci=3, co=64, h=8, w=8, ho=8, wo=8, kh=3, kw=3, sh=1, sw=1, dense=True,
-    ...               element=2)
-    >>> stepped(layer, 64)
-    288
-    """
-    whole = max(1, step // layer.element)
-    channels = layer.co if layer.phase == "backward_data" else layer.ci
-    return ceil(channels / whole) * whole * layer.taps
 
 
 def whole_loads(layer: Layer, load: int) -> bool:
@@ -268,8 +221,6 @@ def depthwise(layer: Layer, context: Context, efficiency: str) -> Option | None:
     a, b, c = layer.operands
     kernel = element_wise("depthwise", Role.DEPTHWISE, b, c, weights=a, flop=2.0 * layer.macs, element=layer.element,
                           efficiency=efficiency)  # fmt: skip
-    if layer.element > HALF:
-        kernel = replace(kernel, gpu=replace(kernel.gpu, slots=layer.macs * context.stack.conv.depthwise_slots))
     return Option(algorithm="depthwise", kernels=(kernel,))
 
 

@@ -17,18 +17,6 @@ STAGE = "stage"  # the algorithm of blocks of convolutions that are one kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fusion:
-    """The fused ops of a network.
-
-    into: op = the op whose kernel computes it too, by name
-    rewritten: op with a kernel = arithmetic of activations that go over its result once more, in the cache [FLOP]
-    """
-
-    into: Mapping[str, str] = field(default_factory=dict)
-    rewritten: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Joined:
     """What fused ops add to the kernel of their anchor: bytes moved, less what stays in registers, and arithmetic [FLOP]."""
 
@@ -66,21 +54,20 @@ class Stages:
     plans: Mapping[str, Plan] = field(default_factory=dict)
 
 
-def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:
-    """What the stack fuses in these ops at inference, by its `fused` and `second_pass`; nothing in training.
+def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Mapping[str, str]:
+    """What the stack fuses in these ops at inference, by its `fused`: op = the op whose kernel computes it too, by name.
 
     An op is fused into the kernel of the op whose result it takes, if nothing else reads that result, and each of `ORDER` once
     and in that order: a convolution, its batch normalisation, the sum with a shortcut, an activation. A sum is fused too where
     the op that reads it takes two inputs, as a layer normalisation with its residual.
     """
     if training or not stack.fused:
-        return Fusion()
+        return {}
     readers = Counter(name for op in ops for name in dict.fromkeys(op.inputs))
     kinds = {op.name: op.kind.op for op in ops}
     first_reader = {name: op.kind.op for op in reversed(ops) for name in op.inputs}
     into: dict[str, str] = {}
     stage: dict[str, int] = {}
-    rewritten: dict[str, float] = {}
     for op in ops:
         own, hosts = ORDER.get(op.kind.op, LAST), stack.fused.get(op.kind.op, ())
         if op.phase != FORWARD or not hosts:
@@ -89,10 +76,8 @@ def fusion_of(ops: Sequence[BoundOp], stack: Stack, training: bool) -> Fusion:
             root = into.get(name, name)
             if readers[name] == 1 and kinds.get(root) in hosts and stage.get(root, -1) < own:
                 into[op.name], stage[root] = root, own
-                if op.kind.op in stack.second_pass:
-                    rewritten[root] = float(op.flop)
                 break
         else:
             if op.kind.op == "add" and first_reader.get(op.name) in hosts:
                 into[op.name] = op.name
-    return Fusion(into=into, rewritten=rewritten)
+    return into

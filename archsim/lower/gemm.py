@@ -42,10 +42,10 @@ def product(
 
     element: size of an operand's value [B], result: of a result's [B]. A is the operand that the op before has not just written:
     the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product is an
-    element-wise kernel, which reads the matrix once, unless the library's tiles are for `thin` ones too, on a CPU where the
-    stack's `vector_products` say so; so is any product of a stack that loses nothing (`ideal`). `menu` and
-    `family` name the tiles and the constant of the library's kernel, `suffix` completes its display name. `rows`: lengths of
-    the rows of operands and result in memory; where one is no multiple of 16 B, tensor cores have the tiles of `menu_narrow`.
+    element-wise kernel, which reads the matrix once, unless the library's tiles are for `thin` ones too, or where a CPU's
+    `vector_products` say otherwise; so is any product of a stack that loses nothing (`ideal`). `menu` and `family` name the tiles
+    and the constant of the library's kernel, `suffix` completes its display name. `rows`: lengths of the rows of operands and
+    result in memory; where one is no multiple of 16 B, tensor cores have the tiles of `menu_narrow`.
     """
     element = float(context.element)
     a_bytes, b_bytes = m * k * count * element, k * n * count * element
@@ -60,7 +60,7 @@ def product(
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                             efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
-    aligned = context.stack.pads_products or not context.tensor or context.element < HALF
+    aligned = not context.tensor or context.element < HALF
     load = VECTOR if aligned or not rows else loaded_at_once(context, *rows)
     narrow = context.menu(f"{menu}_narrow", "gemm_narrow") if load < VECTOR else ""
     if narrow not in context.stack.menus:

@@ -66,7 +66,6 @@ class Plan:
     write_bytes: float
     host_ops: float = 1  # how many framework calls the op is
     nested: float = 0  # calls that these dispatch in their turn
-    library: float = 0  # calls of a library that chooses among its kernels
     stalls: float = 0  # how many times the device waits for the host
 
 
@@ -105,7 +104,6 @@ class Kernels(Columns[Array]):
     host_ops: Array  # [O]
     nested: Array  # [O]
     stalls: Array  # [O]
-    library: Array | float = 0.0  # [O]
     round_bytes: Array | float = inf  # [V] what is touched before the same operands come again [B]; infinite: they do not
     reread_bytes: Array | float = inf  # [V] the same where all calls of a round write their results to one place [B]
     call_bytes: Array | float = inf  # [V] what one call touches, after which the next writes there again [B]
@@ -198,7 +196,7 @@ def _packed(plans: Sequence[Plan], kernels: tuple[Kernel, ...], counts: Index, o
         "read_bytes": np.array([plan.read_bytes for plan in plans]),
         "write_bytes": np.array([plan.write_bytes for plan in plans]),
         "host_ops": np.array([plan.host_ops for plan in plans]), "nested": np.array([plan.nested for plan in plans]),
-        "stalls": np.array([plan.stalls for plan in plans]), "library": np.array([plan.library for plan in plans]),
+        "stalls": np.array([plan.stalls for plan in plans]),
     }
 
 

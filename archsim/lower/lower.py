@@ -20,7 +20,7 @@ from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pac
 from archsim.lower.layer import untransposed
 from archsim.lower.processor import on_cpu, rewriting
 from archsim.stack.stack import NEVER_AGAIN, Stack
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
+from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 
 PACKED = {"cpu": pack_cpu, "tpu": pack_tpu}  # devices whose kernels have no menus of tiles
@@ -167,31 +167,29 @@ def _lowered(
     into: dict[str, str] = {}
     for each in networks:
         staged = _stages(each, context)
-        sole, fusion = _sole_gradients(each, stack), fusion_of(each, stack, training)
+        fusion = fusion_of(each, stack, training)
         left = NOTHING if device_kind != "gpu" else whole or again(each, stack, training, element)
         each, side = beside(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
         alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]
         for op in alone:
-            if op.name not in fusion.into and (of := (op.signature, op.name in sole)) not in own:
-                own[of] = _own_plan(op, context, narrowed, op.name in sole)
-        fused = _fused(alone, context, {op.name: own.get((op.signature, op.name in sole)) for op in alone})
-        elsewhere = {**side, **fusion.into, **fused.into, **staged.into}
+            if op.name not in fusion and op.signature not in own:
+                own[op.signature] = _own_plan(op, context, narrowed)
+        fused = _fused(alone, context, {op.name: own.get(op.signature) for op in alone})
+        elsewhere = {**side, **fusion, **fused.into, **staged.into}
         into |= elsewhere
         for op in each:
             if op.name in elsewhere:
                 plan_of.append(-1)
                 continue
-            rewritten, joined = fusion.rewritten.get(op.name, 0.0), fused.joined.get(op.name)
-            if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear"):
-                rewritten += REQUANTISED * prod(op.shape)
-            stage = staged.plans.get(op.name)
-            kind = (op.signature, rewritten, joined, stage, op.name in sole, left)
+            joined, stage = fused.joined.get(op.name), staged.plans.get(op.name)
+            sums = prod(op.shape) if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear") else 0.0
+            kind = (op.signature, joined, stage, left)
             if kind not in seen:
-                plan = own[op.signature, op.name in sole] if stage is None else stage
+                plan = own[op.signature] if stage is None else stage
                 seen[kind] = len(plans) if plan is not None else -1
                 if plan is not None:
-                    plan = rewriting(plan, rewritten)
+                    plan = rewriting(plan, REQUANTISED * sums)
                     plans.append(plan if joined is None else joined.added_to(plan))
                     planned.append(op)
                     leaves.append(left)
@@ -252,9 +250,8 @@ def beside(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tupl
     return tuple([joined.get(op.name, op) for op in ops]), into
 
 
-def _own_plan(op: BoundOp, context: Context, narrowed: frozenset[str] | None, sole: bool) -> Plan | None:
+def _own_plan(op: BoundOp, own: Context, narrowed: frozenset[str] | None) -> Plan | None:
     """The plan of an op that has its kernels for itself. A library that may narrow products need not."""
-    own = replace(context, sole=sole) if sole else context
     narrow = getattr(op.kind, "weight_bytes", 0.0)
     if 0 < narrow < own.element and own.stored is AS_MULTIPLIED:
         own = replace(own, stored=Stored(weight_bytes=narrow))
@@ -284,14 +281,6 @@ def _fused(ops: Sequence[BoundOp], context: Context, plans: Mapping[str, Plan | 
 
     running = {name: plan for name, plan in plans.items() if plan is not None}
     return fuse(ops, context.stack.fusion, context.training, running, context.element)
-
-
-def _sole_gradients(ops: Sequence[BoundOp], stack: Stack) -> frozenset[str]:
-    """The filter gradients of layers whose input gets none, where a stack would run both at the same time."""
-    if not stack.concurrent_ops:
-        return frozenset()
-    both = {op.parent for op in ops if op.phase == BACKWARD_DATA}
-    return frozenset(op.name for op in ops if op.phase == BACKWARD_FILTER and op.parent not in both)
 
 
 def _wide(plan: Plan | None) -> Plan | None:
@@ -337,7 +326,7 @@ class _Work:
     def _key(self) -> tuple[object, ...]:
         context = self.context
         return (*self.op.signature, context.stack.digest, context.device_kind, context.element, context.training,
-                context.tensor, context.architecture, context.sole, context.stored, context.halves)  # fmt: skip
+                context.tensor, context.architecture, context.stored, context.halves)  # fmt: skip
 
 
 @lru_cache(maxsize=65536)

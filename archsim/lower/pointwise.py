@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, log2, prod
+from math import prod
 
 from archsim.calibration.constants import FULL
-from archsim.lower.columns import GpuColumns, TileColumns
+from archsim.lower.columns import GpuColumns
 from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
@@ -27,7 +27,7 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
 
     inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
     row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
-    `short_row`, the row `short_OP` comes first, if there is one, where it is longer than `long_row` the row `long_OP`; the row
+    `short_row`, the row `short_OP` comes first, if there is one; the row
     `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels
     lie side by side, `half_OP` for values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The
     gradient of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
@@ -38,7 +38,7 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     settings = {"last_": stack.conv.layout_copies == "none", "half_": context.element == HALF, "native_": True}
     special = next((word for word, holds in settings.items() if holds and f"{word}{op.kind.op}" in stack.passes), special)
     last = op.shape[-1] if op.shape else 1
-    short = "short_" if last <= stack.short_row else "long_" if last > stack.long_row > 0 else ""
+    short = "short_" if last <= stack.short_row else ""
     own = "accumulate" if meets else f"{special or short}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
@@ -61,9 +61,8 @@ def dropout(op: BoundOp, context: Context) -> Plan | None:
 
 
 def concat(op: BoundOp, context: Context) -> Plan | None:
-    """A copy of each input to its place in the output, one launch each, or one for all where the stack's kernel is `joined`."""
-    phase = "forward" if op.phase == "forward" else "backward"
-    return pointwise(op, context, 1 if context.passes("concat", phase).joined else len(op.input_shapes))
+    """A copy of each input to its place in the output, one launch each."""
+    return pointwise(op, context, len(op.input_shapes))
 
 
 def part(op: BoundOp, context: Context) -> Plan | None:
@@ -113,24 +112,22 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     efficiency = context.efficiency(family) if family in context.stack.efficiency else FULL
     kernel = element_wise(
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
-        repeat=launches, efficiency=efficiency, dense=context.device_kind == "cpu" and op.kind.op in context.stack.as_products,
+        repeat=launches, efficiency=efficiency,
     )  # fmt: skip
     loop = "" if rows.window_slots else context.stack.window_loop
     row, piece = _row_of(op, context, launches)
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
-    cta = min(rows.row_threads, _row_loads(row * context.element / context.vector, rows))
+    cta = min(rows.row_threads, row * context.element / context.vector)
     values = prod(op.shape) / launches
     slots, alone = _slots(rows, values, windows, row, cta)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
     gpu = GpuColumns(slots=slots, lane_slots=alone, cache_bytes=context.element * windows,
                      checked=covered / launches * (loop == "checked"), unrolled=loads / launches * (loop == "unrolled"),
-                     row=row, row_piece=piece, row_reads=walked if row else 0.0, row_in_flight=together / cta if cta else 0.0,
-                     serial=float(op.input_shapes[0][-1] * (op.kind.op in context.stack.serial_rows)))  # fmt: skip
+                     row=row, row_piece=piece, row_reads=walked if row else 0.0,
+                     row_in_flight=together / cta if cta else 0.0)  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
-    if rows.row_threads and context.element > HALF:
-        kernel = replace(kernel, cta=TileColumns(registers=rows.row_registers))
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
 
 
@@ -138,24 +135,14 @@ def _slots(rows: Passes, values: float, windows: float, row: float, threads: flo
     """Issue slots of a launch that the stack counts, and of one lane for its part of a row.
 
     all = values value_slots + windows window_slots + values / row row_threads row_slots
-    lane = row / lanes value_slots + row_slots        of `row_lanes` lanes, or as many as the CTA has threads
+    lane = row / threads value_slots + row_slots        of as many as the CTA has
 
     >>> _slots(Passes(inputs=2, outputs=1, value_slots=50, row_slots=230, row_threads=128), 1024.0, 0.0, 1024.0, 128.0)
     (80640.0, 630.0)
     """
-    lanes = rows.row_lanes or threads
     of_rows = values / row * rows.row_threads * rows.row_slots if row else 0.0
-    lane = row / lanes * rows.value_slots + rows.row_slots if row and lanes else 0.0
+    lane = row / threads * rows.value_slots + rows.row_slots if row and threads else 0.0
     return values * rows.value_slots + windows * rows.window_slots + of_rows, lane
-
-
-def _row_loads(loads: float, rows: Passes) -> float:
-    """Threads that a row of so many loads asks for: as many, or half of them in a CTA of a power of two (`row_halved`).
-
-    >>> [_row_loads(loads, Passes(inputs=3, outputs=1, row_halved=True)) for loads in (320.0, 512.0, 522.0)]
-    [256.0, 256.0, 512.0]
-    """
-    return float(2 ** ceil(log2(max(loads / 2.0, 1.0)))) if rows.row_halved else loads
 
 
 def _window(op: BoundOp) -> tuple[int, int] | None:

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
-from math import ceil, floor, inf, prod
+from math import prod
 
 from archsim.lower.columns import CpuColumns
 from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.stack.stack import APART, ISAS, LOOP, Stack
-from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
-from archsim.trace.kinds.convolution import sides
+from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
-
-LANE_BITS = 32  # bit of a value in a SIMD register
-BYTE_COST = 11 / 64  # Eigen, TensorCostModel.h: 11 clocks for a line of 64 B from the second cache level
-ROUNDED = 0.9  # Eigen, TensorCostModel.h: what is added before the number of threads is cut to a whole number
 
 
 def depthwise(op: BoundOp) -> bool:
@@ -26,69 +20,9 @@ def depthwise(op: BoundOp) -> bool:
     return groups > 1 and groups == op.input_shapes[0][1]
 
 
-def row_blocks(op: BoundOp, stack: Stack) -> dict[str, float]:
-    """The pieces of a direct convolution: rows of the images of all groups, each cut into blocks of the group's channels.
-
-    parts = images groups rows [1]; depthwise images rows, whose channels are those of all groups
-
-    The result of a data gradient is the layer's input [N, C, H, W]. A filter gradient has no rows: its sums go over them.
-    """
-    if not stack.conv.block_registers or op.phase == "backward_filter":
-        return {}
-    images, channels, rows, _ = op.input_shapes[0] if op.phase == "backward_data" else op.shape
-    groups = 1 if depthwise(op) else getattr(op.kind, "groups", 1)
-    return {"parts": float(images * groups * rows), "channels": channels / groups, "block": float(stack.conv.block_registers)}
-
-
-def product_threads(kernel: Kernel, stack: Stack) -> float:
-    """Threads that the library gives a product at most [1].
-
-    floor(multiply-adds / least) + 1        (MLAS, MLAS_SGEMM_THREAD_COMPLEXITY)
-
-    or `eigen_threads`, with the multiply-adds of whole SIMD registers as cost; inf for a library without a rule
-    """
-    size = kernel.flop / 2.0
-    if stack.multiply_adds_per_thread:
-        return floor(size / stack.multiply_adds_per_thread) + 1.0
-    lanes = ISAS[stack.instructions] / LANE_BITS
-    if stack.cost_per_thread and lanes < inf:
-        return eigen_threads(size / lanes, stack.cost_per_thread)
-    return inf
-
-
-def loop_threads(kernel: Kernel, stack: Stack) -> float:
-    """Threads that the framework gives an element-wise loop at most [1]; `product_threads` where it multiplies as a product.
-
-    ceil(values / least)        (PyTorch, at::parallel_for with GRAIN_SIZE)
-
-    or `eigen_threads`, with a cost of `BYTE_COST` for each byte and one for each operation; inf for a framework without a rule
-    """
-    if kernel.dense:
-        return product_threads(kernel, stack)
-    if stack.values_per_thread:
-        return float(max(1, ceil((kernel.values or kernel.items) / stack.values_per_thread)))
-    if stack.cost_per_thread:
-        moved = kernel.a_bytes + kernel.b_bytes + kernel.c_bytes
-        return eigen_threads(BYTE_COST * moved + kernel.flop, stack.cost_per_thread)
-    return inf
-
-
-def eigen_threads(cost: float, least: float) -> float:
-    """Threads for work of some cost, of which the first one and each further one must have `least` [1] (Eigen's model).
-
-    max(1, floor((cost - least) / least + 0.9))
-
-    >>> [eigen_threads(cost, 100000.0) for cost in (0.0, 200000.0, 210001.0, 1e6)]
-    [1.0, 1.0, 2.0, 9.0]
-    """
-    return float(max(1, floor((cost - least) / least + ROUNDED)))
-
-
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
-GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
-MAPPED = 32 * 2**20  # bytes from which malloc maps an array anew each time (glibc, malloc.c: DEFAULT_MMAP_THRESHOLD_MAX)
-SUM = 4.0  # bytes of a sum of products
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
+GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 
 
 def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
@@ -120,8 +54,7 @@ def _shared(stack: Stack) -> CpuColumns[float]:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
     return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
                       vector=float(stack.vectorised), simd=ISAS[stack.instructions],
-                      fused=float(stack.instructions not in APART), tree=float(stack.thread_barrier == "tree"),
-                      forked=float(stack.fork_lines), fanout=float(stack.wake_fanout))  # fmt: skip
+                      fused=float(stack.instructions not in APART), forked=float(stack.fork_lines))  # fmt: skip
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -152,32 +85,18 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
         shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
         copied_simd=simd * blas, gathers=operands * (stack.gathers and not across),
         grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
-        chunks=float(stack.chunks_per_thread.get("product", 0)), most=product_threads(kernel, stack),
-        beside=2.0 if stack.concurrent_ops and op.phase in GRADIENTS and not context.sole else 1.0,
         fed=float(op.kind.op == "matmul"), subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
     )  # fmt: skip
-    if op.kind.op == "conv2d" and not blas:
-        own = replace(own, **{**row_blocks(op, stack), **_pixel_runs(op, stack)})
     if op.kind.op == "conv2d" and blocks:
         rows = kernel.m * kernel.count if across else kernel.m
         own = replace(own, parts=1.0, channels=float(rows), block=float(blocks), swept=float(blas),
                       tiled=columns * kernel.operand_b * blas)  # fmt: skip
     if across:
-        own = replace(own, depthwise=1.0, visited=_visited(kernel, stack))
+        own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
     if blocks if op.kind.op == "conv2d" else op.phase != "backward_filter":
         return replace(kernel, m=kernel.n, n=kernel.m, cpu=own)
     return replace(kernel, cpu=own)
-
-
-def _visited(kernel: Kernel, stack: Stack) -> float:
-    """What a loop over a depthwise convolution moves between registers and the first level for each multiply-add [B].
-
-    operands element + 2 4 B sums, 0 where filter and sums stay in registers (`depthwise_held`)
-    """
-    rules = stack.conv
-    held = kernel.operand_a == 1.0 and kernel.k <= rules.depthwise_held
-    return 0.0 if held else rules.depthwise_operands * kernel.operand_a + 2.0 * SUM * rules.depthwise_sums
 
 
 def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
@@ -194,35 +113,16 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     if kernel.role in UNFOLDING:
         threaded = stack.conv.unfold_threads == "all"
     else:
-        every = stack.elementwise_threads == "all" and loop not in stack.serial_ops
-        threaded = every or kernel.dense > 0 or loop in stack.threaded_ops
+        threaded = kernel.dense > 0 or (stack.elementwise_threads == "all" and loop not in stack.serial_ops)
     own = replace(
         shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
-        chunks=float(stack.chunks_per_thread.get("element_wise", 0)), most=loop_threads(kernel, stack),
-        fed=float(op.kind.op == "matmul"), mapped=_mapped(kernel, op, stack),
+        fed=float(op.kind.op == "matmul"),
         tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
     )  # fmt: skip
     if stack.lossless:  # stored past the caches: no line is read to be overwritten, which would count as a second write
         return replace(kernel, c_bytes=kernel.c_bytes / 2.0, dense=1.0, cpu=own)
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
-
-
-def _mapped(kernel: Kernel, op: BoundOp, stack: Stack) -> float:
-    """What one launch of an update writes into arrays that malloc takes from the system, as it does with large ones [B]."""
-    size = 4.0 * prod(op.shape)
-    if kernel.role is not Role.UPDATE or size < MAPPED:
-        return 0.0
-    rows = stack.optimiser_passes.get(getattr(op.kind, "optimiser", "sgd")) or stack.optimiser_passes["default"]
-    return rows.fresh * size / rows.launches
-
-
-def _nest(kernel: Kernel, op: BoundOp) -> dict[str, float]:
-    """The innermost loop of an unfolding, a row of the result; that of a pooling, a row of its window, and all of the window."""
-    if kernel.role in (Role.IM2COL, Role.COL2IM):
-        return {"trips": float(op.shape[-1])}
-    window = getattr(op.kind, "kernel", None) if kernel.role is Role.PASS else None
-    return {"trips": float(window[-1]), "window": float(prod(window))} if window else {}
 
 
 def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared: CpuColumns[float]) -> list[Kernel]:
@@ -252,41 +152,9 @@ def _batched(kernel: Kernel, images: float) -> Kernel:
     )  # fmt: skip
 
 
-def _pixel_runs(op: BoundOp, stack: Stack) -> dict[str, float]:
-    """The columns of a convolution whose kernel goes along rows (`conv.block_pixels`); none for a stack without such a kernel.
-
-    runs, run, taps, edges, edge_taps [1]: see `CpuColumns`
-
-    Rows of 1 x 1 filters without stride are one run. Taps outside the image are skipped, and a pixel that has some left or right
-    of it is taken alone. Depthwise kernels take one register of channels at a time.
-    """
-    if not stack.conv.block_pixels or op.phase != FORWARD:
-        return {}
-    images, _, height, width = op.shape
-    _, channels, rows, columns = op.input_shapes[0]
-    groups, own = getattr(op.kind, "groups", 1), depthwise(op)
-    kernel, stride, dilation = (getattr(op.kind, name) for name in ("kernel", "stride", "dilation"))
-    top, left, _, _ = sides(op.kind.pad)  # type: ignore[attr-defined]
-    down = _taps_inside(height, rows, kernel[0], stride[0], top, dilation[0])
-    along = _taps_inside(width, columns, kernel[1], stride[1], left, dilation[1])
-    edge = [taps for taps in along if taps < kernel[1]]
-    high, runs = sum(down) / len(down), float(images * (1 if own else groups))
-    point = not own and kernel == (1, 1) and not any(op.kind.pad)  # type: ignore[attr-defined]
-    whole = point and stride == (1, 1)
-    alone = {"block": 1.0} if own else {}
-    return alone | {
-        "pixels": float(stack.conv.block_pixels), "runs": runs * (1 if whole else height),
-        "run": float(height * width if whole else width - len(edge)), "taps": high * kernel[1], "edges": float(len(edge)),
-        "edge_taps": high * sum(edge) / max(1, len(edge)), "depth": 1.0 if own else channels / groups,
-        "deep": float(stack.conv.step_channels) if point else 0.0,
-    }  # fmt: skip
-
-
-@lru_cache(maxsize=4096)
-def _taps_inside(results: int, values: int, taps: int, stride: int, pad: int, dilation: int) -> tuple[int, ...]:
-    """For each result along one side of an image, how many taps of its filter lie on one of the `values` there.
-
-    >>> _taps_inside(4, 4, 3, 1, 1, 1)
-    (2, 3, 3, 2)
-    """
-    return tuple([sum(0 <= at * stride - pad + tap * dilation < values for tap in range(taps)) for at in range(results)])
+def _nest(kernel: Kernel, op: BoundOp) -> dict[str, float]:
+    """The innermost loop of an unfolding, a row of the result; that of a pooling, a row of its window, and all of the window."""
+    if kernel.role in (Role.IM2COL, Role.COL2IM):
+        return {"trips": float(op.shape[-1])}
+    window = getattr(op.kind, "kernel", None) if kernel.role is Role.PASS else None
+    return {"trips": float(window[-1]), "window": float(prod(window))} if window else {}

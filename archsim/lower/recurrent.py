@@ -29,8 +29,7 @@ def sequence(op: BoundOp, context: Context) -> Plan:
     kernels: list[Kernel] = []
     for multiplied in kind.multiplied(features):
         kernels += _layer(context, type(kind), op.phase, steps, batch, multiplied, kind.hidden)
-    each = context.stack.recurrent_calls or _launches(context, type(kind))
-    calls = steps * kind.layers * kind.directions * each if context.stack.recurrent == "steps" else 1
+    calls = steps * kind.layers * kind.directions * _launches(context, type(kind)) if context.stack.recurrent == "steps" else 1
     return plan(op, context, Option(algorithm=kind.op, kernels=tuple(kernels)), host_ops=calls)
 
 
@@ -38,8 +37,7 @@ def lstm_cell(op: BoundOp, context: Context) -> Plan:
     """One time step of an LSTM, [N, features] to [N, hidden]: the products of input and state, and the gates."""
     batch, features = op.input_shapes[0]
     kernels = _layer(context, Lstm, op.phase, 1, batch, features, op.shape[-1])
-    calls = context.stack.recurrent_calls or context.stack.recurrent_launches
-    return plan(op, context, Option(algorithm="lstm", kernels=tuple(kernels)), host_ops=calls)
+    return plan(op, context, Option(algorithm="lstm", kernels=tuple(kernels)), host_ops=context.stack.recurrent_launches)
 
 
 def _launches(context: Context, kind: type[Recurrent]) -> int:

@@ -8,7 +8,7 @@ from enum import StrEnum
 class Role(StrEnum):
     """What a kernel does in its op: the only thing by which code tells kernels apart. Their names are for people.
 
-    The value of a role is the key of such a loop in `[loops]` and `threaded_ops` of a stack; that of a `PASS` is its op kind.
+    The value of a role is the key of such a loop in `[loops]` of a stack; that of a `PASS` is its op kind.
     """
 
     PRODUCT = "product"  # of two matrices in memory, by a BLAS
@@ -30,6 +30,5 @@ class Role(StrEnum):
     QUANTISE = "quantise"  # values rounded to a narrower format, and the search for their scale
     STORE = "store"  # keys and values put into a cache
     GATHER = "gather"  # rows looked up in a table, or their gradients added to it
-    BARRIER = "barrier"  # waits for kernels of other CUDA streams
     UPDATE = "update"  # the optimiser's passes over the parameters
     PASS = "pass"  # over the tensors of an op as `[passes]` of the stack counts them: activations, pooling, normalisation, copies

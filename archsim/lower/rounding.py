@@ -60,4 +60,4 @@ def _by_row(
                      row_in_flight=size / threads * (visits > 1.0))  # fmt: skip
     kernel = element_wise("quantise" if writes else "largest", Role.QUANTISE, reads, writes, flop=rows * length, element=load)
     return replace(kernel, items=rows * threads, operand_a=context.result, gpu=gpu,
-                   cta=TileColumns(threads=threads, shared=passes.row_shared))  # fmt: skip
+                   cta=TileColumns(threads=threads))  # fmt: skip

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
-from archsim.evidence.readers_kernel import BUILDERS, parameters
-from archsim.evidence.resolve import Refused, setting
-from archsim.evidence.software import stack_of
+from archsim.evidence.family import family_called
+from archsim.evidence.op_rows import kernel_op
+from archsim.evidence.resolve import Refused
+from archsim.evidence.row import parameters, row_of
 from archsim.evidence.table import CsvTable, Row
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.run import bound, refusal
@@ -120,11 +121,8 @@ def _kernels(table: CsvTable, tell: Tell) -> Iterator[MeasuredRow]:
 
 def kernel_of(cells: Mapping[str, str]) -> tuple[BoundOp, str]:
     """The op of a row of kernels, as validation builds it, and the id of the stack that its software stands for."""
-    if cells["op"] not in BUILDERS:
-        raise Refused(f"op {cells['op']!r} is not modelled")
-    more = parameters(cells)
-    stack = stack_of(cells, "kernels", f"{cells['software']} {cells['op']} {cells['dtype']} {more.get('kernel', '')}")
-    return BUILDERS[cells["op"]](cells, more), setting(cells["hardware"], stack, cells["dtype"]).stack.id
+    row = row_of(family_called("kernels"), Row(0, cells), "")
+    return kernel_op(cells), row.ran(row.conditions("latency_s", kernel=str(parameters(cells).get("kernel", "")))).stack.id
 
 
 def _timed(cells: Mapping[str, str], found: KernelReading) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from archsim.base.writer import OutputFile
 from archsim.device.spec import Spec
-from archsim.evidence.readers_network import TOGETHER
+from archsim.evidence.network_rows import TOGETHER
 from archsim.measure.timing import Reading
 from archsim.trace.formats import Sizes
 

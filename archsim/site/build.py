@@ -24,7 +24,7 @@ SECTIONS = {  # captions of the menu and their pages of the manual, in order
                "own-files", "measure", "simulate", "cache", "power", "python"),
     "Labs": ("lab-roofline", "lab-caches", "lab-batch", "lab-precision", "lab-stalls"),
     "Understand": ("model", "tpu", "stacks", "validation", "predictors", "cells"),
-    "Look up": ("devices", "formats"),
+    "Look up": ("devices", "formats", "glossary"),
 }  # fmt: skip
 MADE = {  # pages that are computed, with what each answers
     "Understand": {"accuracy": "how far predictions are from measurements, by class, source, engine and model",

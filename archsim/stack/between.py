@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from archsim.stack.compose import Assigned, Composition
+from archsim.stack.menu import filled
 from archsim.stack.read import Path, read
 
 # What a step changes = the keys that say so; what none of them names is left to the last step.
 STEPS: Mapping[str, tuple[str, ...]] = {
     "tf32": ("tf32", "without_tensor_cores", "fp16_arithmetic"),
     "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.few_channels", "conv.tensor",
-                                 "conv.architectures", "conv.without"),
+                                 "conv.architectures"),
     "channels last": ("conv.layout_copies",),
-    "chains in one kernel": ("fusion", "fused", "second_pass", "attention.fused", "passes", "conv.bias", "linear_bias",
-                             "short_row", "long_row"),
-    "calls of the host": ("host", "host_unit", "host_calls", "nested_calls", "library_calls", "stall", "stalls"),
+    "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias",
+                             "short_row"),
+    "calls of the host": ("host", "host_calls", "nested_calls", "stall", "stalls"),
     "CUDA graph": ("replays", "graphs"),
 }  # fmt: skip
 REST = "everything else"
-SILENT = ("basis", "reserved", "kind", "framework", "architectures", "vendor")  # change no time
+SILENT = ("reserved", "kind", "framework", "architectures", "vendor")  # change no time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ def between(record: type, before: Composition, after: Composition) -> list[Stack
         stack, problems = read(record, composed.table(), id=after.id)
         if stack is None:
             raise ValueError("; ".join(problems))
+        stack = replace(stack, menus=filled(stack.menus))
         steps.append(StackStep(title=title, stack=stack, keys=_heads(mine), sources=_sources(mine, before, after)))
     return steps
 

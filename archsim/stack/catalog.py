@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,29 @@ from archsim.stack.stack import Stack
 from archsim.trace.formats import is_path as is_network_file
 
 HINT = "`archsim list stacks` prints all"
+COUNTED = "rows.csv"  # measured rows, counted in the published corpus: `python -m tests.data.regenerate`
 LIST = "stacks.toml"  # every shipped stack: id = { parts, and what differs }
 RECORD: type[Stack] = Stack  # the keys of all files are declared by its fields
 IDENTITY = re.compile(r"[a-z0-9_.\-]{2,40}")
 RESERVED = ("schema", "id", "like", "parts", "sources", "aliases", "by_name_only")  # beside the keys of the record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRows:
+    """Published measurements of a stack.
+
+    own: of the stack itself; alike: of other frameworks and engines on its `libraries` in the same versions
+    """
+
+    own: int
+    alike: int
+    libraries: str
+
+    @property
+    def words(self) -> str:
+        """`1,217 of its own and 4,308 of others on cudnn 5.1 + cublas 8`, `none`."""
+        own = [f"{self.own:,} of its own"] if self.own else []
+        return " and ".join([*own, *([f"{self.alike:,} of others on {self.libraries}"] if self.alike else [])]) or "none"
 
 
 @cache
@@ -40,7 +60,7 @@ def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
     composed = composition(name_or_path, architecture)
     if fusion:
         composed = fusing(RECORD, composed, fusion)
-    stack, problems = read(RECORD, composed.table(), id=composed.id)
+    stack, problems = read(RECORD, composed.table(), id=composed.id, libraries=composed.libraries)
     for net in filter(is_network_file, stack.variants.values() if stack is not None else ()):
         named_file(net)
     if stack is None or (problems := _lacking(stack)):
@@ -140,3 +160,18 @@ def _listed() -> dict[str, dict[str, Any]]:
 
 def _place(name_or_path: str) -> str:
     return name_or_path if is_path(name_or_path) else f"{FOLDER}/{LIST}: {name_or_path}"
+
+
+def rows_of(stack: Stack) -> MeasuredRows:
+    """The measured rows behind a stack, by its id; those of other software also behind a file of one's own."""
+    table = _counted()
+    own, libraries = table.get(stack.id, (0, stack.libraries))
+    alike = sum(rows for rows, of in table.values() if of == libraries != "") - own
+    return MeasuredRows(own=own, alike=alike, libraries=libraries)
+
+
+@cache
+def _counted() -> Mapping[str, tuple[int, str]]:
+    """Rows and libraries of each shipped stack."""
+    with folder().joinpath(COUNTED).open("r", encoding="utf-8") as stream:
+        return {line["stack"]: (int(line["rows"]), line["libraries"]) for line in csv.DictReader(stream)}

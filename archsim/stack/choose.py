@@ -15,7 +15,7 @@ from typing import Any
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.base.files import is_path
 from archsim.base.naming import AmbiguousName, plain
-from archsim.stack.catalog import by_name_only, canonical, composition, find, names
+from archsim.stack.catalog import by_name_only, canonical, composition, find, names, rows_of
 from archsim.stack.compose import part_aliases, part_versions
 from archsim.stack.fusing import LEVELS
 from archsim.stack.key import declared
@@ -142,8 +142,8 @@ def fused(name: str, architecture: str, rule: str | None) -> Stack:
 def of_today(stack: Stack, rule: str | None) -> list[str]:
     """What an answer says of a rule of fusion that was asked for, and of a stack that nobody measured."""
     said = [] if rule is None else [f"fusion {rule}: in place of what {stack.id} does; `archsim show stack {stack.id}`"]
-    if stack.basis == "neighbours":
-        said.append(f"stack {stack.id}: no measurement of it; constants of its nearest neighbours, and wider intervals")
+    if not (rows := rows_of(stack)).own:
+        said.append(f"stack {stack.id}: measured rows: {rows.words}; intervals are wider")
     return said
 
 

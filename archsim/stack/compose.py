@@ -22,7 +22,8 @@ from archsim.stack.read import Path, leaves, split
 FOLDER = "traces/stacks"
 # What a stack is composed of, in the order of precedence, and the folder of its files. The first three may not disagree.
 AXES = {"framework": "frameworks", "library": "libraries", "blas": "blas", "engine": "engines", "fusion": "fusion"}
-EQUALS = ("framework", "library", "blas")
+LIBRARIES = ("library", "blas")
+EQUALS = ("framework", *LIBRARIES)
 ABOVE = ("engine", "fusion")  # what stands over them
 KINDS = ("gpu", "cpu")
 RESERVED = ("sources", "since", "version", "first", "aliases", *KINDS)  # of a component's tables, beside the keys of the record
@@ -74,6 +75,11 @@ class Composition:
     parts: Mapping[str, str]
     assigned: Mapping[Path, Assigned]
 
+    @property
+    def libraries(self) -> str:
+        """The libraries of its kernels, with their versions: `cudnn 5.1 + cublas 8`."""
+        return " + ".join(self.parts[axis] for axis in LIBRARIES if axis in self.parts)
+
     def table(self) -> dict[str, Any]:
         """The values as one file would write them."""
         table: dict[str, Any] = {}
@@ -122,7 +128,7 @@ def fusing(record: type, composed: Composition, rule: str) -> Composition:
 def _fuses(path: Path, value: Any) -> bool:
     """Whether a value says what is fused: a rule, or the row of an op that is part of another kernel."""
     row = path[0] == "passes" and path[-1] == "forward" and isinstance(value, dict) and value.get("launches") == 0
-    return path[0] in ("fusion", "fused", "second_pass") or (row and path[1] not in VIEWS)
+    return path[0] in ("fusion", "fused") or (row and path[1] not in VIEWS)
 
 
 def _disagreed(equals: Sequence[Mapping[Path, Assigned]], last: Mapping[Path, Assigned]) -> list[str]:

@@ -25,7 +25,6 @@ class FusionRule:
         default=(),
     )  # fmt: skip
     training: bool = key("whether the chains of a training step are fused too", default=False)
-    most_ops: int = key("most ops of one kernel", low=1, default=64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +38,6 @@ class AttentionChoice:
         "heads that share keys are rows of one product: always, or only over cached keys",
         choices=("always", "cached"), default="always",
     )  # fmt: skip
-    window_slots: int = key(
-        "issue slots of a lane for each score of a block that lies before a window, which is visited and left out; 0: a kernel "
-        "begins at the window", low=0, default=0,
-    )  # fmt: skip
     windows_apart: tuple[str, ...] = key(
         "architectures on which heads that share cached keys are packed only where no window ends before them", default=()
     )
@@ -50,7 +45,6 @@ class AttentionChoice:
         "architectures on which cached keys are cut into parts only where heads that share them are rows of one product",
         default=(),
     )  # fmt: skip
-    packed_windows: bool = key("heads that share keys are rows of one product under a window too", default=True)
     packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
     widen_slots: float = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
     emulated_slots: int = key(

@@ -7,7 +7,7 @@ declarations, so a key is added by one line in `archsim/stack/stack.py`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass, replace
 from functools import cache
 from math import inf
 from typing import Any, get_args, get_origin, get_type_hints
@@ -80,6 +80,39 @@ def lines(record: type, path: str = "") -> Iterator[KeyLine]:
         yield KeyLine(path=at, takes=takes + plural, default=written(default, about), doc=about.doc)
         if is_record:
             yield from lines(inner, f"{at}.")
+
+
+def optional(record: type, path: str = "") -> Iterator[str]:
+    """The keys of a record, and of the records in it, that have a default, without the names of a table's entries.
+
+    >>> from archsim.stack.menu import Menu
+    >>> [path for path in optional(Menu) if path.startswith("least")]
+    ['least', 'least_results']
+    """
+    for name, (kind, _, default) in declared(record).items():
+        inner, levels = _innermost(kind)
+        if is_record := isinstance(inner, type) and is_dataclass(inner):
+            yield from optional(inner, f"{path}{name}.")
+        if default is not MISSING and (levels or get_origin(kind) is tuple or not is_record):
+            yield f"{path}{name}"
+
+
+def defaulted(value: Any, path: str) -> Any:
+    """A record, or a table of them, with the default of one key, `conv.stem`; itself where that is what it has."""
+    if isinstance(value, Mapping):
+        changed = {name: defaulted(one, path) for name, one in value.items()}
+        return changed if any(changed[name] is not one for name, one in value.items()) else value
+    kind: type = type(value)
+    name, _, rest = path.partition(".")
+    own = getattr(value, name)
+    other = defaulted(own, rest) if rest else declared(kind)[name][2]
+    return value if other is own or other == own else replace(value, **{name: other})
+
+
+def markdown(record: type) -> str:
+    """The table of the keys in `traces/stacks/README.md`: where each stands, the values it takes, its default, its meaning."""
+    rows = [f"| `{line.path}` | {line.takes} | {line.default} | {line.doc} |" for line in lines(record)]
+    return "\n".join(["| key | takes | default | meaning |", "| --- | --- | --- | --- |", *rows]) + "\n"
 
 
 def values(kind: Any, about: Key) -> str:

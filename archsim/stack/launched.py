@@ -37,7 +37,7 @@ DEPTH = {True: 32, False: 8}  # of a tile on tensor cores, or on lanes, of names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class RecordedLaunch:
     """What a profiler records of one kernel: threads of a CTA, registers of a thread, shared memory of a CTA [B]."""
 
     name: str
@@ -46,7 +46,7 @@ class Launch:
     shared: int
 
 
-def row_of(launch: Launch, architecture: str, source: str) -> dict[str, str] | None:
+def row_of(launch: RecordedLaunch, architecture: str, source: str) -> dict[str, str] | None:
     """The row of a product or convolution, by the columns of the files; None for another kernel, or one whose name says no tile.
 
     Names of products say columns first, as the libraries count them and `archsim.lower.gemm` does; those of convolutions say
@@ -74,7 +74,7 @@ def row_of(launch: Launch, architecture: str, source: str) -> dict[str, str] | N
     return {column: cells.get(column, "") for column in COLUMNS}
 
 
-def rows_of(launches: Iterable[Launch], architecture: str, source: str, least: int = 1) -> list[Mapping[str, str]]:
+def rows_of(launches: Iterable[RecordedLaunch], architecture: str, source: str, least: int = 1) -> list[Mapping[str, str]]:
     """The rows of all products among these, each tile once, as what was launched most often has it; the largest first.
 
     least: launches below which a tile is left out
@@ -87,7 +87,7 @@ def rows_of(launches: Iterable[Launch], architecture: str, source: str, least: i
     return [dict(zip(COLUMNS, often[tile], strict=True)) for tile in order]
 
 
-def launches_of(path: Path) -> Iterator[Launch]:
+def launches_of(path: Path) -> Iterator[RecordedLaunch]:
     """The launches in a Chrome trace of PyTorch's profiler. Raises MissingFile or InputError, also where it has none."""
     found = False
     for event in events(path, "traceEvents"):
@@ -96,7 +96,7 @@ def launches_of(path: Path) -> Iterator[Launch]:
         if isinstance(block, list) and isinstance(registers, int) and isinstance(shared, int):
             x, y, z = (*[int(side) for side in block if isinstance(side, int)], 1, 1, 1)[:3]
             found = True
-            yield Launch(name=str(event.get("name", "")), threads=x * y * z, registers=registers, shared=shared)
+            yield RecordedLaunch(name=str(event.get("name", "")), threads=x * y * z, registers=registers, shared=shared)
     if not found:
         raise InputError(str(path), "has no kernels with block, registers and shared memory, as PyTorch's profiler writes them")
 

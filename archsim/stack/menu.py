@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -25,6 +26,7 @@ LANES, TENSOR = "lanes", "tensor"  # roles of rows for any kind of product
 WORDS = ("whole", "warp_mma", "overlapped", "persistent")  # of the column `loop`
 RANGES = {"rows": "m", "columns": "n", "terms": "k"}  # a column that says for which results a row is -> the length
 COUNTS = ("m", "n", "k", "threads", "registers", "shared")
+MOST = 1 << 24  # of any number
 COLUMNS = ("role", "architectures", *RANGES, *COUNTS, "cluster", "loop", "score_slots", "source")
 
 
@@ -138,58 +140,61 @@ def _admits(menu: Menu, tile: Tile) -> bool:
 @cache
 def kernel_table(name: str) -> Mapping[str, tuple[Tile, ...]]:
     """The tiles of a file of `traces/kernels`, or of one at a path, by their role."""
-    place = named_file(name) if is_path(name) else data_folder(FOLDER).joinpath(f"{name}.csv")
+    own = is_path(name) or name.endswith(".csv")
+    place = named_file(name) if own else data_folder(FOLDER).joinpath(f"{name}.csv")
     if not place.is_file():
-        raise MissingFile(str(place))
-    reader = csv.DictReader(io.StringIO(read_text(place, LIMITS["kernels"].size), newline=""))
-    problems = [f"line 1: the columns must be {', '.join(COLUMNS)}"] if tuple(reader.fieldnames or ()) != COLUMNS else []
+        raise MissingFile(f"{place}: no such file; `kernels` names files of {FOLDER} without .csv, or paths")
+    most = LIMITS["kernels"]
+    reader = csv.DictReader(io.StringIO(read_text(place, most.size), newline=""), strict=True)
+    problems: list[str] = []
     found: dict[str, list[Tile]] = {}
-    for cells in reader if not problems else ():
-        try:
-            tile = _tile(cells)
-            for role in cells["role"].split():
-                found.setdefault(role, []).append(tile)
-        except (ValueError, TypeError, AttributeError) as error:
-            problems.append(f"line {reader.line_num}: {error}")
+    try:
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise InputError(str(place), f"line 1: the columns must be {', '.join(COLUMNS)}")
+        for cells in islice(reader, most.entries + 1):
+            problem, tile = _read(cells)
+            problems += [f"line {reader.line_num}: {problem}"] if problem else []
+            if tile is not None:
+                for role in cells["role"].split():
+                    found.setdefault(role, []).append(tile)
+    except csv.Error as error:
+        problems.append(f"line {reader.line_num}: {error}")
+    if sum(map(len, found.values())) > most.entries:
+        problems.append(f"has more than {most.entries:,} rows")
     if problems:
         raise InputError(str(place), problems)
     return {role: tuple(tiles) for role, tiles in found.items()}
 
 
-def _tile(cells: Mapping[str, str]) -> Tile:
-    given: dict[str, Any] = {name: _cell(name, cells[name], _count) for name in COUNTS}
-    for column, length in RANGES.items():
-        if cells[column]:
-            given[f"least_{length}"], given[f"most_{length}"] = _cell(column, cells[column], _range)
-    if cells["cluster"]:
-        given["cluster"] = _cell("cluster", cells["cluster"], _count)
-    if cells["score_slots"]:
-        given["score_slots"] = _cell("score_slots", cells["score_slots"], float)
-    for word in cells["loop"].split():
-        if word not in WORDS:
-            raise ValueError(f"loop: {word!r} is none of {', '.join(WORDS)}")
-        given[word] = True
-    return Tile(**given, architectures=tuple(cells["architectures"].split()))
-
-
-def _cell(name: str, text: str, read: Callable[[str], Any]) -> Any:
+def _read(cells: Mapping[str, Any]) -> tuple[str, Tile | None]:
+    """What is wrong with a row, or its tile."""
+    if None in cells or None in cells.values():
+        return f"must have {len(COLUMNS)} cells", None
+    given: dict[str, Any] = {"architectures": tuple(cells["architectures"].split())}
     try:
-        return read(text)
+        for column in ("role", *COUNTS):
+            if not cells[column]:
+                return f"{column}: is empty", None
+        for column in (*COUNTS, "cluster"):
+            if cells[column]:
+                given[column] = _number(cells[column], int, 0 if column == "shared" else 1)
+        for column, length in RANGES.items():
+            low, dots, high = cells[column].partition("..")
+            given[f"least_{length}"] = _number(low or "1", float, 1)
+            given[f"most_{length}"] = _number(high or low, float, 1) if high or (low and not dots) else inf
+        column = "score_slots"
+        if cells[column]:
+            given[column] = _number(cells[column], float, 0)
     except ValueError:
-        raise ValueError(f"{name}: {text!r} is not what the column holds") from None
+        return f"{column}: {cells[column]!r} is not what the column holds", None
+    words = cells["loop"].split()
+    if unknown := [word for word in words if word not in WORDS]:
+        return f"loop: {unknown[0]!r} is none of {', '.join(WORDS)}", None
+    return "", Tile(**given | dict.fromkeys(words, True))
 
 
-def _count(text: str) -> int:
-    if int(text) < 0:
+def _number(text: str, kind: type[Any], least: float) -> Any:
+    value = kind(text)
+    if not least <= value <= MOST:
         raise ValueError
-    return int(text)
-
-
-def _range(text: str) -> tuple[float, float]:
-    """`17..64`, `..16`, `65..` or `8`: the least and the most.
-
-    >>> _range("17..64"), _range("..16"), _range("65..")
-    ((17.0, 64.0), (1.0, 16.0), (65.0, inf))
-    """
-    low, dots, high = text.partition("..")
-    return (float(low or 1), float(high or inf)) if dots else (float(low), float(low))
+    return value

@@ -15,8 +15,6 @@ class ServingEngine:
     )
     sequence_clocks: float = key("the same for each sequence of a step", low=0, default=0.0)
     device_clocks: float = key("the same for each device beside the first, whose process is told what to do", low=0, default=0.0)
-    prompt_clocks: float = key("clocks of the host for each request before its prompt is read, which the device waits for", low=0,
-                               default=0.0)  # fmt: skip
     overlapped: bool = key("the host prepares a step while the device runs the one before", default=False)
     graph_sequences: int = key("most sequences of a decode step that is replayed as a CUDA graph; 0: none is", low=0, default=0)
     graph_multiple: int = key("sequences of a replayed step are padded to a multiple of so many, from as many on", low=1,

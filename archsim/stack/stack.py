@@ -3,16 +3,16 @@
 Each field declared with `key` is a key of the files in `traces/stacks`, under the same name; nothing else lists the keys.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import inf
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from archsim.base.identity import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
-from archsim.stack.key import key
+from archsim.stack.key import defaulted, key, optional
 from archsim.stack.menu import Menu
-from archsim.stack.passes import Passes
+from archsim.stack.passes import Passes, UpdatePasses
 from archsim.stack.reader import SampleReader
 from archsim.stack.serving import ServingEngine
 
@@ -26,7 +26,6 @@ APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
 NARROW = ("int8_words", "int8_pairs", "int8_mlal", "int8_dot", "int8_sdot", "int8_matrix", "int8_tile", "bf16_dot", "bf16_matrix",
           "bf16_tile", "fp16_lanes")  # fmt: skip
-CPU_LOOPS = ("element_wise", "product")  # kinds of parallel loops
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 
@@ -55,7 +54,6 @@ class Conv:
         "the same on tensor cores; none: as `algorithms`", names=(CONV_PHASES,), whole=True, default={}
     )
     architectures: Mapping[str, ArchitectureKernels] = key("what differs on one architecture", default={})
-    without: tuple[str, ...] = key("algorithms of the library that the framework never asks for", default=())
     workspace_limit: float = key("most workspace of a layer", unit="B", default=inf)
     grouped: str = key(
         "groups run one after the other, or batched in one kernel; CPU: in one parallel loop",
@@ -71,34 +69,7 @@ class Conv:
         "results around tensor cores; of all images; of all operands into blocks of channels",
         choices=("none", "tensor", "around", "all", "blocked"), default="none",
     )  # fmt: skip
-    block_registers: int = key(
-        "CPU: threads of a direct convolution take the channels of a row of an image in blocks of so many SIMD registers; 0: it "
-        "divides freely", low=0, default=0,
-    )  # fmt: skip
-    block_pixels: int = key(
-        "CPU: pixels of one row that a direct convolution takes at once, for each sixteen registers of the instruction set; the "
-        "rest of a row in blocks of three, two and one, pixels at its edges one by one; 0: as many as the registers hold, over "
-        "all rows", low=0, default=0,
-    )  # fmt: skip
-    step_channels: int = key(
-        "CPU: input channels that its 1 x 1 filters sum up before they add to memory; larger filters take those of one register",
-        low=1, default=128,
-    )  # fmt: skip
     unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
-    depthwise_slots: float = key(
-        "GPU: issue slots of a lane for each multiply-accumulate of a depthwise convolution in fp32, as of a framework's own "
-        "kernel that works out its indices; 0: those of its arithmetic", low=0, default=0.0,
-    )  # fmt: skip
-    depthwise_operands: float = key(
-        "CPU: values of filter and image that a loop over a depthwise convolution loads from the first level for each "
-        "multiply-add; 0: so few that its arithmetic hides them", low=0, default=0.0,
-    )  # fmt: skip
-    depthwise_sums: float = key(
-        "CPU: sums of 4 B that it loads and stores for each; 0: they stay in registers", low=0, default=0.0
-    )
-    depthwise_held: int = key(
-        "CPU: taps up to which such a loop over values of one byte holds filter and sums in registers", low=0, default=0
-    )
     few_channels: str = key(
         "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
         "none: as others", default="",
@@ -111,12 +82,15 @@ class Conv:
         "register blocks of channels and pixels, cut for the caches", low=0, default=0,
     )  # fmt: skip
     winograd_words: bool = key("CPU: Winograd's transforms of images and filters of int8 are of 16 bit", default=False)
+    images: str = key(
+        "CPU: images of a batch are unfolded and multiplied one after the other, or each by one thread",
+        choices=("sequential", "parallel"), default="sequential",
+    )  # fmt: skip
     border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
                       choices=("none", "copied"), default="none")  # fmt: skip
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
         "blocks of [images, rows, columns] of 2 x 2 results that a CTA of fused Winograd takes; none: any", low=1, default=()
     )
-    barrier: bool = key("an empty kernel ends the groups of each forward pass and of each filter gradient", default=False)
     index_launches: int = key("kernels that store the indices of an implicit product before it runs", low=0, default=0)
     tile_pixels: int = key(
         "pixels of the tile of an implicit product, which loads what its taps share once; 0: for each tap", low=0, default=0
@@ -125,10 +99,6 @@ class Conv:
     fft_fused_side: float = key(
         "largest padded image whose rows and columns are transformed in one kernel; larger ones pass through memory between",
         low=1, default=inf,
-    )  # fmt: skip
-    filter_taps: str = key(
-        "filter gradients on tensor cores: one product for all taps of the filter, or one for each",
-        choices=("together", "apart"), default="together",
     )  # fmt: skip
     int8_tensor_cores: bool = key(
         "convolutions of int8 called alone run on tensor cores, filters and images reordered before, also where products do not",
@@ -142,29 +112,16 @@ class Conv:
     few_gathered: bool = key(
         "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
     )  # fmt: skip
-    stem: tuple[int, ...] = key(
-        "filters, side and stride of the first layers of halves on tensor cores for which the library has a kernel, whose images "
-        "are padded to four channels; none: no such kernel", default=(),
-    )  # fmt: skip
-    pad_slots: float = key("issue slots of a lane for each value that is copied into such padded channels", low=0, default=0.0)
-    channel_step_bytes: int = key(
-        "implicit products on tensor cores take the taps of a filter one after the other, the channels of each in whole steps of "
-        "so many bytes; 0: taps and channels are one inner dimension", low=0, default=0,
-    )  # fmt: skip
     stage_channels: int = key(
         "inference in int8 on tensor cores: residual blocks in a row whose middle convolutions have so many channels are one "
         "kernel; 0: none", low=0, default=0,
     )  # fmt: skip
     stage_architectures: tuple[str, ...] = key("architectures that have the kernel of `stage_channels`", default=())
-    images: str = key(
-        "CPU: images of a batch are unfolded and multiplied one after the other, or each by one thread",
-        choices=("sequential", "parallel"), default="sequential",
-    )  # fmt: skip
 
     def candidates(self, architecture: str, tensor: bool) -> Mapping[str, Mapping[str, str]]:
         """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
         chosen = self.tensor if tensor and self.tensor else self.algorithms
-        refused, other = {*self.without}, ArchitectureKernels()
+        refused, other = set[str](), ArchitectureKernels()
         if architecture in self.architectures:
             own = self.architectures[architecture]
             refused |= {*own.without}
@@ -179,12 +136,13 @@ class Conv:
 class Stack(Identified):
     """A framework on its libraries. Words called constants are keys of the calibration file.
 
-    `waits` and `operand_sets` belong to a measurement: whether the host waited for each op, as tools do that time layer by
-    layer; and through how many sets of operands the loop of a kernel that is timed alone goes before the first comes
-    again, 0 for ops that follow each other.
+    The last fields belong to a measurement. `waits`: whether the host waited for each op, as tools do that time layer by layer.
+    `operand_sets`: through how many sets of operands the loop of a kernel that is timed alone goes before the first comes again,
+    0 for ops that follow each other.
     """
 
     id: str
+    libraries: str = ""  # what its kernels come from, with versions: `cudnn 5.1 + cublas 8`
     kind: str = key("the devices it runs on", choices=("gpu", "cpu", "tpu", "any"))
     architectures: tuple[str, ...] = key("the only architectures that its kernels run on; none: all of its kind", default=())
     vendor: str = key("GPU: the maker whose cards its libraries have kernels for, where other makers' cards have stacks of their "
@@ -205,18 +163,13 @@ class Stack(Identified):
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
     )
-    fp32_passes: int = key("TPU: 1 where factors of fp32 are rounded to bf16 and multiplied once; 0: as such", low=0, default=0)
     graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
     replays: bool = key("whether a run is replayed as a CUDA graph without `--graph`", default=False)
-    basis: str = key("neighbours: nobody measured the stack; constants of the nearest ones, wider intervals", default="measured",
-                     choices=("measured", "neighbours"))  # fmt: skip
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
-    host_unit: str = key("GPU: what `host` is spent on, each op or each kernel", choices=("op", "kernel"), default="op")
     host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
-    library_calls: Mapping[str, int] = key("op kind = calls of a library that chooses a kernel; others none", low=0, default={})
     stall: str = key("constant: host time for which the device waits", default="")
     stalls: Mapping[str, Mapping[str, float]] = key(
         "op kind = how many times the device waits in each phase", low=0, above=True, default={}
@@ -227,15 +180,6 @@ class Stack(Identified):
     )  # fmt: skip
     reader: SampleReader = key("how samples are decoded", default=SampleReader())
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
-    input_value_bytes: int = key(
-        "bytes of a value in the host's arrays; where they are not those that cross, one thread converts them before they are "
-        "copied", low=1, default=4,
-    )  # fmt: skip
-    input_crossing_bytes: int = key("bytes of a value of a batch that crosses the link", low=1, default=4)
-    labels: str = key(
-        "what a batch brings of its labels: an index for each sample, or a value for each class", choices=("indices", "dense"),
-        default="indices",
-    )  # fmt: skip
     parameter_store: str = key(
         "where a parameter store keeps the weights: nowhere, or in the host's memory, to which each array goes after its update "
         "and from which it comes back", choices=("none", "host"), default="none",
@@ -248,7 +192,6 @@ class Stack(Identified):
         "what a library chooses from for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of "
         "one byte, NAME_half for halves elsewhere", default={},
     )  # fmt: skip
-    pads_products: bool = key("tensor cores: operands whose rows begin at no multiple of 16 B are padded", default=False)
     linear_bias: str = key(
         "bias of fully connected layers: a pass of its own, a product of the BLAS, in the product's kernel but for a gradient of "
         "its own, or in the product's kernel",
@@ -260,7 +203,6 @@ class Stack(Identified):
         default="fused",
     )  # fmt: skip
     recurrent_launches: int = key("kernels for each step and layer where they run op by op", low=1, default=2)
-    recurrent_calls: int = key("calls of the framework for each step and layer there; 0: one for each kernel", low=0, default=0)
     attention: AttentionChoice = key("how attention runs", default=AttentionChoice())
     serving: ServingEngine = key("how it serves language models", default=ServingEngine())
     conv: Conv = key("how convolutions run")
@@ -277,26 +219,16 @@ class Stack(Identified):
         default=(),
     )  # fmt: skip
     fusion: FusionRule = key("which chains of ops are one kernel", default=FusionRule())
-    second_pass: tuple[str, ...] = key(
-        "CPU: fused op kinds that the kernel computes in a second loop, over rows that it has just written", default=()
-    )
-    as_products: tuple[str, ...] = key(
-        "CPU: op kinds of `passes` whose arithmetic is the library's kernel of a convolution", default=()
-    )
-    optimiser_passes: Mapping[str, Passes] = key("optimiser = the traffic of an update, in units of the parameters")
+    optimiser_passes: Mapping[str, UpdatePasses] = key("optimiser = the traffic of an update, in units of the parameters")
     weight_slots: float = key(
         "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
-    )
+    )  # fmt: skip
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
-    long_row: int = key("values of the last dimension above which the row long_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(
         "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "
         "bounds of every value, or by an unrolled loop", choices=("streaming", "checked", "unrolled"), default="streaming",
     )  # fmt: skip
-    serial_rows: tuple[str, ...] = key(
-        "GPU: op kinds whose kernel gives each row along the last axis to one thread, where others share it", default=()
-    )
     linear_rows: int = key("rows of a full connection for each pass over its weights; 0: as a product", low=0, default=0)
     default_threads: str = key(
         "CPU: threads where nobody sets them, one per core, one per hardware thread, or as many as there are cores of the rarer "
@@ -307,10 +239,6 @@ class Stack(Identified):
         "CPU: the cores that run element-wise ops; where one fills the tensors, their pages lie in one socket's memory",
         choices=("one", "all"), default="all",
     )  # fmt: skip
-    threaded_ops: tuple[str, ...] = key("CPU: ops that run on all cores where the other element-wise ops run on one", default=())
-    wake_fanout: int = key(
-        "CPU: sleeping threads that each thread wakes in a pool of more than eight; 0: the first one wakes all", low=0, default=0
-    )
     serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: Mapping[str, Mapping[str, float]] = key(
         "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
@@ -350,31 +278,19 @@ class Stack(Identified):
         "CPU: largest product, in multiply-adds, that the library computes on one thread whatever their number", low=0,
         default=0.0,
     )  # fmt: skip
-    values_per_thread: int = key(
-        "CPU: values of an element-wise loop that each thread must get; a loop with fewer values has fewer threads", low=0,
-        default=0,
-    )  # fmt: skip
-    multiply_adds_per_thread: int = key("CPU: the same, multiply-adds of a product", low=0, default=0)
-    cost_per_thread: int = key(
-        "CPU: the same, the cost of any loop by Eigen's estimate, of which one takes about a clock", low=0, default=0
-    )
-    chunks_per_thread: Mapping[str, int] = key(
-        "CPU: kind of loop = chunks for each thread that a queue deals out (dynamic schedule); of others each thread has one run "
-        "of pieces (static)", names=(CPU_LOOPS,), low=1, default={},
-    )  # fmt: skip
-    concurrent_ops: bool = key(
-        "CPU: ops that do not wait for each other, as the two gradients of a layer, run at the same time, each on a thread of "
-        "its own where one op has one thread", default=False,
-    )  # fmt: skip
-    thread_barrier: str = key(
-        "CPU: threads wait for each other by counting themselves on one line, or in a tree", choices=("counter", "tree"),
-        default="counter",
-    )  # fmt: skip
     fork_lines: int = key(
         "CPU: cache lines of each other thread that the first one writes when it forks a parallel loop", low=0, default=0
     )
     waits: bool = False
     operand_sets: int = 0
+
+    def without(self, keys: Collection[str]) -> Self:
+        """The stack with the defaults of some of `STACK_KEYS`."""
+        found = self
+        for path in keys:
+            found = defaulted(found, path)
+        return found
+
     @property
     def lossless(self) -> bool:
         """Whether it has convolutions without losses, and with them all else: no software is faster."""
@@ -387,3 +303,6 @@ class Stack(Identified):
     def threads_of_kinds(self, cores: int, faster: int) -> int:
         """Threads on a CPU of two kinds of core, when nobody sets them."""
         return min(faster, cores - faster) if self.default_threads == "rarer" else cores
+
+
+STACK_KEYS = tuple(optional(Stack))  # keys with a default, which may be left out

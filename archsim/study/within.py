@@ -72,7 +72,7 @@ class Held(Answer):
 
 def conditions_of(text: str) -> list[Condition]:
     """The conditions of `latency < 10ms and power < 200W`; energy is that of a sample. Raises BadCondition or UnknownName."""
-    known = nameable({key: unit for key, unit, _ in NUMBERS.values()}, {name: key for name, (key, _, _) in NUMBERS.items()})
+    known = nameable({key: unit for key, unit, _ in NUMBERS.values()}, {name: key for key, name in NAMES.items()})
     return read_conditions(text, known)
 
 
@@ -91,8 +91,8 @@ def held(
     return Held(
         where=tuple([f"{NAMES[c.name]} {c.written.partition(' ')[2]}" for c in conditions]),
         comparison=replace(field.ranked(found, excluded, correlation), unfit=tuple(missed)),
-        missed=tuple([missed_words(c, conditions) for c in missed]),
-        best_stacks=tuple([best for _, _, best in asked if best is not None]),
+        missed=tuple(missed_words(c, conditions) for c in missed),
+        best_stacks=tuple(best for _, _, best in asked if best is not None),
     )  # fmt: skip
 
 
@@ -216,7 +216,6 @@ def best_stack(field: ComparedDevices, net: str, entrant: Entrant, point: Conten
 def _natural(entrant: Entrant) -> list[str]:
     """The stacks that somebody has measured and that run on a device as they are, no part of them replaced by a later one."""
     on = entrant.spec.identity.kernels_of
-    return [
-        name for name in choose.candidates(None, entrant.spec.kind)
-        if catalog.composition(name).parts == catalog.composition(name, on).parts and catalog.find(name, on).basis == "measured"
-    ]  # fmt: skip
+    return [name for name in choose.candidates(None, entrant.spec.kind)
+            if catalog.composition(name).parts == catalog.composition(name, on).parts
+            and catalog.rows_of(catalog.find(name, on)).own]  # fmt: skip

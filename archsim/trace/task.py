@@ -20,7 +20,6 @@ from archsim.trace.training import (
     TASKS,
     UPDATED,
     task_trace,
-    with_loss_apart,
 )
 
 ATTENTION = ("attention", "latent_attention", "matmul")  # kinds of op whose operands are all activations
@@ -34,7 +33,6 @@ class Work(NamedTuple):
     optimiser: str
     input_gradient: bool
     fused_attention: bool
-    loss_apart: bool = False
     sizes: Sizes = ()
     stamp: Stamp = ()
 
@@ -46,24 +44,24 @@ class Work(NamedTuple):
 
 def prepared(
     net: str, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False, fused_attention: bool = True,
-    loss_apart: bool = False, sizes: Sizes = (), stamp: Stamp = (),
+    sizes: Sizes = (), stamp: Stamp = (),
 ) -> Trace:  # fmt: skip
     """The ops of a task of a network; a training step ends with the updates of `optimiser`. Where attention is not fused, it is
     the products and the softmax that it stands for, or what the module of a `config.json` runs. With `loss_apart` the forward
     pass ends in the scores, and the backward pass begins with the gradient of their loss. `sizes` are those of symbols by the
     names that the network's file has for them. A file that changed since is read again; `stamp` is that of the file, where the
     caller has it."""
-    return trace_held(net, task, optimiser, input_gradient, fused_attention, loss_apart, sizes, stamp or stamp_of(net))
+    return trace_held(net, task, optimiser, input_gradient, fused_attention, sizes, stamp or stamp_of(net))
 
 
 @lru_cache(maxsize=256)
 def trace_held(
-    net: str, task: str, optimiser: str, input_gradient: bool, fused_attention: bool, loss_apart: bool, sizes: Sizes, stamp: Stamp
+    net: str, task: str, optimiser: str, input_gradient: bool, fused_attention: bool, sizes: Sizes, stamp: Stamp
 ) -> Trace:  # fmt: skip
     """What `prepared` gives for a content of a file."""
     try:
         forward = load(net, sizes) if fused_attention else _apart(net, sizes)
-        return (with_loss_apart if loss_apart else task_trace)(forward, task, optimiser, input_gradient)
+        return task_trace(forward, task, optimiser, input_gradient)
     except ValueError as error:
         raise ArgumentError(str(error)) from None
 

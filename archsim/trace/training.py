@@ -58,19 +58,6 @@ def task_trace(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradie
     return _with_ops(forward, ops, dict(forward.inputs) | handed_in)
 
 
-def with_loss_apart(trace: Trace, task: str, optimiser: str = OPTIMISER, input_gradient: bool = False) -> Trace:
-    """The ops of a task whose timer leaves out the loss, but not its gradient: the cross-entropy of the trace's first output.
-
-    Other outputs get no gradient. A task without gradients has no loss.
-    """
-    if task in ("inference", "forward"):
-        return task_trace(trace, task, optimiser, input_gradient)
-    logits = next(op for op in trace.ops if op.name == trace.ends[0])
-    loss = Op(name="loss", kind=CrossEntropy(), inputs=(logits.name,), shape=logits.shape[:-1])
-    whole = task_trace(replace(trace, ops=(*trace.ops, loss), outputs=("loss",)), task, optimiser, input_gradient)
-    return _with_ops(whole, [op for op in whole.ops if op.name != "loss"], whole.inputs)
-
-
 def backward(trace: Trace) -> Trace:
     """The gradients alone."""
     return task_trace(trace, "backward")

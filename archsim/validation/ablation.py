@@ -10,6 +10,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.evidence.case import Case
+from archsim.stack.stack import STACK_KEYS
 
 Tell = Callable[[str], None]
 
@@ -28,16 +29,20 @@ POWER_PARTS = tuple(LEFT_OUT)
 
 
 def left_out(cases: Sequence[Case], calibration: Calibration, without: frozenset[str]) -> tuple[list[Case], Calibration]:
-    """The cases and the constants by which these parts of the power are not modelled; others are no matter of constants.
+    """The cases and the constants by which these parts of the power, and these keys of stacks, are not modelled.
 
-    voltage: the same at every clock; leakage, idle_clock: they stand, whatever clock and voltage; memory_clock: what stands does
-    not follow it; the energies of units are none, neither is that of the clocks of units at work (awake)
+    A key of a stack: every stack has its default. voltage: the same at every clock; leakage, idle_clock: they stand, whatever
+    clock and voltage; memory_clock: what stands does not follow it; the energies of units are none, neither is that of the
+    clocks of units at work (awake)
     """
     found: dict[str, float] = {}
     for part in without & LEFT_OUT.keys():
         for begins, value in LEFT_OUT[part].items():
             found |= dict.fromkeys((name for name in calibration.constants if name.startswith(begins)), value)
     flat = [_flat(case) for case in cases] if "voltage" in without else list(cases)
+    if keys := without.intersection(STACK_KEYS):
+        stacks = {case.stack.digest: case.stack.without(keys) for case in flat}
+        flat = [case if (other := stacks[case.stack.digest]) == case.stack else replace(case, stack=other) for case in flat]
     return flat, calibration.with_values(found) if found else calibration
 
 

@@ -9,19 +9,19 @@ from pathlib import Path
 from archsim.base.errors import ArchsimError, nearest
 from archsim.base.files import data_folder
 from archsim.detect import catalog as devices
-from archsim.evidence import readers_network
-from archsim.evidence.case import METRICS
+from archsim.evidence import network_rows
+from archsim.evidence.case import METRICS, TEST, WATCHED
 from archsim.evidence.family import Family, malformed
 from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.resolve import PRECISIONS
 from archsim.evidence.shipped import FOLDER, shipped_files
 from archsim.evidence.sources import sources
-from archsim.evidence.table import CsvTable, Row, read_table, refuse
+from archsim.evidence.table import UNPREDICTED, CsvTable, Row, read_table, refuse
 from archsim.stack import catalog as stacks
 from archsim.trace.task import prepared
 from archsim.trace.training import TASKS
 
-SPLITS = ("calibrate", "test")
+SPLITS = ("calibrate", WATCHED, TEST)
 CELL = (
     "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "clock_mhz", "source_ref"
 )  # fmt: skip
@@ -53,7 +53,7 @@ def check(table: CsvTable, family: Family) -> list[str]:
     """Problems in the content of a file whose form is right: unknown words, repeated rows, rates that contradict latencies."""
     problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
     problems += _duplicates(table)
-    if family is readers_network.FAMILY:
+    if family.name == "networks":
         problems += _contradictions(table)
     return problems
 
@@ -68,19 +68,21 @@ def _source(row: Row) -> str:
 
 def _words(row: Row, family: Family) -> list[str]:
     cells = row.cells
-    found = [_unknown(cells["hardware"], "hardware", _is_device, devices.names)]
+    if cells.get(UNPREDICTED):  # with words that nothing here describes
+        return []
+    found = [_unknown(cells["hardware"], "hardware", devices.find, devices.names)]
     if cells["hardware"] == devices.HOST:
         found.append("hardware 'host' is whatever computer reads the row; ship a spec (`archsim detect --id NAME --out "
                      "hwspecs/NAME.toml`) and name that")  # fmt: skip
     if cells.get("split", SPLITS[0]) not in SPLITS:
         found.append(f"split {cells['split']!r} is not {' or '.join(SPLITS)}")
     written = cells.get("precision") or cells.get("dtype", "")
-    if family is readers_network.FAMILY:
-        found.append(_unknown(cells["network"], "network", _is_network, _networks))
-        found.append(_unknown(cells["stack"], "stack", _is_stack, stacks.names))
+    if family.name == "networks":
+        found.append(_unknown(cells["network"], "network", _network, _networks))
+        found.append(_unknown(cells["stack"], "stack", stacks.find, stacks.names))
         found.append(_not_one_of(cells["task"], "task", TASKS))
         found.append(_not_one_of(cells["metric"], "metric", METRICS))
-        if cells.get("threads") and readers_network.threads(cells) is None:
+        if cells.get("threads") and network_rows.threads(cells) is None:
             found.append(f"threads {cells['threads']!r} is not a whole number from 1")
         if written not in PRECISIONS:
             found.append(_not_one_of(written, "precision", tuple(PRECISIONS)))
@@ -91,8 +93,8 @@ def _not_one_of(word: str, what: str, known: Sequence[str]) -> str:
     return "" if word in known else f"{what} {word!r} is not one of {', '.join(known)}"
 
 
-def _unknown(word: str, what: str, exists: Callable[[str], bool], names: Callable[[], Sequence[str]]) -> str:
-    return "" if exists(word) else _unknown_said(word, what, tuple(names()))
+def _unknown(word: str, what: str, find: Callable[[str], object], names: Callable[[], Sequence[str]]) -> str:
+    return "" if _found(find, word) else _unknown_said(word, what, tuple(names()))
 
 
 @cache
@@ -101,19 +103,8 @@ def _unknown_said(word: str, what: str, known: Sequence[str]) -> str:
     return f"unknown {what} {word!r}" + (f"; nearest: {', '.join(near)}" if near else "")
 
 
-@cache
-def _is_device(name: str) -> bool:
-    return _found(devices.find, name)
-
-
-@cache
-def _is_stack(name: str) -> bool:
-    return _found(stacks.find, name)
-
-
-@cache
-def _is_network(name: str) -> bool:
-    return _found(lambda net: prepared(net, "inference"), name)
+def _network(name: str) -> object:
+    return prepared(name, "inference")
 
 
 def _networks() -> Sequence[str]:
@@ -122,6 +113,7 @@ def _networks() -> Sequence[str]:
     return names()
 
 
+@cache
 def _found(find: Callable[[str], object], name: str) -> bool:
     try:
         find(name)

@@ -12,7 +12,7 @@ from archsim.base.errors import MissingExtra
 from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
-from archsim.evidence.case import Case, with_power
+from archsim.evidence.case import DOUBTED, Case, with_power
 from archsim.evidence.pattern import UNSIMULATED
 from archsim.validation.predict import predict
 from archsim.validation.problem import SOFT, Problem, weights, with_priors
@@ -99,7 +99,7 @@ def cross_validate(
     For each value of `fold` (a device, a network, a stack, a source) and each kind of device, constants are fitted to the rows
     of `training` of that kind without that value, and predict the cases with it. Fits have the priors of `calibration`, begin at
     its values and move the constants whose names begin with one of `prefixes`; by default those that it has fitted itself.
-    At most `most` rows of a source are used, and never one of split test. Constants of energy are fitted anew where a power, or a
+    At most `most` rows of a source are used, and never a watched one. Constants of energy are fitted anew where a power, or a
     clock that the power model decides, is predicted and rows of power are held out.
     """
     key = FOLDS[fold]
@@ -153,15 +153,15 @@ def carries_over(case: Case) -> bool:
     return bool(kinds) and all(kind.op in NOT_FITTED or getattr(kind, "window", 0) for kind in kinds)
 
 
-def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE) -> list[Case]:
+def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE, doubted: bool = False) -> list[Case]:
     """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order.
 
-    All rows without ops: they cost nothing to predict.
+    All rows without ops: they cost nothing to predict. `doubted`: also rows that their source contradicts, which intervals count.
     """
-    found: dict[tuple[str, str], list[Case]] = {}
+    found: dict[tuple[str, str, bool], list[Case]] = {}
     for case in cases:
-        if case.split != "test" and not carries_over(case):
-            found.setdefault((case.source, case.spec.kind), []).append(case)
+        if (case.fitted or (doubted and case.split == DOUBTED)) and not carries_over(case):
+            found.setdefault((case.source, case.spec.kind, case.fitted), []).append(case)
     picked = []
     for rows in found.values():
         bare = [row for row in rows if isinstance(row.pattern, UNSIMULATED)]

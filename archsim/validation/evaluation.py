@@ -126,12 +126,12 @@ def validate(
     cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings, tell: Tell = lambda text: None
 ) -> Validation:
     """Predict and score. A case whose prediction fails, or is no positive number, becomes a skip."""
-    found = _Predictions.of(cases, settings, tell)
+    found = PredictedRows.of(cases, settings, tell)
     keep = np.isfinite(found.predicted) & (found.predicted > 0)
     failed = [
         Skip(
             line=case.line, file=case.file, fields=case.fields,
-            reason=found.reasons.get(i, "the prediction is no positive number"),
+            reason=found.reasons.get(i, "the prediction is no positive number")
         )
         for i, case in enumerate(cases) if not keep[i]
     ]  # fmt: skip
@@ -142,31 +142,29 @@ def validate(
     if PLAIN in settings.baselines:
         tell("the words of each row")
         baselines[PLAIN], conditions = plain_values(left, settings.calibration, settings.fidelity)
-    low, high = intervals(left, predicted, settings.calibration, trusted=_is_calibrated(settings))
+    low, high = intervals(left, predicted, settings.calibration,
+                          trusted=find(settings.fidelity).calibrated and not settings.without)  # fmt: skip
     measured, is_rate = measured_values(left)
     error = errors(measured, predicted, is_rate)
     off = {name: errors(measured, values, is_rate) for name, values in baselines.items()}
-
-    def scored(by: Sequence[str]) -> tuple[GroupScore, ...]:
-        return group_scores(left, by, error, off, predicted, low, high)
-
+    groups, overall = (group_scores(left, by, error, off, predicted, low, high) for by in (settings.by, ("quantity",)))
     return Validation(
         settings=settings, cases=left, skips=(*skips, *failed), predicted=predicted, error=error, low=low, high=high,
-        baselines=baselines, groups=scored(settings.by), overall=scored(("quantity",)),
+        baselines=baselines, groups=groups, overall=overall,
         reasons=tuple(reason_of(case, float(miss)) for case, miss in zip(left, error, strict=True)), conditions=tuple(conditions),
     )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Predictions:
-    """Predictions of all cases, NaN where none was possible, and why not."""
+class PredictedRows:
+    """Predictions of all cases in the units of their metrics, NaN where none was possible, and why not."""
 
     predicted: Array
     baselines: Mapping[str, Array]
     reasons: Mapping[int, str]
 
     @classmethod
-    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> _Predictions:
+    def of(cls, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> PredictedRows:
         """Predict in parts, so that an error in one leaves the others predicted."""
         predicted, roofline = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
         reasons: dict[int, str] = {}
@@ -215,36 +213,27 @@ def _roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
 
 
 def _partitions(cases: Sequence[Case]) -> list[list[int]]:
+    """Cases that are predicted together; each run of an engine by itself, since many do not fit their devices."""
     found: dict[object, list[int]] = {}
     for i, case in enumerate(cases):
         if case.simulated:
             continue
-        found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training), []).append(i)
+        own = i if isinstance(case.pattern, ServingPattern) else None
+        found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training, own), []).append(i)
     return list(found.values())
 
 
 def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:
-    """A part that failed, in two, cut where the label changes; nothing when it has one. Runs of an engine fail one by one."""
-
-    def name(i: int) -> tuple[str, int]:
-        return cases[i].label, cases[i].line if isinstance(cases[i].pattern, ServingPattern) else 0
-
-    ordered = sorted(part, key=name)
-    cuts = [k for k in range(1, len(ordered)) if name(ordered[k]) != name(ordered[k - 1])]
-    if not cuts:
-        return []
-    middle = min(cuts, key=lambda k: abs(k - len(ordered) // 2))
-    return [ordered[:middle], ordered[middle:]]
+    """A part that failed, in two, cut where the label changes; nothing when it has one."""
+    labels = sorted({cases[i].label for i in part})
+    first = labels[: len(labels) // 2]
+    return [[i for i in part if (cases[i].label in first) is inside] for inside in (True, False)] if first else []
 
 
 def measured_values(cases: Sequence[Case]) -> tuple[Array, NDArray[np.bool_]]:
     """The measured value of each case, and whether it is a rate."""
     is_rate = np.array([case.metric in RATES for case in cases], dtype=bool)
     return np.array([case.measured for case in cases]), is_rate
-
-
-def _is_calibrated(settings: ValidationSettings) -> bool:
-    return find(settings.fidelity).calibrated and not settings.without
 
 
 def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:
@@ -265,22 +254,20 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
         name = class_of(case)
         if case.system is not None:
             spread = wall_constants().spreads[GENERIC if case.system[0].generic else DESCRIBED]
-            low[i], high[i] = predicted[i] * np.exp(-spread.high), predicted[i] * np.exp(-spread.low)
-            continue
-        if isinstance(case.pattern, ServingPattern):
+        elif isinstance(case.pattern, ServingPattern):
             of = {"power": POWER, "energy": POWER, "tokens": RATE}.get(quantity(case), TIME)
             _, spread = served_spread(calibration, case.spec.kind, platform_of(case), of)
-            low[i], high[i] = predicted[i] * np.exp(-spread.high), predicted[i] * np.exp(-spread.low)
-            continue
-        if case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
+        elif case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
             kind, _, what = name.partition(" ")
             _, spread = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
             if case.metric == "energy_j":
                 what = class_of(replace(case, metric="latency_s")).partition(" ")[2]
                 _, time = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
                 spread = spread_of_product(time, spread)
-            a, b = (spread.low, spread.high) if case.metric == "throughput_per_s" else (-spread.high, -spread.low)
-            low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
+        else:
+            continue
+        a, b = (spread.low, spread.high) if case.metric == "throughput_per_s" else (-spread.high, -spread.low)
+        low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
     return low, high
 
 

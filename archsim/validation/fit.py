@@ -57,9 +57,9 @@ def fit(
         from scipy.optimize import least_squares
     except ImportError:
         raise MissingExtra("calibrate", "calibrate") from None
-    usable = [case for case in cases if case.split != "test"]
+    usable = [case for case in cases if case.fitted]
     if not usable:
-        raise CannotFit("no row to fit to: those of split test, or of kinds that are only scored, may not be used")
+        raise CannotFit("no row to fit to: those of split watched, or of kinds that are only scored, may not be used")
     problem = Problem.of(usable, start, prefixes)
     if not problem.names:
         raise CannotFit(f"no constant begins with {', '.join(prefixes)}" if prefixes else "no constant influences these rows")

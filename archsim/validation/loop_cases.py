@@ -15,9 +15,10 @@ from archsim.detect.catalog import find as find_device
 from archsim.detect.system import Computer
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import Case, Skip
-from archsim.evidence.kernel_ops import alone
+from archsim.evidence.case import WATCHED, Case, Skip
 from archsim.evidence.pattern import LoopPattern
+from archsim.evidence.row import alone
+from archsim.evidence.timer import TIMERS
 from archsim.stack import catalog as stacks
 from archsim.validation.loop_file import read_loops
 
@@ -56,9 +57,9 @@ def loop_cases(path: str, devices: Sequence[str] = ()) -> tuple[list[Case], list
             continue
         cases.append(Case(
             line=line, fields=fields, source=Path(path).stem, label=fields["name"], hardware=spec.identity.id, stack_id=stack.id,
-            task="inference", metric=METRIC, measured=float(value), split="test", trace=alone("loop"),
+            task="inference", metric=METRIC, measured=float(value), split=WATCHED, trace=alone("loop"),
             spec=spec, stack=stack, precision="fp64" if one.get("elem") == "f64" else "fp32", batch=1, clock=_clock(measured),
-            dispatch=0.0, pattern=LoopPattern(words=one), file=path,
+            timer=TIMERS["device"], pattern=LoopPattern(words=one), file=path,
         ))  # fmt: skip
     return cases, skips
 

@@ -22,7 +22,7 @@ from archsim.base.files import read_bytes
 from archsim.base.limits import LIMITS
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
-from archsim.evidence.identity import ID, case_line
+from archsim.evidence.columns import ID, case_line
 from archsim.evidence.table import REMARK, CsvTable, positive, refuse, table_name, table_of
 
 VALUE, LOW, HIGH, SECONDS = "value", "low", "high", "seconds"

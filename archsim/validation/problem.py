@@ -167,8 +167,7 @@ def _influences(name: str, group: Group) -> bool:
     if family == "issue":
         return device.kind == "gpu" and rest == device.identity.kernels_of
     if family in ("dispatch", "stall"):
-        parts = {"launch": device.kind == "gpu", "nested": bool(case.stack.nested_calls),
-                 "library": device.kind == "gpu" and bool(case.stack.library_calls)}  # fmt: skip
+        parts = {"launch": device.kind == "gpu", "nested": bool(case.stack.nested_calls)}
         named = parts.get(rest, name in (case.stack.host, case.stack.stall))
         return named and any(c.dispatch for c in group.cases)
     if family == "energy":

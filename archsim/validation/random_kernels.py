@@ -18,7 +18,7 @@ from archsim.device.device import Gpu
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import lowered_ops, priced
 from archsim.estimation.request import Request, make_request
-from archsim.evidence.kernel_ops import conv, forward
+from archsim.evidence.op_rows import conv, forward
 from archsim.lower.gemm import THIN
 from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Matmul, Softmax
 from archsim.trace.trace import BoundOp

@@ -10,8 +10,8 @@ import numpy as np
 
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.claims import Claim
-from archsim.evidence.identity import ID
+from archsim.evidence.columns import ID
+from archsim.evidence.misses import Claim
 from archsim.evidence.pattern import UNSIMULATED
 from archsim.validation.evaluation import GroupScore, ValidationSettings, group_scores, measured_values, validate
 from archsim.validation.predictor import Predictions

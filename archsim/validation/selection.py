@@ -14,9 +14,10 @@ from archsim.device.catalog import spec_beside
 from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.measured import PARTS
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import TEST, WATCHED, Case, Skip
 from archsim.evidence.columns import column, known_columns, written
 from archsim.stack.catalog import canonical as exact_stack
+from archsim.stack.stack import STACK_KEYS
 from archsim.trace.file import canonical as exact_network
 from archsim.validation.ablation import POWER_PARTS
 from archsim.validation.baseline import BASELINES
@@ -73,7 +74,7 @@ def settings_of(
     return ValidationSettings(
         calibration=calibration or default(),
         fidelity=find_fidelity(fidelity).name,
-        without=frozenset(known_words("part", without, (*PARTS, *POWER_PARTS))),
+        without=frozenset(known_words("part", without, (*PARTS, *POWER_PARTS, *STACK_KEYS))),
         baselines=tuple(known_words("baseline", [name for name in baseline if name != "none"], BASELINES)),
         by=tuple(known_words("column", [name for name in by if name != CELL] or (USUAL if CELL in by else ["quantity"]), known)),
         cells=CELL in by,
@@ -104,8 +105,8 @@ def _only(
 
 
 def _exact(name: str, value: str) -> str:
-    """The id that a network or a stack stands for; what is none, like an op of kernel rows, stays as it is."""
+    """What a network, a stack or a split is called here; what is none, like an op of kernel rows, stays as it is."""
     try:
-        return {"net": exact_network, "stack": exact_stack}.get(name, str)(value)
+        return {"net": exact_network, "stack": exact_stack}.get(name, str)(WATCHED if (name, value) == ("split", TEST) else value)
     except UnknownName:
         return value

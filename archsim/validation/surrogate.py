@@ -83,7 +83,7 @@ def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: i
     cases, _ = read_files(shipped_files())
     found = []
     for op in ops:
-        own = [c for c in cases if c.label == op and c.spec.kind == "gpu" and c.split != "test" and c.metric == "latency_s"]
+        own = [c for c in cases if c.label == op and c.spec.kind == "gpu" and c.fitted and c.metric == "latency_s"]
         sample = random.Random(seed).sample(own, min(rows, len(own)))
         measured = np.array([case.measured for case in sample])
         errors = [float(np.median(np.abs(predict(sample, default(), fidelity) / measured - 1.0)))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-import tomllib
 from pathlib import Path
 
+from archsim.base.schema import Form
+from archsim.evidence.sources import rules, sources
 from archsim.stack.key import lines
 from archsim.stack.stack import Stack
 
@@ -17,7 +18,7 @@ PLAIN = {0, 1, 2, 3, 4, -1, 0.5}  # signs, halves, squares, counts of operands
 STRUCTURE = {
     "cost/cost.py": {"SMOOTH": "exponent", "ASYNCHRONOUS": "exponent"},
     "cost/dispatch.py": {
-        "COPIED": "bytes on the bus for a copied one", "FP32": "bytes of a value that crosses the link"},
+        "COPIED": "bytes on the bus for a copied one"},
     "cost/slots.py": {"WIDEST": "bytes of the widest load"},
     "cost/sm.py": {"STAGES": "stages of a pipeline", "MMA_SIDE": "rows of an instruction",
                    "SOFTMAX_ISSUES": "instructions for a score"},
@@ -31,12 +32,8 @@ STRUCTURE = {
         "LANE_BITS": "bits", "LANE_BYTES": "bytes", "COLUMN_REGISTERS": "registers", "OPERAND_REGISTERS": "registers",
     },
     "cost/occupancy.py": {"WARP": "threads", "REGISTER": "bytes"},
-    "cost/direct.py": {"REGISTERS": "registers"},
-    "cost/team.py": {"FLAGS": "cache lines", "FANNED": "threads"},
-    "cost/cores.py": {"PAGE": "bytes"},
-    "lower/processor.py": {
-        "SUM": "bytes of a value", "MAPPED": "bytes", "LANE_BITS": "bits", "BYTE_COST": "of a library's own estimate",
-        "ROUNDED": "of a library's own estimate"},
+    "cost/team.py": {"FLAGS": "cache lines"},
+    "lower/chains.py": {"MOST_OPS": "of one kernel"},
     "lower/fusion.py": {"ORDER": "of fused ops", "LAST": "of fused ops"},
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/supply.py": {"LOADS": "test points of a class of supplies"},
@@ -45,7 +42,7 @@ STRUCTURE = {
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},
     "lower/context.py": {"SIZED": "bytes of operands", "HALF": "bytes"},
     "lower/conv.py": {"BLOCK": "values of a block that is transposed", "PACK": "channels of a register"},
-    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes", "STEM": "channels"},
+    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
     "lower/lower.py": {
         "REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache", "CHANNELS": "axes of a result"},
     "lower/conv_transforms.py": {
@@ -137,14 +134,14 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
 
 
 def test_a_source_states_conditions_and_no_scale_of_a_time() -> None:
-    text = (ROOT / "reports" / "published" / "sources.toml").read_text("utf-8")
-    numbers = {key for entry in tomllib.loads(text).values() for key, value in entry.items() if holds_number(value)}
-    assert numbers == {"clocks", "tokens", "lengths", "meter", "metered_from_s", "operand_sets", "graph_calls", "readers",
-                       "input_value_bytes", "input_copies", "running"}  # the last is of powers
+    numbers = {key for source in sources() for rule in rules(source) for key, value in rule.set.items() if holds_number(value)}
+    assert numbers == {"clock_mhz", "tokens", "per_sample", "meter", "loop", "calls"}
 
 
 def holds_number(value: object) -> bool:
     """Whether a value of a file is a number, or holds one."""
+    if isinstance(value, Form):
+        value = value.model_dump(exclude_defaults=True)
     if isinstance(value, dict):
         return any(holds_number(each) for each in value.values())
     return isinstance(value, int | float) and not isinstance(value, bool)

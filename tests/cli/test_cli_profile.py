@@ -22,3 +22,16 @@ def test_the_command_prints_each_form(cli: Any, tmp_path: Path) -> None:
     assert record["schema"] == "archsim-profile/1"
     assert {piece["track"] for piece in record["measured_timeline"]} == {"measured"}
     assert cli(*words, "--csv").out.startswith("what,name,kind,count,measured_s,predicted_s")
+
+
+def test_recorded_tiles_become_rows_that_a_stack_reads(cli: Any, tmp_path: Path) -> None:
+    args = {"block": [128, 1, 1], "registers per thread": 168, "shared memory": 1024}
+    event = {"ph": "X", "cat": "kernel", "name": "ampere_sgemm_128x64_tn", "ts": 0, "dur": 1, "args": args}
+    trace, tiles, stack = (tmp_path / name for name in ("trace.json", "mine.csv", "mine.toml"))
+    trace.write_text(json.dumps({"traceEvents": [event]}), "utf-8")
+    words = ("profile", str(trace), "--hw", "a100_sxm4_40gb", "--kernels", str(tiles))
+    assert cli(*words).code == 0
+    assert "gemm,ampere,,,,128,64,8,128,168,1024,,,,profile trace.json" in tiles.read_text("utf-8")
+    assert "--batch: no effect with --kernels" in cli(*words, "--batch", "2").err
+    stack.write_text(f'schema = 1\nid = "mine"\nlike = "pytorch-2"\n[menus.gemm]\nkernels = ["{tiles}", "generic"]\n', "utf-8")
+    assert cli("estimate", "--net", "alexnet", "--hw", "a100_sxm4_40gb", "--stack", str(stack)).code == 0

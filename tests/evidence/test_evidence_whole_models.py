@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from archsim.evidence.readers import read
-from archsim.evidence.sources import protocol
 
 HEAD = "source,network,hardware,stack,task,batch,precision,metric,value,seq_len"
 
@@ -21,23 +20,11 @@ def cases(tmp_path):
     return {case.fields["task"]: case for case in found}
 
 
-def test_a_call_of_a_kernel_has_the_wrappers_of_its_op():
-    """The modules of torch.nn take longer to call than an operator."""
-    script = protocol("neusight")
-    assert [script.wrappers(*op) for op in (("elementwise", "add"), ("elementwise", "relu"), ("softmax", "softmax"))] == [0, 1, 2]
-    assert script.host_cpu("gtx_480") == ""
-
-
 def test_training_runs_the_heads_of_pretraining(cases):
     """A word for each of the tokens, where inference tells two classes."""
     names = {task: {op.name for op in case.ops} for task, case in cases.items()}
     assert "words" not in names["inference"]
     assert {"words", "classes"} <= names["forward"]
-
-
-def test_the_loss_is_in_no_timed_pass_but_its_gradient_is(cases):
-    phases = {task: {op.phase for op in case.ops if op.kind.op == "cross_entropy"} for task, case in cases.items()}
-    assert phases == {"inference": set(), "forward": set(), "backward": {"backward"}}
 
 
 def test_gradients_are_added_to_those_of_the_run_before(cases):

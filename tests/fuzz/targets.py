@@ -108,7 +108,7 @@ def forget() -> None:
     from archsim.stack import catalog
     from archsim.trace import task
 
-    held = (sizes.bound, request._digest, resolve._stack, resolve._network)
+    held = (sizes.bound, request._digest, resolve._device, resolve._network)
     for function in (catalog.find, catalog.composition, task.trace_held, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:
@@ -306,6 +306,13 @@ def run_prices(data: bytes, folder: Path) -> None:
     from archsim.study.buying import read_prices
 
     read_prices(_file(data, folder, "prices.csv"), lambda name: find(name).identity.id)
+
+
+def run_kernels(data: bytes, folder: Path) -> None:
+    """Tiles of a library."""
+    from archsim.stack.menu import Menu, filled
+
+    filled({"gemm": Menu(kernels=(str(_file(data, folder, "tiles.csv")),))})
 
 
 def run_arrivals(data: bytes, folder: Path) -> None:
@@ -540,6 +547,8 @@ TARGETS = {target.name: target for target in (
            sound=lambda: _spec("gtx_1080")),
     Target(name="stack", make=_from(_stacks), run=run_stack, weight=5,
            sound=lambda: _stacks()[0].encode()),
+    Target(name="kernels", make=_from(lambda: shipped("traces/kernels", ".csv")), run=run_kernels, weight=2,
+           sound=lambda: shipped("traces/kernels", ".csv")[0].encode()),
     Target(name="calibration", make=_from(_constants), run=run_calibration, weight=2,
            sound=lambda: _constants()[0].encode()),
     Target(name="system", make=_from(lambda: shipped("hwspecs/systems", ".toml")), run=run_system, weight=2,

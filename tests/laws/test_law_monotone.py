@@ -86,9 +86,7 @@ def extra_launches(cell: dict[str, Any], before: Run, after: Run) -> float:
         plans = result.lowered.plan_of
         return np.where(plans >= 0, result.cost.launches[0][np.maximum(plans, 0)], 0.0)
 
-    # Caffe's own time counts for each kernel too.
-    own = default()[request.stack.host] if request.stack.host_unit == "kernel" else 0.0
-    each = (default()["dispatch.launch"] + own) / float(dispatch_clock(request.host))
+    each = default()["dispatch.launch"] / float(dispatch_clock(request.host))
     return float(np.maximum(0.0, launches(after) - launches(before)).sum()) * each
 
 

@@ -12,9 +12,10 @@ import pytest
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import CONDITIONS, cases_of_cell, differences, references_of
+from archsim.estimation.references import CONDITIONS, OF_REQUEST, cases_of_cell, differences, references_of
 from archsim.estimation.request import make_request
 from archsim.evidence.case import Case
+from archsim.evidence.conditions import Conditions
 from archsim.evidence.readers import cases_of, family_of
 from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import citation
@@ -116,19 +117,21 @@ def test_conditions_are_said_in_words() -> None:
         "core clock 562 MHz, not 820 MHz",
         "host CPU xeon_e5_2630_v4, not xeon_e5_2686_v4",
         "input copied from host memory within the timed loop, after 2 copies there, not on the device",
-        "fed values of 8 bytes and the index of the class, not single-precision values and the index of the class",
     )
     same = {"net": "fcn_s", "hw": "tesla_k80", "task": "training_step", "batch": 64, "host_cpu": "xeon_e5_2630_v4"}
     assert [said for r in references_of(make_request(**same)) for said in r.conditions if "host CPU" in said] == []
 
 
 def test_every_condition_has_a_value_where_it_applies() -> None:
-    names = [name for name, _ in CONDITIONS]
-    assert len(set(names)) == len(names)
+    """What a field of the conditions that is not among them moves is in the trace of the case, or in its value alone."""
+    of = CONDITIONS | OF_REQUEST
+    assert len(of) == len(CONDITIONS) + len(OF_REQUEST)
+    silent = {"precision", "tokens", "per_sample", "calls", "operands", "meter", "use"}
+    assert set(CONDITIONS) == set(Conditions.model_fields) - silent
     gpu, cpu = (make_request("alexnet", hw, task="training_step") for hw in ("gtx_1080", "i7_6700k"))
-    assert {name for name, value in CONDITIONS if value(gpu) or value(cpu)} == set(names) - {"node", "gradients exchanged"}
+    assert {name for name, value in of.items() if value(gpu) or value(cpu)} == set(of) - {"node", "gradients exchanged"}
     waits = replace(gpu, stack=replace(gpu.stack, waits=True))
-    assert differences(waits, gpu) == ("timer waits for each layer, not once, at the end",)
+    assert differences(waits, gpu) == ("timed with a wait after each layer, not with a wait at the end of the run",)
     assert differences(gpu, gpu) == ()
 
 
@@ -167,6 +170,7 @@ def test_what_a_script_does_besides_its_task_is_said() -> None:
     found = {r.source: r.conditions for r in references_of(request) if r.stack == "caffe-native"}
     assert found == {
         "convnet-benchmarks, 2014-2017": (
-            "gradient of the network's input computed, not left out", "timer waits for each layer, not once, at the end",
+            "gradient of the network's input computed, not left out",
+            "timed with a wait after each layer, not with a wait at the end of the run",
         ),
     }  # fmt: skip

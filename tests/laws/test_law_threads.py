@@ -141,18 +141,6 @@ def test_one_thread_forks_nothing(stack: str) -> None:
         assert not np.any(costs("mobilenet_v2", hw, stack, 1, 1)[1].overhead_s)
 
 
-@each("stack", SLEEPING)
-def test_threads_beyond_the_pieces_are_idle(stack: str) -> None:
-    """Whatever their number: kernels of a few parts, and of so little work that the library takes a few threads."""
-    kernels, eight = costs("alexnet", "epyc_7742", stack, 8, 2)
-    _, many = costs("alexnet", "epyc_7742", stack, 64, 2)
-    few = (kernels.grain == 0) & ((np.where(kernels.parts > 0, kernels.parts, kernels.items) <= 8) | (kernels.most <= 8))
-    few &= kernels.block == 0
-    assert np.any(few) or stack == "cntk-cpu"
-    for one, other in ((eight.busy_s, many.busy_s), (eight.overhead_s, many.overhead_s)):
-        np.testing.assert_array_equal(one[..., few], other[..., few])
-
-
 def test_threads_on_fewer_instances_of_the_last_level_have_less_of_it() -> None:
     """Four cores have one instance of 16 MiB, of which tensors keep half; every further four bring another one."""
     trace = {"net": "alexnet", "hw": "epyc_7742", "stack": "mxnet-mkldnn", "batch": 16}

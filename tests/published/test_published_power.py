@@ -49,7 +49,7 @@ def test_power_of_a_jetson_in_its_modes() -> None:
 
 def test_power_of_kernels_on_a_large_card() -> None:
     """The median is wide of its goal of 8 %: about half of these rows stand at the limit, the others hold what ran before."""
-    cases, off = errors("kernel_power.csv", lambda case: case.metric == "power_w" and case.split != "test")
+    cases, off = errors("kernel_power.csv", lambda case: case.metric == "power_w" and case.fitted)
     assert len(cases) > 300
     assert 0.08 < np.median(np.abs(off)) <= 0.15
     assert abs(np.median(off)) <= 0.05

@@ -62,7 +62,7 @@ def test_what_the_whitepaper_concludes() -> None:
 
 def test_the_cells_are_the_published_rows() -> None:
     """The table above says what the shipped corpus says."""
-    from archsim.evidence.lookup import network_cases
+    from archsim.evidence.network_rows import network_cases
 
     rows = {
         (case.hardware, case.fields["stack"], case.precision, case.batch, case.clock, case.metric): case.measured

@@ -82,7 +82,7 @@ def test_a_line_gives_the_numbers_and_words_of_its_json_but_not_what_the_record_
 
 
 def test_rows_are_grouped_by_source_device_and_stack(write: object) -> None:
-    from archsim.evidence.identity import with_ids
+    from archsim.evidence.columns import with_ids
     from archsim.evidence.readers import read as read_rows
 
     from ..measurements import ROW

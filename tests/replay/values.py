@@ -62,7 +62,7 @@ def _run(number: int) -> Values:
 
 
 def _corpus_tasks() -> Iterator[Task]:
-    from archsim.evidence.identity import with_ids
+    from archsim.evidence.columns import with_ids
     from archsim.evidence.readers import read_files
     from archsim.evidence.shipped import serving_files
 

@@ -10,7 +10,6 @@ import pytest
 
 from archsim.trace import TASKS, Op, Trace, backward, dumps, loads, names, task_trace, training_step
 from archsim.trace.op import Add, ArgMax, BatchNorm, CrossEntropy, Dropout, Embedding, Linear, Matmul, Mul, Relu, Slice, Softmax
-from archsim.trace.training import with_loss_apart
 
 from ..each import each
 from ..shipped import load
@@ -220,18 +219,6 @@ def test_slices_that_are_the_whole_tensor_have_gradients_side_by_side():
     apart = net(*[dataclasses.replace(one, kind=dataclasses.replace(one.kind, whole=False)) if one in halves else one
                   for one in trace.ops])  # fmt: skip
     assert "fc1.accumulate_1" in listed(backward(apart))
-
-
-def test_a_loss_apart_has_a_gradient_but_no_forward_op_and_the_first_output_alone_has_one():
-    scores = net(op("fc1", Linear(), "data"), op("words", Linear(), "fc1"), op("classes", Linear(), "fc1"))
-    scores = dataclasses.replace(scores, outputs=("words", "classes"))
-    assert listed(with_loss_apart(scores, "forward")) == ["fc1", "words", "classes"]
-    assert listed(with_loss_apart(scores, "backward")) == [
-        "loss.backward", "words.backward_data", "words.backward_filter", "fc1.backward_filter",
-    ]  # fmt: skip
-    both = with_loss_apart(scores, "training_step", "accumulate")
-    assert listed(both)[:3] == ["fc1", "words", "loss.backward"]
-    assert [one.kind.optimiser for one in both.ops if one.phase == "update"] == ["accumulate", "accumulate"]
 
 
 def test_an_index_of_the_largest_value_has_no_gradient_and_no_other_op_waits_for_one():

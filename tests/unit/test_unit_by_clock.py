@@ -9,15 +9,12 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost.blocking import library_rate
 from archsim.cost.cores import copy_clocks
-from archsim.cost.direct import direct_clocks
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.switched import mac_energy
 from archsim.cost.units import power_by_clock, unit_power
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
-from archsim.lower.columns import RUNS
 from tests import shipped
 from tests.shipped import cpu as core
 
@@ -71,7 +68,7 @@ def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> Non
     device = shipped.cpu("xeon_platinum_8480")
     late = replace(device, core=replace(device.core, fma_latency=100.0 * device.core.fma_latency))
     small = Some(m=16.0, n=16.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
-                 operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))  # fmt: skip
+                 operand_a=1.0, matrix=1.0)  # fmt: skip
 
     def clocks(core: Cpu, form: str) -> float:
         shape = core.dot_shape(form)
@@ -86,7 +83,7 @@ def test_blocks_of_narrow_products_end_with_fewer_lines_and_with_a_single_column
     """30 lines are two blocks of 14 and 2 more, 112 columns three pairs of registers and 1 more; two instructions a clock."""
     device = shipped.cpu("xeon_platinum_8480")
     product = Some(m=30.0, n=112.0, k=64.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
-                   operand_a=1.0, matrix=1.0, **dict.fromkeys(RUNS, 0.0))  # fmt: skip
+                   operand_a=1.0, matrix=1.0)  # fmt: skip
     whole, beyond = 2 * (3 * 14 + 7), 3 * 4 + 4  # clocks of a step; two lines wait four for their sums
     assert narrow_clocks(product, device, 128.0, "int8_dot").item() == (whole + beyond) * (64 / 4 + 1)  # type: ignore[arg-type]
 
@@ -97,15 +94,3 @@ def test_a_tensor_core_spends_energy_in_proportion_to_the_width_of_an_operand(pr
     constants = CONSTANTS.with_values({"energy.clock": 0.2, "energy.tensor": 0.3})
     found = mac_energy(replace(gpu(), rate=rate), precision, np.ones(1), np.ones(1), constants)
     assert found.item() == pytest.approx(0.8 * 0.3 * times)
-
-
-def test_a_convolution_whose_words_are_widened_takes_the_runs_of_a_direct_one() -> None:
-    device = shipped.cpu("epyc_9655")
-    usual = {"m": 14.0, "n": 64.0, "k": 9.0, "count": 1.0, "packed": 0.0, "depthwise": 1.0, "simd": np.inf, "fused": 1.0,
-             "operand_a": 4.0, "matrix": 1.0}  # fmt: skip
-    along = {"pixels": 3.0, "runs": 8.0, "run": 6.0, "taps": 9.0, "edges": 0.0, "edge_taps": 0.0, "depth": 16.0, "deep": 0.0,
-             "channels": 64.0, "block": 4.0}  # fmt: skip
-    runs = Some(**usual | dict.fromkeys(RUNS, 0.0) | along)
-    wide = library_rate(runs, device, "fp32")  # type: ignore[arg-type]
-    found = narrow_clocks(runs, device, np.asarray(64.0), "int8_dot")  # type: ignore[arg-type]
-    assert found.item() == direct_clocks(runs, device, wide).item() > 0.0  # type: ignore[arg-type]

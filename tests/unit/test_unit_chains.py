@@ -145,6 +145,9 @@ def test_a_stack_that_nobody_measured_says_so_and_has_a_wider_interval() -> None
           ("pytorch-2", "jax-xla")}  # fmt: skip
     width = {name: e.latency_interval_s[1] / e.latency_interval_s[0] for name, e in of.items()}
     assert width["jax-xla"] > width["pytorch-2"]
+    jax, torch = of["jax-xla"].stack_rows, of["pytorch-2"].stack_rows
+    assert (jax.own, torch.own > 10_000, jax.alike > torch.alike > 1_000) == (0, True, True)
+    assert [("jax-xla" in said and "wider" in said) for said in of["jax-xla"].assumptions].count(True) == 1
 
 
 # Published: PyTorch 2.0 release notes and Ansel et al. 2024, A100: geometric means of 1.3 to 1.8 over eager, for training and

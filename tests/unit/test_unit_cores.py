@@ -11,7 +11,6 @@ import pytest
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
 from archsim.cost import blocking, cores, cpu_traffic, team
-from archsim.lower.columns import RUNS
 from archsim.stack.stack import LOOP
 
 KIB = 1024.0
@@ -31,11 +30,12 @@ def machine(**words: Any) -> Any:
 
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
-    cut = ("parts", "channels", "block", "chunks", "tree", "grain", "forked", "fanout", "swept", "tiled")
-    counts = ("subnormal", "mapped", "visited", "copied", "copied_simd", "vector", "dense", "matrix", "packed")
-    flags = dict.fromkeys((*cut, *RUNS, *counts, *LOOP), 0.0)
+    cut = ("parts", "channels", "block", "grain", "forked", "swept", "tiled")
+    counts = ("subnormal", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
+              "rewritten")  # fmt: skip
+    flags = dict.fromkeys((*cut, *counts, *LOOP), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
-    team_of = {"threaded": 1.0, "spin": 1.0, "most": np.inf, "beside": 1.0}
+    team_of = {"threaded": 1.0, "spin": 1.0}
     usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
     return Some(**{**flags, **sizes, **usual, **words})
 
@@ -194,9 +194,7 @@ def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate()
         ({"matrix": 1.0, "m": 4.0, "n": 8.0, "packed": 1.0}, 4.0, 4.0, 1.0),  # one block
         ({"matrix": 1.0, "parts": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 1.0),  # one image
         ({"parts": 6.0}, 4.0, 4.0, 2 / 6),
-        ({"parts": 6.0, "chunks": 4.0}, 4.0, 4.0, 2 / 6),  # a queue cannot deal out less than a piece
         ({"parts": 17.0}, 4.0, 4.0, 5 / 17),
-        ({"parts": 17.0, "chunks": 4.0}, 4.0, 4.0, 4 / 16),  # chunks of any size
         ({}, 4.0, 4.0, 1 / 4),
         ({}, 1.0, 4.0, 1.0),
         ({"grain": 1.0, "n": 100.0}, 4.0, 4.0, 28 / 100),  # strips of 25, seven registers
@@ -230,13 +228,6 @@ def test_a_fork_that_writes_lines_of_each_thread_takes_a_call_and_a_line_for_eac
 def test_all_threads_of_openmp_join_a_loop_of_fewer_pieces_and_none_a_serial_one() -> None:
     assert forked(1.0, 4.0, forked=8.0) == forked(4.0, 4.0, forked=8.0) > 0
     assert forked(1.0, 4.0, forked=8.0, threaded=0.0) == forked(1.0, 4.0) == 0
-
-
-def test_a_large_pool_wakes_its_threads_by_threads() -> None:
-    """Three are woken by the first thread and four by each of these: seven calls in a row for twelve threads, eleven without."""
-    calls = team.calls_in_row(np.array([2.0, 8.0, 9.0, 12.0, 17.0]), np.array(4.0)).tolist()
-    assert calls == [1, 7, 7, 7, 11]
-    assert team.calls_in_row(np.array([12.0]), np.array(0.0)).tolist() == [11]
 
 
 def test_the_last_of_many_threads_is_late() -> None:
@@ -274,24 +265,18 @@ def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:
     """A join and a fork are a line each; a BLAS starts each further thread, and each of three panels takes four lines of it."""
     assert forked(2.0, 2.0) == pytest.approx(2 * NEAR)
     assert forked(2.0, 2.0, grain=1.0) == pytest.approx(2 * NEAR + 1000 + 3 * 4 * NEAR)
-    assert forked(1.0, 1.0, grain=1.0) == forked(1.0, 4.0, grain=1.0) == forked(0.5, 1.0) == forked(1.0, 4.0, chunks=4.0) == 0.0
+    assert forked(1.0, 1.0, grain=1.0) == forked(1.0, 4.0, grain=1.0) == forked(0.5, 1.0) == 0.0
 
 
-def test_a_counter_serves_its_threads_one_after_the_other_and_a_tree_by_halves() -> None:
+def test_a_counter_serves_its_threads_one_after_the_other() -> None:
     assert [forked(n, n) for n in (2.0, 3.0, 4.0)] == pytest.approx([2 * NEAR, 4 * NEAR, 6 * NEAR])
-    assert [forked(n, n, tree=1.0) for n in (2.0, 4.0)] == pytest.approx([2 * NEAR, 4 * NEAR])
-
-
-def test_a_queue_gives_its_line_for_every_chunk() -> None:
-    assert forked(4.0, 4.0, chunks=4.0) - forked(4.0, 4.0) == pytest.approx(4 * NEAR)
 
 
 def test_lines_between_instances_of_the_last_level_take_as_long_as_memory() -> None:
-    """Two pairs of cores: in a tree one level within a pair and one between them; half of all other lines come from afar."""
+    """Two pairs of cores: half of all lines come from afar."""
     pairs = machine(l3=Some(shared_by=2.0, latency=40.0))
     assert [number(team.instances_used(pairs, n)) for n in (0.0, 1.0, 2.0, 3.0, 4.0)] == [1, 1, 1, 2, 2]
     assert forked(2.0, 2.0, pairs) == pytest.approx(2 * NEAR)
-    assert forked(4.0, 4.0, pairs, tree=1.0) == pytest.approx(2 * (NEAR + FAR))
     assert forked(4.0, 4.0, pairs) == pytest.approx(2 * 3 * (NEAR + FAR) / 2)
     assert forked(4.0, 4.0, machine(l3=None, l2=Some(shared_by=4.0, latency=20.0))) == pytest.approx(6 * NEAR / 2)
 
@@ -299,7 +284,7 @@ def test_lines_between_instances_of_the_last_level_take_as_long_as_memory() -> N
 @pytest.mark.parametrize(
     ("threads", "words", "busy"),
     [(4.0, {}, 1.0), (5.0, {}, 1.25), (8.0, {}, 2.0), (99.0, {}, 2.0), (8.0, {"parts": 6.0}, 1.5), (8.0, {"parts": 3.0}, 1.0),
-     (8.0, {"most": 5.0}, 1.25), (8.0, {"threaded": 0.0}, 1.0)],
+     (8.0, {"threaded": 0.0}, 1.0)],
 )  # fmt: skip
 def test_hyper_threads_are_taken_once_every_core_has_a_thread(threads: float, words: dict[str, float], busy: float) -> None:
     found = kernel(items=1e6, **words)
@@ -318,17 +303,6 @@ def test_hyper_threads_hide_waiting_and_issue_no_faster() -> None:
         assert [clocks(threads, **words) for threads in (4.0, 5.0, 8.0)] == [1600, 1280, 1200]
     for words in ({"flop": 1600.0, "vector": 1.0}, {"matrix": 1.0, "m": 16.0, "n": 8.0}, {"copied": 1600.0}):
         assert clocks(8.0, **words) == clocks(4.0, **words)
-
-
-def test_a_library_gives_little_work_few_threads() -> None:
-    assert [number(team.active_cores(kernel(items=1e6, most=most), machine(), 8.0)) for most in (1.0, 3.0, 9.0)] == [1, 3, 4]
-
-
-def test_ops_beside_each_other_have_a_core_each_however_few_threads_an_op_has() -> None:
-    for threads, most, busy in ((1.0, np.inf, 2), (3.0, np.inf, 3), (3.0, 1.0, 2), (8.0, np.inf, 4)):
-        assert number(team.active_cores(kernel(items=1e6, most=most, beside=2.0), machine(), threads)) == busy
-    assert number(team.active_cores(kernel(items=1e6, beside=2.0), machine(core={"count": 1.0}), 1.0)) == 1
-    assert number(team.active_cores(kernel(items=1e6, beside=2.0, threaded=0.0), machine(), 1.0)) == 1
 
 
 def test_channels_of_a_row_are_cut_into_blocks_of_registers() -> None:
@@ -375,23 +349,6 @@ def test_instructions_with_a_subnormal_operand_go_to_microcode_one_by_one() -> N
 def test_a_core_of_which_no_assist_is_known_multiplies_no_subnormal_numbers() -> None:
     with pytest.raises(Unsupported, match=r"core\.assist; --set core\.assist"):
         cores.assist_clocks(kernel(matrix=1.0, subnormal=0.1), machine(core={"assist": None}))
-
-
-def test_pages_that_are_touched_for_the_first_time_cost_a_fault_each() -> None:
-    plain, fresh = (kernel(flop=1e6, mapped=size) for size in (0.0, 10 * 4096.0))
-    took = [number(cores.core_clocks(one, machine(), "fp32", 1.0, default())) for one in (plain, fresh)]
-    assert took[1] - took[0] == pytest.approx(10 * default()["cpu.fault_clk"])
-
-
-def test_a_depthwise_loop_takes_its_multiply_adds_or_its_loads_and_stores() -> None:
-    of, cpu = FAMILY.with_values({"cpu.visits": 0.5}), machine(l1=Some(size=32 * KIB, ways=8.0, bandwidth=16.0))
-
-    def clocks(moved: float) -> float:
-        words = {"matrix": 1.0, "packed": 0.0, "m": 32.0, "n": 16.0, "k": 9.0, "visited": moved}
-        return number(cores.core_clocks(kernel(**words), cpu, "fp32", 1.0, of))
-
-    assert clocks(1.0) == clocks(0.0)  # hidden
-    assert clocks(16.0) == 32 * 16 * 9 * 16 / (0.5 * 16)
 
 
 def test_simd_instructions_of_a_loop_start_as_multiply_adds_do() -> None:

@@ -19,7 +19,6 @@ from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
 from archsim.lower.columns import CpuColumns, GpuColumns
-from archsim.lower.context import element_wise
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.schedule.waves import phases_of
@@ -69,18 +68,6 @@ def test_rounds_of_bytes_in_flight_each_take_a_latency_and_the_first_one_too() -
     moved, in_flight = 4 * 128 * 8 + 4 * 128 * 128, (128 + 128) * 4 * 8
     assert only(t.in_flight) == in_flight
     assert only(gpu.latency_bound(t)) == pytest.approx((moved / in_flight + 1) * card().memory.latency)
-
-
-def test_a_thread_alone_with_a_row_waits_for_each_of_its_values() -> None:
-    """Of 32 B sectors the first value comes from memory, the other seven from the L2."""
-    row = replace(element_wise("argmax", Role.PASS, 4000.0, 8.0, element=4), gpu=GpuColumns(serial=1000.0))
-    t, l2 = terms(tiled(row)), card().l2
-    sector, hit = float(l2.sector), float(l2.latency) / CLOCK
-    waited = 1000 * (hit + 4 / sector * (card().memory.latency - hit))
-    assert only(gpu.serial_wait(t)) == pytest.approx(waited)
-    shared = terms(tiled(replace(row, gpu=GpuColumns())))
-    assert only(gpu.latency_bound(t)) - only(gpu.latency_bound(shared)) == pytest.approx(waited)
-    assert only(gpu.serial_wait(shared)) == 0
 
 
 def test_no_more_ctas_wait_for_loads_than_are_resident() -> None:
@@ -195,8 +182,7 @@ def test_joining_a_team_takes_a_line_for_each_core_and_forking_it_another() -> N
 
 # ------------------------------------------------------------------------------------------------------------ dispatch
 
-HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5, "dispatch.library": 20000.0,
-        "stall.update": 500000.0}  # fmt: skip
+HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5, "stall.update": 500000.0}
 
 
 def host() -> Cpu:
@@ -207,18 +193,17 @@ def host() -> Cpu:
 def issued(on: Gpu | Cpu, by: Cpu, **words: object) -> dispatch.HostTime:
     """The host's time for an op of two calls, four nested ones and three kernels, for which the device waits once."""
     made = pack_gpu([Plan(options=(Option(algorithm="x", kernels=(stream(items=1.0),)),), read_bytes=0, write_bytes=0, host_ops=2,
-                          nested=4, library=2, stalls=1)], {})  # fmt: skip
+                          nested=4, stalls=1)], {})  # fmt: skip
     cost = SimpleNamespace(time_s=np.zeros((1, 1)), launches=np.full((1, 1), 3.0))
-    rules = SimpleNamespace(**{"host": "dispatch.native", "host_unit": "op", "stall": "", **words})
+    rules = SimpleNamespace(**{"host": "dispatch.native", "stall": "", **words})
     return dispatch.host_time(made, cost, rules, on, by, default().with_values(HOST))
 
 
 def test_dispatch_takes_the_clocks_of_calls_nested_calls_and_launches() -> None:
     calls = 2 + 4 * 0.5
     for on, words, clocks in (
-        (card(), {}, calls * 7000 + 3 * 10000 + 2 * 20000),
-        (card(), {"host_unit": "kernel"}, 3 * 7000 + 3 * 10000 + 2 * 20000),
-        (processor(), {"host_unit": "kernel"}, calls * 7000),  # a CPU launches no kernels
+        (card(), {}, calls * 7000 + 3 * 10000),
+        (processor(), {}, calls * 7000),  # a CPU launches no kernels
         (card(), {"host": ""}, 0),
     ):
         found = issued(on, host(), **words)

@@ -17,7 +17,7 @@ from archsim.estimation.estimate import estimate
 from archsim.estimation.fidelity import FIDELITIES, FITTED, Fidelity
 from archsim.estimation.references import references_of
 from archsim.estimation.request import make_request
-from archsim.evidence.lookup import network_cases
+from archsim.evidence.network_rows import network_cases
 from archsim.validation.predict import predict
 
 CELL = ("--net", "alexnet", "--hw", "tegra_x1")

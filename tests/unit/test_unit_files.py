@@ -1,4 +1,4 @@
-"""Reading strangers' files."""
+"""Reading strangers' files, and machine code that is kept on disk, which is that of the source as it is now."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import gzip
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from archsim.base import files
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder, read_text
+from archsim.base.machine_code import digest
 from archsim.cache.trace_file import read as addresses
 from archsim.estimation.power_file import powers_of_file
 from archsim.evidence.readers import read_files
@@ -149,3 +151,18 @@ def test_every_reader_reads_two_members_as_one(tmp_path: Path, name: str) -> Non
 def test_the_shipped_data_is_found() -> None:
     assert data_folder("hwspecs").joinpath("tegra_x1.toml").is_file()
     assert data_folder("traces/nets").joinpath("alexnet.jsonl").is_file()
+
+
+def module(path: Path, source: str) -> ModuleType:
+    path.write_text(source, "utf-8")
+    found = ModuleType(path.stem)
+    found.__file__ = str(path)
+    return found
+
+
+def test_a_change_in_any_module_is_another_version(tmp_path: Path) -> None:
+    caller, callee = module(tmp_path / "caller.py", "from callee import f"), module(tmp_path / "callee.py", "def f(): return 1")
+    before = digest(caller, callee)
+    assert digest(caller, callee) == before
+    module(tmp_path / "callee.py", "def f(): return 2")
+    assert digest(caller, callee) != before

@@ -6,10 +6,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from archsim.lower.fusion import fusion_of
-from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
 from archsim.trace import BoundTrace, load, loads, task_trace
@@ -72,26 +69,8 @@ def test_nothing_is_fused_in_training() -> None:
 
 def test_a_stack_without_the_key_fuses_by_its_passes_alone() -> None:
     ops = network(CONV, NORM).ops
-    assert not fusion_of(ops, replace(stacks.find("onnxruntime-cpu"), fused={}), False).into
-    assert not fusion_of(ops, stacks.find("caffe-openblas"), False).into
-
-
-def last(*ops: dict[str, Any]) -> Kernel:
-    columns = lower(network(*ops).ops, stacks.find("onnxruntime-cpu"), "cpu", "fp32", False).kernels
-    return columns.kernels[-1]
-
-
-@pytest.mark.parametrize(("kind", "flop"), [("relu", 0), ("relu6", 2), ("sigmoid", 4)])
-def test_an_activation_that_is_no_relu_goes_over_the_result_again(kind: str, flop: int) -> None:
-    kernel = last(CONV, op(kind, "r", "c"))
-    assert kernel.cpu is not None
-    assert kernel.cpu.rewritten == flop * 2 * 32 * 8 * 8
-
-
-def test_equal_convolutions_with_different_activations_are_not_one_plan() -> None:
-    ops = network(CONV, op("relu6", "r", "c"), op("conv2d", "d", "r"), op("relu", "s", "d")).ops
-    plans = lower(ops, stacks.find("onnxruntime-cpu"), "cpu", "fp32", False).plan_of
-    assert plans[0] != plans[2]
+    assert not fusion_of(ops, replace(stacks.find("onnxruntime-cpu"), fused={}), False)
+    assert not fusion_of(ops, stacks.find("caffe-openblas"), False)
 
 
 def test_the_normalisations_before_the_convolutions_of_densenet_stay() -> None:

@@ -153,15 +153,6 @@ def test_a_host_that_prepares_ahead_adds_nothing_to_a_long_step():
     assert ahead.time_s == pytest.approx(slow.time_s - slow.bound_s[ENGINE_HOST])
 
 
-def test_heads_that_are_read_one_by_one_under_a_window_take_longer():
-    plan = serving_plan("mistral_7b", HW, input=512, output=64, batch=64, engine="vllm-0.5")
-    attention = replace(plan.stack.attention, packed_windows=True)
-    packed = replace(plan, stack=replace(plan.stack, attention=attention))
-    apart, together = (step_cost(one, 64, 1, 3000, decode=True) for one in (plan, packed))
-    assert together.time_s < apart.time_s
-    assert together.dram_bytes == pytest.approx(apart.dram_bytes, rel=0.05)
-
-
 def test_a_cache_in_fp8_is_widened_value_by_value():
     """LLM-Inference-Bench, 64 sequences: twice as long on an H100 as its bytes take, eight times on an A100, which has no such
     instruction."""

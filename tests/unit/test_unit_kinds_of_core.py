@@ -10,7 +10,6 @@ import archsim
 from archsim.detect.catalog import find, names, threads_of
 from archsim.estimation.request import make_request
 from archsim.evidence.resolve import setting
-from archsim.evidence.sources import protocol
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
 from archsim.trace.file import load
@@ -49,12 +48,6 @@ def test_arm_compute_library_takes_as_many_threads_as_there_are_cores_of_the_rar
     row = setting("amlogic_s922x", "armnn-cpu", "fp32")
     assert (row.spec.identity.id, row.threads) == ("amlogic_s922x_a73", 2)
     assert make_request("resnet_18", "amlogic_s922x", stack="armnn-cpu").threads == 2
-
-
-def test_models_of_uint8_are_not_for_the_delegate() -> None:
-    script, place = protocol("mlperf"), "inference_results_v3.0: open/x/results/y-tflite_cpp-cpu-tflite-vmaster-default_config/"
-    uint8, int8 = f"{place}mobilenet-v1-precision_uint8-1.0-224/singlestream", f"{place}efficientnet-int8-lite0/singlestream"
-    assert [script.counted(each) for each in (uint8, int8)] == [False, True]
 
 
 def kernels_of(net: str, stack: str, precision: str, **changed: object) -> dict[str, float]:

@@ -16,7 +16,7 @@ from archsim.lower.lower import Lowered, lower
 from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
 from archsim.stack.menu import Menu, Tile
-from archsim.stack.passes import Passes
+from archsim.stack.passes import Passes, UpdatePasses
 from archsim.stack.stack import AttentionChoice, Stack
 from archsim.trace import BoundTrace, load, loads, task_trace
 
@@ -199,14 +199,13 @@ def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
         assert {option.algorithm for option in options(result, gradients[0])} == expected
 
 
-def test_tensor_cores_walk_the_channels_of_a_tap_in_whole_steps_and_multiply_no_zeros() -> None:
+def test_tensor_cores_pad_channels_to_whole_loads_and_multiply_no_zeros() -> None:
     layer = conv(["N", 8, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1]) | {"in": ["first"]}
     trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
-    for precision, wide, step, forward, backward in (
-        ("fp32", 16, 64, 6 * 9, 8 * 9), ("fp16", 0, 0, 6 * 9, 8 * 9 / 4), ("fp16", 16, 0, 8 * 9, 8 * 9 / 4),
-        ("fp16", 16, 64, 32 * 9, 32 * 9 / 4),
+    for precision, wide, forward, backward in (
+        ("fp32", 16, 6 * 9, 8 * 9), ("fp16", 0, 6 * 9, 8 * 9 / 4), ("fp16", 16, 8 * 9, 8 * 9 / 4),
     ):  # fmt: skip
-        chosen = stack("implicit_gemm", channel_load_bytes=wide, channel_step_bytes=step)
+        chosen = stack("implicit_gemm", channel_load_bytes=wide)
         result = lowered(trace, chosen, precision=precision)
         found = {op.phase: options(result, i)[0].kernels[0].k for i, op in enumerate(result.ops) if "first" not in op.name}
         assert (found["forward"], found["backward_data"]) == (forward, backward)
@@ -227,17 +226,17 @@ def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
         assert options(lowered(trace, made))[0].kernels[0].gpu.unrolled == each_value * 2 * 8 * 16
 
 
+def test_indices_are_stored_before_an_implicit_product() -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
+    names = [kernel.name for kernel in options(lowered(trace, stack("implicit_gemm", index_launches=1)))[0].kernels]
+    assert names == ["indices", "implicit_gemm"]
+
+
 def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
     for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
         trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
         result = lowered(trace, stack("implicit_gemm", "winograd_nonfused", channel_load_bytes=16), precision="fp16")
         assert {option.algorithm for option in options(result)} == algorithms
-
-
-def test_indices_are_stored_before_an_implicit_product() -> None:
-    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
-    names = [kernel.name for kernel in options(lowered(trace, stack("implicit_gemm", index_launches=1)))[0].kernels]
-    assert names == ["indices", "implicit_gemm"]
 
 
 def test_a_depthwise_convolution_is_no_product() -> None:
@@ -309,14 +308,6 @@ def test_a_separate_bias_is_a_pass_over_the_output() -> None:
     assert [kernel.name for kernel in separate.kernels] == ["implicit_gemm", "bias"]
     bias = separate.kernels[1]
     assert bias.b_bytes == bias.c_bytes == 4 * 2 * 8 * 49
-
-
-def test_a_barrier_is_an_empty_kernel_after_the_groups() -> None:
-    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3], groups=2), data=["N", 6, 9, 9])
-    (option,) = options(lowered(trace, stack("implicit_gemm", barrier=True)))
-    assert [kernel.name for kernel in option.kernels][-1] == "barrier"
-    assert sum(kernel.name == "barrier" for kernel in option.kernels) == 1
-    assert (option.kernels[-1].b_bytes, option.kernels[-1].c_bytes, option.kernels[-1].repeat) == (0, 0, 1)
 
 
 def test_a_bias_of_an_epilogue_has_a_gradient_of_its_own() -> None:
@@ -639,13 +630,6 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
     assert found == {"lstm": (3 * 12, 3 * 13), "gru": (3 * 9, 3 * 10), "rnn": (3 * 3, 3 * 4)}
 
 
-def test_a_framework_may_call_more_modules_for_a_step_than_it_launches_kernels() -> None:
-    trace = network({"op": "lstm", "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
-    made = replace(stack(), recurrent="steps", recurrent_launches=13, recurrent_calls=23)
-    result = lowered(trace, made)
-    assert (options(result)[0].kernels[-1].repeat, float(result.kernels.host_ops[0])) == (3 * 12, 3 * 23)
-
-
 def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> None:
     """[2, 6, 9, 9] -> [2, 8, 19, 19] by windows of 3 and a stride of 2, and its gradients: the same products, roles exchanged."""
     layer = {"op": "conv_transpose2d", "name": "c", "in": ["first"], "out": ["N", 8, 19, 19], "kernel": [3, 3], "stride": [2, 2]}
@@ -786,7 +770,7 @@ def test_taps_that_overlap_are_fetched_once_with_the_halo_of_their_window() -> N
 
 def test_an_optimiser_reads_and_writes_master_copies_in_single_precision() -> None:
     fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
-    rows = Passes(inputs=3, outputs=2, launches=2)
+    rows = UpdatePasses(inputs=3, outputs=2, launches=2)
     made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows})
     for precision in ("fp32", "fp16"):
         result = lowered(network(fc, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
@@ -855,13 +839,6 @@ def test_the_least_traffic_is_that_of_the_tensors_or_of_kernels_that_move_less()
     assert (kernels.read_bytes.item(), kernels.write_bytes.item()) == (4 * (2 * 6 * 81 + 8 * 6 * 9), 4 * 2 * 8 * 49)
 
 
-def test_a_stack_may_give_each_row_of_an_op_to_one_thread() -> None:
-    largest = network({"op": "argmax", "name": "a", "in": ["data"], "out": ["N"]}, batch=64, data=["N", 500])
-    serial = replace(stack(), serial_rows=("argmax",))
-    for chosen, values in ((stack(), 0), (serial, 500)):
-        assert options(lowered(largest, chosen), 0)[0].kernels[0].gpu.serial == values
-
-
 def test_a_loss_of_single_ops_has_the_passes_of_its_own_row() -> None:
     rows = {"forward": Passes(inputs=12, outputs=0, launches=7), "backward": Passes(inputs=20, outputs=0, launches=9)}
     passes = {**stack().passes, "apart_cross_entropy": rows}
@@ -882,15 +859,6 @@ def test_normalisation_by_stored_statistics_has_passes_of_its_own_where_the_stac
     assert {options(plain, i)[0].kernels[0].repeat for i in range(2)} == {1}
 
 
-def test_the_only_gradient_of_a_layer_has_no_other_beside_it() -> None:
-    """The first layer's images get none; of the second both gradients run at once where a stack runs ops at the same time."""
-    layers = [{"op": "linear", "name": name, "in": [source], "out": ["N", 64]} for name, source in (("a", "data"), ("b", "a"))]
-    step = network(*layers, task="training_step", batch=16, data=["N", 64])
-    result = lower(step.ops, stacks.find("tensorflow-eigen"), "cpu", "fp32", True)
-    beside = {op.name: options(result, i)[0].kernels[0].cpu.beside for i, op in enumerate(result.ops) if "backward_" in op.name}
-    assert beside == {"a.backward_filter": 1.0, "b.backward_data": 2.0, "b.backward_filter": 2.0}
-
-
 def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_does_not() -> None:
     fc = {"op": "linear", "name": "a", "in": ["data"], "out": ["N", 64], "subnormal": 0.25}
     step = network(fc, task="training_step", batch=16, data=["N", 64])
@@ -898,15 +866,3 @@ def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_doe
     linear = [(i, op.phase) for i, op in enumerate(result.ops) if op.kind.op == "linear"]
     shares = {phase: options(result, i)[0].kernels[0].cpu.subnormal for i, phase in linear}
     assert shares == {"forward": 0.0, "backward_filter": 0.25}
-
-
-def test_an_update_by_array_operations_writes_large_results_into_pages_of_the_system() -> None:
-    """Four of the seven of MXNet's; arrays of less than 32 MiB come from the heap."""
-    step = network(*[{"op": "linear", "name": name, "in": ["data"], "out": ["N", features]} for name, features in SIZES.items()],
-                   task="training_step", batch=2, data=["N", 8192])  # fmt: skip
-    result = lower(step.ops, stacks.find("mxnet-openblas"), "cpu", "fp32", True)
-    fresh = {op.name: options(result, i)[0].kernels[0].cpu.mapped for i, op in enumerate(result.ops) if op.phase == "update"}
-    assert fresh == {"small.update": 0.0, "large.update": pytest.approx(4 * 4 * 1024 * 8193 / 7)}
-
-
-SIZES = {"small": 1000, "large": 1024}  # features of layers with 8192 inputs

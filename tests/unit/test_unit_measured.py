@@ -6,19 +6,19 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from functools import cache
 
-import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost.dispatch import call_time, replayed
+from archsim.cost.team import dispatch_clock
 from archsim.detect import catalog as devices
 from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import predicted, request_of, value_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
 from archsim.evidence.case import Anchor, Case, DeviceGroup
-from archsim.evidence.lookup import network_cases
+from archsim.evidence.network_rows import network_cases
 from archsim.evidence.resolve import network
+from archsim.evidence.timer import TIMERS, replays
 from archsim.lower.context import Stored
 from archsim.node.spec import find as find_node
 from archsim.node.system import asked
@@ -46,6 +46,10 @@ def cpu() -> Case:
 def linear() -> Case:
     """AlexNet as inference: most of its bytes are weights of linear layers."""
     return replace(single(), stack=stacks.find("pytorch-2"))
+
+
+def in_graphs() -> Case:
+    return replace(single(), timer=TIMERS["graphs"])
 
 
 def at_the_wall() -> Case:
@@ -84,13 +88,12 @@ CHANGES: dict[str, tuple[Callable[[], Case], Callable[[Case], Case]]] = {
     "host_cpu": (gpu, lambda case: replace(case, host_cpu=devices.find("tegra_x1_cpu"))),
     "precision": (gpu, lambda case: replace(case, precision="fp16")),
     "stored": (linear, lambda case: replace(case, stored=Stored(weight_bytes=0.5))),
-    "dispatch": (gpu, lambda case: replace(case, dispatch=50.0)),
-    "ahead": (gpu, lambda case: replace(case, ahead=True)),
-    "replayed": (single, lambda case: replace(case, replayed=True)),
-    "graph_calls": (single, lambda case: replace(case, graph_calls=1)),
-    "events": (single, lambda case: replace(case, events=True)),
-    "between": (single, lambda case: replace(case, between=True, dispatch=20.0)),
-    "wrappers": (gpu, lambda case: replace(case, wrappers=200)),
+    "timer": (gpu, lambda case: replace(case, timer=TIMERS["device"])),
+    "timer.host_async": (gpu, lambda case: replace(case, timer=TIMERS["host_async"])),
+    "timer.graph": (single, lambda case: replace(case, timer=TIMERS["graph"])),
+    "timer.graphs": (single, lambda case: replace(case, timer=TIMERS["graphs"])),
+    "timer.events": (single, lambda case: replace(case, timer=TIMERS["events"])),
+    "calls": (in_graphs, lambda case: replace(case, calls=6)),
     "group": (gpu, lambda case: replace(case, group=DeviceGroup(node=find_node("devbox_4gpu").node, devices=4, overlaps=False))),
     "metric": (gpu, lambda case: replace(case, metric="power_w")),
     "system": (at_the_wall, lambda case: replace(case, system=asked("desktop:4"))),
@@ -124,40 +127,26 @@ def test_the_batch_of_a_rate_is_that_of_the_source() -> None:
 
 @pytest.mark.parametrize(("dispatch", "slower"), [(500.0, "host"), (1e-3, "device")])
 def test_a_call_issued_ahead_takes_what_the_slower_of_host_and_device_needs(dispatch: float, slower: str) -> None:
-    case = replace(gpu(), ahead=True, dispatch=dispatch)
-    result = run(of(case))
+    case = replace(gpu(), timer=TIMERS["host_async"])
+    request = replace(of(case), dispatch=dispatch)
+    result = run(request)
     device_s = float(result.latency_s[0] - result.timeline.wait_s.sum())
     host_s = float(result.host_s.sum())
-    assert value_of(case, of(case), result) == pytest.approx({"host": host_s, "device": device_s}[slower])
+    assert value_of(case, request, result) == pytest.approx({"host": host_s, "device": device_s}[slower])
     assert (host_s > device_s) == (slower == "host")
-    assert value_of(replace(case, ahead=False), of(case), result) == pytest.approx(float(result.latency_s[0]))
-
-
-@pytest.mark.parametrize(("dispatch", "ended"), [(200.0, True), (0.01, False)])
-def test_a_kernel_between_two_events_overlaps_with_the_way_back_to_the_second(dispatch: float, ended: bool) -> None:
-    case = replace(single(), between=True, dispatch=dispatch)
-    request, result = of(case), run(of(case))
-    host_s, latency_s = float(result.host_s.sum()), float(result.latency_s[0])
-    gap_s = float(np.ravel(case.spec.device.launch.latency)[0])  # type: ignore[union-attr]
-    call_s = dispatch * float(np.ravel(call_time(case.stack, request.host, default()))[0])
-    after = latency_s - default()["dispatch.after"] * call_s
-    assert (host_s + gap_s > after) == ended
-    assert value_of(case, request, result) == pytest.approx(host_s + gap_s if ended else after)
+    assert value_of(gpu(), request, result) == pytest.approx(float(result.latency_s[0]))
 
 
 def test_a_graph_that_is_replayed_waits_for_the_host_where_its_calls_are_short() -> None:
     """The host launches the next graph while one runs: the more calls are in one, the shorter they may be."""
-    case = gpu()
-    request, host = of(case), of(case).host
-    alone_s = float(run(request).latency_s[0])
-    gap_s = float(request.calibration["graph.gap_s"])
-    assert value_of(replace(case, graph_calls=4), request, run(request)) == pytest.approx(alone_s + gap_s / 4)
-    short = [float(replayed(1e-7, calls, case.spec.device, host, request.calibration)) for calls in (1, 2, 4)]
-    assert short[0] > 1e-6
-    assert short == pytest.approx([short[0], short[0] / 2, short[0] / 4])
-    clocked = replace(host, core=replace(host.core, scalar_ipc=2 * host.core.scalar_ipc))
-    assert float(replayed(1e-7, 1, case.spec.device, clocked, request.calibration)) == pytest.approx(short[0] / 2)
-    assert replayed(1e-7, 1, cpu().spec.device, host, request.calibration) == 1e-7
+    case = replace(gpu(), timer=TIMERS["graphs"], calls=4)
+    request = of(case)
+    alone_s, gap_s = float(run(request).latency_s[0]), float(request.calibration["graph.gap_s"])
+    assert value_of(case, request, run(request)) == pytest.approx(alone_s + gap_s / 4)
+    assert [replays(1e-7, calls, gap_s, 6e-6) for calls in (1, 2, 4)] == [6e-6, 3e-6, 1.5e-6]
+    clk = 1e5 * request.calibration["graph.launch_clk"]
+    slow = replace(request, calibration=request.calibration.with_values({"graph.launch_clk": clk}))
+    assert value_of(case, slow, run(slow)) == pytest.approx(clk / float(dispatch_clock(request.host)) / 4)
 
 
 def test_a_ratio_to_another_run_is_predicted_as_such() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -10,20 +11,24 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, compute_bound
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
-from archsim.evidence.kernel_ops import forward
+from archsim.evidence.op_rows import forward
 from archsim.lower.context import Context, Stored
 from archsim.lower.kernel import GpuKernels
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
+from archsim.stack.launched import RecordedLaunch, launches_of, row_of, rows_of, table_of
 from archsim.stack.menu import COLUMNS, Menu, Tile, filled
 from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Stack
 from archsim.trace.op import Attention, Linear
 from archsim.trace.trace import BoundOp
 from tests import shipped
+from tests.data.regenerate import kernel_tables
+from tests.each import each
 
 TILE = Tile(m=64, n=64, k=32, threads=128, registers=96, shared=8192)
 SIDES = {32.0, 64.0, 128.0}  # rows of generic tiles for lanes
@@ -84,19 +89,9 @@ def attention(queries: int, heads: int, window: int = 0, causal: bool = True) ->
     return forward(Attention(heads=heads, causal=causal, window=window), shape, *[shape] * 3)
 
 
-def attending(slots: int = 0, tile: Tile = TILE) -> Stack:
+def attending(tile: Tile = TILE) -> Stack:
     made = library(attention_tensor=Menu(tiles=(tile,)), gemm_tensor=Menu(tiles=(tile,)))
-    return replace(made, attention=AttentionChoice(fused=True, window_slots=slots))
-
-
-def test_a_kernel_that_does_not_begin_at_the_window_tests_the_blocks_before_it() -> None:
-    """Pairs of queries and keys: those computed are the same, those passed over take the stack's slots each."""
-    op = attention(4096, 1, window=512)
-    begins, visits = (kernels(op, attending(slots), "bf16") for slots in (0, 20))
-    assert (begins.k.item(), visits.k.item()) == (512 + 128, 4096)
-    assert visits.exps.item() * 4096 == pytest.approx(begins.exps.item() * (512 + 128))
-    causal = kernels(attention(4096, 1), attending(), "bf16").exps.item()
-    assert (begins.tested.item(), visits.tested.item()) == (0.0, pytest.approx(20 * (causal - visits.exps.item())))
+    return replace(made, attention=AttentionChoice(fused=True))
 
 
 def seconds(op: BoundOp, stack: Stack) -> float:
@@ -112,10 +107,9 @@ def test_few_tiles_of_queries_take_as_long_as_the_last_which_sees_all_keys() -> 
     assert many < 0.6 * throughout
 
 
-def test_slots_of_a_score_lengthen_the_softmax_and_slots_of_a_test_the_window() -> None:
-    op, windowed = attention(4096, 64), attention(4096, 64, window=512)
-    assert seconds(op, attending(tile=replace(TILE, score_slots=40.0))) > 1.5 * seconds(op, attending())
-    assert seconds(windowed, attending(40)) > 1.5 * seconds(windowed, attending())
+def test_slots_of_a_score_lengthen_the_softmax() -> None:
+    op = attention(4096, 64)
+    assert seconds(op, attending(replace(TILE, score_slots=40.0))) > 1.5 * seconds(op, attending())
 
 
 def heads(stack: Stack, queries: int, keys: int, size: int, kv_heads: int) -> GpuKernels:
@@ -161,7 +155,7 @@ def test_heads_that_share_cached_keys_are_apart_under_a_window_where_the_stack_s
 @pytest.mark.parametrize(("step", "keys"), [(32, 256.0), (128, 256.0), (256, 384.0)])
 def test_a_tile_of_queries_under_a_window_goes_through_whole_steps_of_keys(step: int, keys: float) -> None:
     """128 queries with 128 keys before each: two blocks of 128, or on average one and a half of 256."""
-    found = kernels(attention(8192, 4, window=128), attending(tile=replace(TILE, k=step)), "bf16")
+    found = kernels(attention(8192, 4, window=128), attending(replace(TILE, k=step)), "bf16")
     (reached,), (work,) = (set(column[found.exps > 0]) for column in (found.k, found.work))
     assert reached == keys
     assert 0.5 * work * reached == pytest.approx(keys, rel=0.03)
@@ -247,7 +241,9 @@ def test_a_row_of_a_library_comes_before_generic_ones_for_the_results_that_it_na
 @pytest.mark.parametrize(
     ("row", "problem"),
     [("gemm,,..x,,,1,1,1,1,1,1,,,,", "rows: '..x'"), ("gemm,,,,,a,1,1,1,1,1,,,,", "m: 'a'"),
-     ("gemm,,,,,1,1,1,1,1,1,,fast,,", "loop: 'fast'")],
+     ("gemm,,,,,1,1,1,1,1,1,,fast,,", "loop: 'fast'"), ("gemm,,,,,0,1,1,1,1,1,,,,", "m: '0'"),
+     ("gemm,,,,,1,1,1,1,1,1,,,nan,", "score_slots: 'nan'"), ("gemm,,,,,1,1,1,,1,1,,,,", "threads: is empty"),
+     ("gemm,,,,,1,1", "must have 15 cells"), ("gemm,,8..y,,,1,1,1,1,1,1,,,,", "rows: '8..y'")],
 )  # fmt: skip
 def test_a_cell_that_is_none_is_named_with_its_line(tmp_path: Path, row: str, problem: str) -> None:
     own = tmp_path / "own.csv"
@@ -257,8 +253,69 @@ def test_a_cell_that_is_none_is_named_with_its_line(tmp_path: Path, row: str, pr
 
 
 def test_a_table_that_is_missing_or_has_other_columns_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile, match=r"kernels.cutlas\.csv"):
+    with pytest.raises(MissingFile, match=r"kernels.cutlas\.csv: no such file"):
         filled({"gemm": Menu(kernels=("cutlas",))})
     (tmp_path / "own.csv").write_text("role,m\ngemm,1\n", "utf-8")
     with pytest.raises(InputError, match="line 1: the columns must be role, architectures"):
         filled({"gemm": Menu(kernels=(str(tmp_path / "own.csv"),))})
+
+
+# -------------------------------------------------------------------------- tiles from what a profiler records of launches
+
+WORDS = ("role", "m", "n", "k", "cluster", "loop")
+
+
+def launch(name: str, threads: int = 128) -> RecordedLaunch:
+    return RecordedLaunch(name=name, threads=threads, registers=168, shared=1024)
+
+
+@each(("name", "words"), [
+    ("nvjet_sm90_hsh_128x256_64x4_2x1_v_bz_coopA_bias_TNN", ("gemm_tensor", "128", "256", "64", "2", "persistent")),
+    ("sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize256x96x64_warpgroupsize2x1x1_g1_cudnn",
+     ("conv_forward_tensor", "96", "256", "64", "", "persistent")),
+    ("sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f16f16_nhwc_tilesize128x32x16_stage1_tensor16x8x16",
+     ("conv_gathered_tensor", "32", "128", "16", "", "warp_mma")),
+    ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x256x8_stage3_ffma_aligna4", ("gemm", "64", "256", "8", "", "")),
+    ("void cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_128x64_32x2_nn_align1>(...)",
+     ("gemm_narrow_tensor", "128", "64", "32", "", "warp_mma")),
+    ("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(...)", ("gemm", "256", "128", "8", "", "")),
+    ("maxwell_scudnn_128x64_relu_interior_nn", ("conv_forward", "128", "64", "8", "", "")),
+    ("volta_fp16_s884gemm_fp16_256x128_ldg8_f2f_tn", ("gemm_tensor", "256", "128", "32", "", "warp_mma")),
+])  # fmt: skip
+def test_names_say_role_tile_and_loop(name: str, words: tuple[str, ...]) -> None:
+    row = row_of(launch(name), "hopper", "a profile")
+    assert row is not None
+    assert tuple(row[word] for word in WORDS) == words
+    assert (row["threads"], row["registers"], row["shared"], row["source"]) == ("128", "168", "1024", "a profile")
+
+
+@each("name", ["void at::native::vectorized_elementwise_kernel<4, Add>(int)", "splitKreduce_kernel<32, 16, int>",
+               "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_7_64x128x128_4x1x1"])  # fmt: skip
+def test_other_kernels_have_no_row(name: str) -> None:
+    assert row_of(launch(name), "hopper", "") is None
+
+
+def test_a_tile_is_listed_once_as_it_is_launched_most_often() -> None:
+    small, large = (launch(f"ampere_sgemm_{size}_tn") for size in ("64x64", "128x64"))
+    rows = rows_of([small, large, launch("ampere_sgemm_128x64_tn", 256), large], "ampere", "")
+    assert [(row["m"], row["threads"]) for row in rows] == [("128", "128"), ("64", "128")]
+    assert [row["m"] for row in rows_of([small, large, large], "ampere", "", least=2)] == ["128"]
+
+
+def test_the_tables_of_hopper_are_those_of_its_profiles() -> None:
+    for name, text in kernel_tables().items():
+        assert data_folder("traces/kernels").joinpath(f"{name}.csv").read_text("utf-8") == text
+
+
+def test_a_trace_becomes_a_file_that_a_menu_reads(tmp_path: Path) -> None:
+    args = {"block": [128, 1, 1], "registers per thread": 168, "shared memory": 1024}
+    events = [{"ph": "X", "cat": "kernel", "name": "ampere_sgemm_128x64_tn", "ts": 0, "dur": 1, "args": args},
+              {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "ts": 0, "dur": 1, "args": {}}]  # fmt: skip
+    trace, file = tmp_path / "trace.json", tmp_path / "mine.csv"
+    trace.write_text(json.dumps({"traceEvents": events}), "utf-8")
+    file.write_text(table_of(rows_of(launches_of(trace), "ampere", "")), "utf-8")
+    (tile,) = filled({"gemm": Menu(kernels=(str(file),))})["gemm"].on("ampere")
+    assert (tile.m, tile.n, tile.k, tile.threads, tile.registers, tile.shared) == (128, 64, 8, 128, 168, 1024)
+    trace.write_text(json.dumps({"traceEvents": events[1:]}), "utf-8")
+    with pytest.raises(InputError, match="no kernels with block"):
+        list(launches_of(trace))

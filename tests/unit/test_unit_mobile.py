@@ -114,22 +114,3 @@ def test_a_core_in_order_spends_clocks_on_loads_and_one_out_of_order_hides_them(
     assert float(load_clocks(product, device("raspberry_pi_3").device)) == pytest.approx(1100.0)
     alone = some(**{**vars(product), "depthwise": 1.0})
     assert float(load_clocks(alone, device("raspberry_pi_3").device)) == pytest.approx(14 * 8 * 100 * 4 / 8)
-
-
-def depthwise(taps: int) -> Any:
-    pad = taps // 2
-    words = f'"kernel": [{taps}, {taps}], "pad": [{pad}, {pad}], "groups": 64'
-    return conv(words)
-
-
-@pytest.mark.parametrize(("name", "precision", "taps", "moved"), [
-    ("tflite-ruy-cpu", "fp32", 3, 2 * 4 + 2 * 4), ("tflite-ruy-cpu", "int8", 5, 2 * 1 + 2 * 4), ("tflite-ruy-cpu", "int8", 3, 0),
-    ("tflite-cpu", "fp32", 3, 2 * 4), ("tflite-cpu", "int8", 3, 2 * 1), ("ncnn-cpu", "fp32", 3, 0),
-])  # fmt: skip
-def test_a_depthwise_loop_loads_filter_pixel_and_sum_where_it_holds_none(
-    name: str, precision: str, taps: int, moved: float
-) -> None:
-    trace = depthwise(taps)
-    found = lower(trace.ops, stack(name), "cpu", precision, False).kernels.kernels
-    loops = {kernel.cpu.visited for kernel in found if kernel.cpu is not None and kernel.cpu.depthwise}
-    assert loops == {float(moved)}

@@ -14,7 +14,7 @@ from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
 from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
-from archsim.estimation.fed import input_bytes, label_bytes, updated_bytes
+from archsim.estimation.fed import input_bytes, updated_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
@@ -68,17 +68,12 @@ def test_the_copy_comes_before_everything_else() -> None:
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
 
 
-def test_labels_with_a_value_for_each_class_are_fed_with_the_inputs_and_updated_weights_cross_the_link() -> None:
+def test_updated_weights_cross_the_link_to_a_parameter_store_and_back() -> None:
     request = make_request("fcn_s", "gtx_1080", batch=64, task="training_step", stack="torch7-cudnn5.1")
-    plain, ops = float(run(request).latency_s[0]), request.trace.ops
-    assert (input_bytes(ops), label_bytes(ops), updated_bytes(ops)) == (64 * 26752 * 4, 64 * 26752 * 4, 4 * 117_997_696)
-
-    def added(**how: object) -> float:
-        return float(run(replace(request, stack=replace(request.stack, **how))).latency_s[0]) - plain
-
-    indices = added(inputs="host")
-    assert added(inputs="host", labels="dense") == pytest.approx(2 * indices, rel=1e-3)
-    assert added(parameter_store="host") == pytest.approx(2 * updated_bytes(ops) / (15.75e9 * 0.76), rel=1e-3)
+    stored, ops = replace(request, stack=replace(request.stack, parameter_store="host")), request.trace.ops
+    assert (input_bytes(ops), updated_bytes(ops)) == (64 * 26752 * 4, 4 * 117_997_696)
+    added = float(run(stored).latency_s[0]) - float(run(request).latency_s[0])
+    assert added == pytest.approx(2 * updated_bytes(ops) / (15.75e9 * 0.76), rel=1e-3)
 
 
 def test_the_device_waits_for_every_update_of_mxnet() -> None:
@@ -88,13 +83,6 @@ def test_the_device_waits_for_every_update_of_mxnet() -> None:
     layers = sum(op.kind.op == "update" for op in request.trace.ops)
     assert layers > 50
     assert float(run(slower).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + layers * 1e-4, rel=1e-9)
-
-
-def test_caffe_calls_its_host_for_every_kernel() -> None:
-    request = make_request("resnet_50", "gtx_1080", batch=1, stack="caffe-cudnn5.1")
-    per_op = replace(request, stack=replace(request.stack, host_unit="op"))
-    dear = request.calibration.with_values({request.stack.host: 5e-5 * float(dispatch_clock(request.host))})
-    assert run(replace(request, calibration=dear)).latency_s[0] > 2 * run(replace(per_op, calibration=dear)).latency_s[0]
 
 
 def test_another_host_cpu_dispatches_in_the_time_of_its_own_clocks() -> None:

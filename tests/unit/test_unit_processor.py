@@ -10,11 +10,11 @@ import pytest
 
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.evidence.kernel_ops import forward
+from archsim.evidence.op_rows import forward
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.stack.passes import Passes
+from archsim.stack.passes import UpdatePasses
 from archsim.stack.stack import LOOP, Stack
 from archsim.trace import BoundTrace, load, task_trace
 from archsim.trace.op import Matmul
@@ -106,50 +106,6 @@ def test_a_small_product_stays_on_one_thread() -> None:
     assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
 
 
-def test_little_work_gets_few_threads_by_the_rule_of_its_library() -> None:
-    """By multiply-adds, by an estimate of the cost, by values: each thread but the first must have its least."""
-    caffe = "caffe-openblas"
-
-    def most(op: str, name: str, **words: Any) -> float:
-        return named(kernels(stack(caffe, **words), op), name).cpu.most
-
-    product = named(kernels(stack(caffe), "fc4"), "gemm")
-    size, cost = product.flop / 2, product.flop / 16
-    assert most("fc4", "gemm") == most("relu1", "relu") == float("inf")
-    for least, threads in ((size, 2), (size + 1, 1), (size / 5, 6)):  # MLAS: one more than is whole
-        assert most("fc4", "gemm", multiply_adds_per_thread=least) == threads
-    for least, threads in ((cost, 1), (cost / 2.2, 2), (cost / 4.2, 4)):  # Eigen: the first has its own, and a tenth is let off
-        assert most("fc4", "gemm", cost_per_thread=least, instructions="avx") == threads
-    assert most("fc4", "gemm", cost_per_thread=1) == float("inf")  # the width of its registers is not known
-    relu = named(kernels(stack(caffe), "relu1"), "relu")
-    for least, threads in ((relu.items, 1), (relu.items - 1, 2), (relu.items / 5, 5), (1e9, 1)):  # PyTorch: grains begun
-        assert most("relu1", "relu", values_per_thread=least) == threads
-    work = 11 / 64 * 2 * relu.c_bytes + relu.flop  # in place, but a load and a store for each value
-    assert most("relu1", "relu", cost_per_thread=work / 4.2) == 4
-
-
-def test_rows_of_a_direct_convolution_are_its_pieces() -> None:
-    """conv2 of AlexNet-R: 32 channels of 15 x 15 from as many; its filter gradient has no rows."""
-    cut = [(k.cpu.parts, k.cpu.channels, k.cpu.block)
-           for phase in ("forward", "backward_data", "backward_filter")
-           for k in [named(kernels(stack("mxnet-mkldnn"), "conv2", phase), "direct")]]  # fmt: skip
-    assert cut == [(BATCH * 15, 32, 4), (BATCH * 15, 32, 4), (0, 0, 0)]
-    assert named(kernels(stack("intel-mkl"), "conv2"), "direct").cpu.parts == 0
-    depthwise, grouped = (named(kernels(stack("mxnet-mkldnn"), op, net=net), "direct").cpu
-                          for net, op in (("mobilenet_v2", "stage1.0.depthwise"), ("alexnet", "conv2")))  # fmt: skip
-    assert (depthwise.parts, depthwise.channels) == (BATCH * 112, 32)
-    assert (grouped.parts, grouped.channels) == (BATCH * 2 * 27, 128)
-
-
-def test_the_gradients_of_a_layer_run_beside_each_other() -> None:
-    phases = ("forward", "backward_data", "backward_filter")
-    for name, found, expected in (
-        ("tensorflow-eigen", ("direct", "gemm", "direct"), [1, 2, 2]), ("mxnet-mkldnn", ("direct",) * 3, [1, 1, 1])
-    ):  # fmt: skip
-        made = [named(kernels(stack(name), "conv2", phase), kernel) for phase, kernel in zip(phases, found, strict=True)]
-        assert [kernel.cpu.beside for kernel in made] == expected
-
-
 def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
     """Of each image, k = 1; the gradient is a matrix times that vector. In a fully connected layer once for the batch."""
     caffe = stack("caffe-openblas")
@@ -161,13 +117,6 @@ def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
     assert "bias" not in {kernel.name for kernel in kernels(caffe, "conv2", "backward_data")}
     whole = named(kernels(caffe, "fc4"), "bias")
     assert (whole.m, whole.n, whole.k, whole.repeat) == (BATCH, 10, 1, 1)  # its features are the side that the BLAS cuts
-
-
-def test_a_queue_deals_out_the_loops_that_the_stack_names() -> None:
-    chosen = stack("caffe-openblas", chunks_per_thread={"product": 3})
-    assert [named(kernels(chosen, op), name).cpu.chunks for op, name in (("fc4", "gemm"), ("relu1", "relu"))] == [3, 0]
-    trees = {name: named(kernels(stack(name), "conv2"), "direct").cpu.tree for name in ("mxnet-mkldnn", "tensorflow-eigen")}
-    assert trees == {"mxnet-mkldnn": 1, "tensorflow-eigen": 0}
 
 
 def test_instructions_of_the_binary_limit_its_products() -> None:
@@ -203,6 +152,53 @@ def test_operands_that_are_fetched_by_index_are_gathered_value_by_value() -> Non
     assert (plain.cpu.gathers, fetched.cpu.gathers) == (0, (plain.m + plain.n) * plain.k * plain.count)
 
 
+@pytest.mark.parametrize(
+    ("op", "values"),
+    [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
+)
+def test_a_loop_does_its_steps_for_each_value_or_window_element(op: str, values: int) -> None:
+    row = {"steps": 3, "branches": 0.5}
+    (kernel,) = kernels(stack("caffe-openblas", loops={"relu": row, "max_pool": row}), op)
+    assert counts(kernel) == {"steps": 3 * values, "branches": values / 2}
+
+
+def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> None:
+    assert counts(kernels(stack("caffe-openblas", loops={"max_pool": {"steps": 3}}), "relu1")[0]) == {}
+
+
+def test_a_phase_of_its_own_beats_the_plain_row() -> None:
+    """As a whole: what the plain row says and that of the phase does not, the loop of the phase does not do."""
+    loops = {"relu": {"steps": 3, "exps": 1}, "relu.backward": {"steps": 5}, "relu.training": {"branches": 4}}
+    values = BATCH * 32 * 15 * 15
+    forward, backward = (kernels(stack("caffe-openblas", loops=loops), "relu1", phase)[0] for phase in ("forward", "backward"))
+    assert (counts(forward), counts(backward)) == ({"branches": 4 * values}, {"steps": 5 * values})
+
+
+def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
+    apart, within = (kernels(stack("caffe-openblas", in_place=ops), "relu1")[0] for ops in ((), ("relu",)))
+    assert (apart.b_bytes, within.b_bytes) == (apart.c_bytes, 0)
+
+
+def test_pages_and_waiting_are_those_of_the_stack() -> None:
+    assert {k.cpu.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
+    assert {k.cpu.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
+    assert {k.cpu.spin for k in kernels(stack("caffe-openblas", idle_threads="sleep"), "conv2")} == {0}
+
+
+def test_threads_that_nobody_sets() -> None:
+    assert stack("caffe-openblas").usual_threads(4, 8) == 8
+    assert stack("pytorch-cpu").usual_threads(4, 8) == 4
+
+
+def test_an_update_writes_where_it_has_read() -> None:
+    rows, count = UpdatePasses(inputs=3, outputs=2, launches=4), 32 * 32 * 25 + 32
+    caffe = stack("caffe-openblas", optimiser_passes={"default": rows})
+    (kernel,) = kernels(caffe, "conv2", "update")
+    assert kernel.values == count / rows.launches
+    assert kernel.c_bytes == rows.outputs * 4 * count / rows.launches
+    assert kernel.b_bytes == pytest.approx((rows.inputs - rows.outputs) * 4 * count / rows.launches)
+
+
 def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
     one_by_one = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
     at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
@@ -224,20 +220,6 @@ def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> Non
     assert zeros.cpu.threaded == 0
 
 
-@pytest.mark.parametrize(
-    ("op", "values"),
-    [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
-)
-def test_a_loop_does_its_steps_for_each_value_or_window_element(op: str, values: int) -> None:
-    row = {"steps": 3, "branches": 0.5}
-    (kernel,) = kernels(stack("caffe-openblas", loops={"relu": row, "max_pool": row}), op)
-    assert counts(kernel) == {"steps": 3 * values, "branches": values / 2}
-
-
-def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> None:
-    assert counts(kernels(stack("caffe-openblas", loops={"max_pool": {"steps": 3}}), "relu1")[0]) == {}
-
-
 def test_parallel_images_run_the_loops_of_all_images_at_once() -> None:
     loops = {"im2col": dict.fromkeys(LOOP, 2.0)}
     one_by_one, at_once = (named(kernels(stack("torch7-cpu", loops=loops, conv=conv), "conv2"), "im2col") for conv in (
@@ -245,42 +227,3 @@ def test_parallel_images_run_the_loops_of_all_images_at_once() -> None:
     assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
     assert set(counts(one_by_one)) == {*LOOP}
     assert counts(at_once) == {name: BATCH * count for name, count in counts(one_by_one).items()}
-
-
-def test_a_phase_of_its_own_beats_the_plain_row() -> None:
-    """As a whole: what the plain row says and that of the phase does not, the loop of the phase does not do."""
-    loops = {"relu": {"steps": 3, "exps": 1}, "relu.backward": {"steps": 5}, "relu.training": {"branches": 4}}
-    values = BATCH * 32 * 15 * 15
-    forward, backward = (kernels(stack("caffe-openblas", loops=loops), "relu1", phase)[0] for phase in ("forward", "backward"))
-    assert (counts(forward), counts(backward)) == ({"branches": 4 * values}, {"steps": 5 * values})
-
-
-def test_threaded_ops_are_the_exception_to_serial_loops() -> None:
-    chosen = stack("caffe-openblas", threaded_ops=("max_pool",))
-    assert [kernels(chosen, op)[0].cpu.threaded for op in ("relu1", "pool1")] == [0, 1]
-    assert kernels(stack("mxnet-mkldnn"), "relu1")[0].cpu.threaded == 1
-
-
-def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
-    apart, within = (kernels(stack("caffe-openblas", in_place=ops), "relu1")[0] for ops in ((), ("relu",)))
-    assert (apart.b_bytes, within.b_bytes) == (apart.c_bytes, 0)
-
-
-def test_pages_and_waiting_are_those_of_the_stack() -> None:
-    assert {k.cpu.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
-    assert {k.cpu.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
-    assert {k.cpu.spin for k in kernels(stack("caffe-openblas", idle_threads="sleep"), "conv2")} == {0}
-
-
-def test_threads_that_nobody_sets() -> None:
-    assert stack("caffe-openblas").usual_threads(4, 8) == 8
-    assert stack("pytorch-cpu").usual_threads(4, 8) == 4
-
-
-def test_an_update_writes_where_it_has_read() -> None:
-    rows, count = Passes(inputs=3, outputs=2, launches=4), 32 * 32 * 25 + 32
-    caffe = stack("caffe-openblas", optimiser_passes={"default": rows})
-    (kernel,) = kernels(caffe, "conv2", "update")
-    assert kernel.values == count / rows.launches
-    assert kernel.c_bytes == rows.outputs * 4 * count / rows.launches
-    assert kernel.b_bytes == pytest.approx((rows.inputs - rows.outputs) * 4 * count / rows.launches)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, latency_bound
-from archsim.cost.occupancy import resident_ctas
 from archsim.device.device import Gpu
 from archsim.lower.context import Context
 from archsim.lower.gemm import linear
@@ -94,20 +93,6 @@ def test_of_two_kernels_the_first_finds_the_largest_value_in_one_place() -> None
     assert (largest.gpu.updates, last.gpu.updates) == (1000, 0)
     assert largest.cta.threads == 128  # however short its row
     assert largest.gpu.row_in_flight == 0  # nothing is read again
-
-
-@each("hw", ["h100_sxm5_80gb", "l40s"])
-def test_a_cta_of_vllm_0_24_has_an_sm_to_itself(hw: str) -> None:
-    alone, shared = (packed(*rounded(stack, features=32)) for stack in ("vllm-0.24", "serving"))
-    assert resident_ctas(alone, card(hw)).item() == 1
-    assert resident_ctas(shared, card(hw)).item() == card(hw).sm.ctas
-
-
-def test_rows_take_a_round_of_sms_each_where_ctas_do_not_share_them() -> None:
-    few, many = (waits(rounded("vllm-0.24", tokens=132 * rounds, features=32)[0], card()) for rounds in (1, 11))
-    clocks = default()["row.cta_clk"]
-    assert many - few > 10 * clocks / 1.5e9
-    assert many - few < 10 * (clocks / 1.5e9 + 2 * card().memory.latency + card().l2.latency / 1.5e9)
 
 
 def test_updates_of_one_address_come_one_after_the_other() -> None:

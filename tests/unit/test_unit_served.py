@@ -19,7 +19,7 @@ def plan(hw: str = "a100_sxm4_40gb", **words: Any) -> Any:
 
 
 def test_the_corpus_of_served_models_is_shipped() -> None:
-    assert [file.name for file in serving_files()] == ["llm_serving.csv.gz", "served.csv"]
+    assert [file.name for file in serving_files()] == ["llm_serving.csv.gz", "more_llm.csv.gz", "served.csv"]
 
 
 def test_the_run_that_was_asked_for_stands_beside_its_prediction() -> None:

@@ -67,7 +67,6 @@ def test_a_file_may_take_other_parts_than_the_stack_it_is_like(tmp_path: Path) -
     mine = of_text(tmp_path, 'parts = { library = "cudnn 5.1" }\n', 'like = "caffe-cudnn4"')
     assert mine.conv.algorithms == catalog.find("caffe-cudnn5.1").conv.algorithms
     assert mine.menus["gemm"] == catalog.find("caffe-cudnn4").menus["gemm"]
-    assert mine.conv.barrier  # of the stack it is like
 
 
 def test_a_file_of_parts_needs_no_stack_to_be_like(tmp_path: Path) -> None:

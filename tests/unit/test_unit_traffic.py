@@ -49,7 +49,7 @@ def processor(**words: Any) -> Any:
 def cpu_kernel(**words: Any) -> Any:
     flags = dict.fromkeys(("packed", "matrix", "grain", "parts", "channels", "block", "fed"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
-    return Some(**{**flags, **sizes, "local": 1.0, "most": np.inf, "beside": 1.0, "swept": 0.0, "tiled": 0.0, **words})
+    return Some(**{**flags, **sizes, "local": 1.0, "swept": 0.0, "tiled": 0.0, **words})
 
 
 def test_the_last_level_is_there_once_even_for_a_part_of_its_cores() -> None:
@@ -153,12 +153,12 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
     usual = {
         "matrix": 1.0, "exps": 0.0, "plain": 0.0, "dense": 0.0, "m": 512.0, "n": 512.0, "k": 64.0, "count": 1.0, "work": 1.0,
         "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
-        "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "tested": 0.0, "widened": 0.0, "longest": 1.0,
+        "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "widened_rows": 0.0, "widened": 0.0, "longest": 1.0,
         "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
         "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf, "run_bytes": np.inf,
         "short_lived": 0.0, "cold": 0.0, "persistent": 0.0, "load": 16.0, "slots": 0.0, "in_rows": 0.0, "queued": 0.0,
-        "widened_rows": 0.0, "reread_bytes": np.inf, "call_bytes": np.inf, "warp_mma": 0.0,
+        "reread_bytes": np.inf, "call_bytes": np.inf, "warp_mma": 0.0,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
     return Record(**made, constants=("full",), efficiency=np.zeros(columns, dtype=np.intp))
@@ -372,11 +372,11 @@ def test_a_tile_of_one_query_is_multiplied_on_lanes() -> None:
     assert sm.work_done(sides, chip(), row(1.0, 1.0, 1.0), row(0.0, 0.0, 0.0), default())["wide"].tolist() == [1000, 0, 0]
 
 
-def test_what_a_mask_tests_is_issued_beside_the_softmax() -> None:
-    kernels = gpu_kernels(1, exps=row(1.0), m=5.0, k=7.0, count=3.0, flop=1000.0, tested=row(2.0))
-    assert sm.work_done(kernels, chip(), row(30.0), row(0.0), default())["issues"].tolist() == [5 * 7 * 3 * (5 + 2)]
+def test_keys_of_one_byte_are_widened_beside_the_softmax() -> None:
+    kernels = gpu_kernels(1, exps=row(1.0), m=5.0, k=7.0, count=3.0, flop=1000.0)
+    assert sm.work_done(kernels, chip(), row(30.0), row(0.0), default())["issues"].tolist() == [5 * 7 * 3 * 5]
     scores = 128 * 8 * (1 / 16 + 4 / 128)
-    assert sm.softmax_work(kernels, chip(), row(8.0), row(100.0)).tolist() == [(scores + 128 * 8 * 2 / 128) * 100]
+    assert sm.softmax_work(kernels, chip(), row(8.0), row(100.0)).tolist() == [scores * 100]
     narrow = gpu_kernels(1, exps=row(1.0), m=5.0, k=7.0, count=3.0, flop=1000.0, widened=row(256.0))  # for a key, not a score
     assert sm.softmax_work(narrow, chip(), row(8.0), row(100.0)).tolist() == [(scores + 8 * 256 / 128) * 100]
     assert sm.work_done(narrow, chip(), row(30.0), row(8.0), default())["issues"].tolist() == [5 * 7 * 3 * 5 + 30 * 8 * 256]

@@ -16,8 +16,8 @@ from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
-from archsim.evidence.claims import claims
-from archsim.evidence.identity import ID, case_line, with_ids
+from archsim.evidence.columns import ID, case_line, with_ids
+from archsim.evidence.misses import claims
 from archsim.evidence.readers import read
 from archsim.evidence.shipped import PEER_ROWS, PEERS, peer_files, shipped_files
 from archsim.render.text import text_of

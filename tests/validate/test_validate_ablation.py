@@ -11,18 +11,22 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.device.catalog import find
 from archsim.evidence.case import Case
-from archsim.evidence.kernel_ops import case_of
+from archsim.evidence.family import family_called
 from archsim.evidence.pattern import UnitPattern
-from archsim.evidence.resolve import unmodified
+from archsim.evidence.row import row_of
 from archsim.evidence.table import Row
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import STACK_KEYS, Stack
 from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
 from archsim.validation.predict import predict
+from tests.ablation import Corpus
 
 
 def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memory: float = 1.0, **words: Any) -> Case:
     row = Row(line=2, cells={"source": "me", "hardware": hw})
     pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, **words)
-    return case_of(row, "x.csv", unmodified(find(hw)), "kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
+    found = row_of(family_called("microbenchmarks"), row, "x.csv")
+    return found.of_pattern("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
 
 
 def power(one: Case, *without: str) -> float:
@@ -89,3 +93,31 @@ def test_bytes_of_values_that_are_alike_switch_as_those_of_zeros() -> None:
     awake, busy, alike = power(case({"sm": 1.0})), power(case(stream)), power(case(stream, alike=True))
     assert alike - awake == pytest.approx(default()["energy.zeros"] * (busy - awake))
     assert power(case(lanes, alike=True)) == power(case(lanes))
+
+
+def stack(key: str, name: str = "caffe-cudnn5.1") -> Stack:
+    """A stack with the default of a key."""
+    return stacks.find(name).without([key])
+
+
+def test_a_stack_without_a_key_has_its_default_in_every_entry_of_a_table() -> None:
+    own = stacks.find("caffe-cudnn5.1")
+    assert own.conv.tile_pixels > 0
+    assert stack("conv.tile_pixels") == replace(own, conv=replace(own.conv, tile_pixels=0))
+    assert {menu.least_results for menu in own.menus.values()} != {1}
+    assert {menu.least_results for menu in stack("menus.least_results").menus.values()} == {1}
+    assert stack("attention.fused") is own  # which it does not set
+
+
+def test_keys_that_may_be_left_out_are_those_with_a_default() -> None:
+    assert {"conv.bias", "passes.row_threads", "menus.split_k", "serving.block"} <= {*STACK_KEYS}
+    assert not {"kind", "conv", "passes", "passes.inputs"} & {*STACK_KEYS}
+
+
+def test_only_rows_whose_stack_sets_a_key_are_predicted_anew() -> None:
+    one = case({}, "gtx_1080")
+    cases, _ = left_out([one], default(), frozenset({"conv.tile_pixels", "attention.fused"}))
+    assert cases[0] is one or cases[0].stack == stack("conv.tile_pixels", one.stack.id)
+    corpus = Corpus(cases=[one], predicted=np.array([2.0]))
+    assert corpus.without("attention.fused") == [np.array([2.0])]
+    assert corpus.line("attention.fused")["verdict"] == "fails"

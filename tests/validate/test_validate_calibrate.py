@@ -10,6 +10,7 @@ import pytest
 from archsim.calibration.constants import default, dump, load
 from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.readers import read_files
+from archsim.evidence.timer import TIMERS
 from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, recorded, rows_hash
 from archsim.validation.interval import class_of, intervals_of
@@ -37,14 +38,14 @@ def test_a_fit_finds_the_constant_that_made_the_rows(rows):
     assert found.calibration.constants["conv.cudnn5"].fitted
 
 
-def test_rows_of_the_test_split_move_nothing(rows):
+def test_watched_rows_move_nothing(rows):
     start = default().before_fit()
     honest = made_by(rows, start)
-    doctored = [replace(c, split="test", measured=100 * c.measured) for c in honest]
+    doctored = [replace(c, split="watched", measured=100 * c.measured) for c in honest]
     alone = fit(honest, start, ["conv.winograd"])
     beside = fit([*honest, *doctored], start, ["conv.winograd"])
     assert beside.calibration["conv.winograd"] == alone.calibration["conv.winograd"]
-    with pytest.raises(CannotFit, match="split test"):
+    with pytest.raises(CannotFit, match="split watched"):
         fit(doctored, start, ["conv.winograd"])
 
 
@@ -88,11 +89,12 @@ def test_a_row_is_predicted_without_the_rows_of_its_fold(rows):
     assert not np.allclose(predicted[~inside], truth[~inside], rtol=0.05)
 
 
-def test_thinning_keeps_every_source_and_no_test_row(corpus):
+def test_thinning_keeps_every_source_and_no_watched_row(corpus):
     cases, _ = corpus
     few = thinned(cases, 5)
-    assert {c.source for c in few} == {c.source for c in cases if c.split != "test"}
-    assert not [c for c in few if c.split == "test"]
+    assert {c.source for c in few} == {c.source for c in cases if c.fitted}
+    assert all(c.fitted for c in few)
+    assert {c.split for c in thinned(cases, 5, doubted=True) if not c.fitted} == {"doubted"}  # which intervals count
 
 
 def test_kinds_that_are_only_scored_are_not_fitted(corpus):
@@ -120,7 +122,8 @@ def test_an_interval_covers_its_share_of_new_rows(rows):
 def test_powers_of_few_sources_have_the_wider_of_their_own_errors_and_those_of_all_powers(rows):
     """Networks come from one source, which agrees within 1 %, kernels from one that does not, units from three of 10 % each."""
     def of(source, label, error):
-        made = replace(rows[0], metric="power_w", source=source, dispatch=0.0 if label == "kernel" else 1.0, measured=1.0,
+        timer = TIMERS["device" if label == "kernel" else "host_sync"]
+        made = replace(rows[0], metric="power_w", source=source, measured=1.0, timer=timer,
                        pattern=UnitPattern(shares={}, core=1e9) if label == "units" else None)  # fmt: skip
         return made, np.exp(error)
     made = [of("a", "network", 0.01)] * 40 + [of("b", "kernel", 0.4)] * 40

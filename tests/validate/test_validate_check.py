@@ -96,7 +96,7 @@ PROBLEMS = {
     "task": (changed(task="training"), "line 2: task 'training' is not one of"),
     "metric": (changed(metric="flops"), "line 2: metric 'flops' is not one of"),
     "precision": (changed(precision="fp12"), "line 2: precision 'fp12' is not one of"),
-    "split": (changed(split="train"), "line 2: split 'train' is not calibrate or test"),
+    "split": (changed(split="train"), "line 2: split 'train' is not calibrate or watched or test"),
     "threads": (changed(threads="many"), "line 2: threads 'many' is not a whole number"),
     "repeat": (f"{ROW}\n{changed(batch='2')}\n{ROW}", "line 4: repeats line 2"),
     "contradiction": (

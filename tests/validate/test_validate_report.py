@@ -14,8 +14,7 @@ import pytest
 
 from archsim.answers.validation import DRAWN, record, scale, scatter, sections, spread, value_tables
 from archsim.calibration.constants import default
-from archsim.evidence.case import Anchor, Case
-from archsim.evidence.columns import QUANTITY
+from archsim.evidence.case import QUANTITY, Anchor, Case
 from archsim.evidence.readers import read
 from archsim.render.text import text_of
 from archsim.validation.baseline import constants_of
@@ -120,7 +119,7 @@ def test_the_constants_of_the_baseline_are_found_again_from_all_but_the_test_spl
     predicted = constants_of(measured, prepare(measured))
     exact = [replace(case, measured=float(value)) for case, value in zip(measured, predicted, strict=True)]
     assert np.abs(np.log(constants_of(exact, prepare(exact)) / predicted)).max() < 0.15
-    every = [*measured[:6], *(replace(case, split="test", measured=case.measured * 50) for case in measured[6:])]
+    every = [*measured[:6], *(replace(case, split="watched", measured=case.measured * 50) for case in measured[6:])]
     assert np.array_equal(constants_of(every, prepare(every))[:6], constants_of(measured[:6], prepare(measured[:6])))
     assert np.isnan(constants_of(every[6:], prepare(every[6:]))).all()
 
@@ -221,7 +220,8 @@ def test_the_first_screen_says_each_row_and_what_was_skipped(file: str, run: Run
 
 
 @pytest.mark.parametrize(("words", "left"), [
-    (("--split", "test"), 1), (("--hw", "gtx_1080,titan_x_maxwell", "--metric", "latency_s"), 2), (("--net", "vgg_a"), 1),
+    (("--split", "test"), 1), (("--split", "watched"), 1),
+    (("--hw", "gtx_1080,titan_x_maxwell", "--metric", "latency_s"), 2), (("--net", "vgg_a"), 1),
     (("--limit", "2"), 2), (("--source", "me", "--stack", "caffe-cudnn5.1"), 4),
 ])  # fmt: skip
 def test_filters_and_limit(words: tuple[str, ...], left: int, file: str, run: Run) -> None:

@@ -1,17 +1,15 @@
-"""Rows of single layers, timed inside a framework: forward, and the gradients where they were timed too."""
+"""Rows of single layers inside a framework, and of products and convolutions that one machine ran by themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
-from archsim.evidence.case import Case, Skip
-from archsim.evidence.family import Family, integer
-from archsim.evidence.kernel_ops import case_of, conv, forward, op
-from archsim.evidence.resolve import Refused, setting
-from archsim.evidence.software import stack_of
-from archsim.evidence.table import Row
+from archsim.evidence.case import Case
+from archsim.evidence.op_rows import conv, forward, op
+from archsim.evidence.resolve import Refused
+from archsim.evidence.row import PublishedRow, integer
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
-from archsim.trace.op import AvgPool, Concat, Dropout, GlobalAvgPool, Linear, Lrn, MaxPool, Relu, Shape, Softmax
+from archsim.trace.op import AvgPool, Concat, Dropout, GlobalAvgPool, Linear, Lrn, Matmul, MaxPool, Relu, Shape, Softmax
 from archsim.trace.trace import BoundOp
 
 Cells = Mapping[str, str]
@@ -25,36 +23,50 @@ PHASES: dict[str, tuple[str, ...]] = {
 }
 
 
-def read(row: Row, file: str) -> list[Case | Skip]:
+def read_layer(row: PublishedRow) -> Iterator[Case]:
     """One case for each time of a row; the sum of both gradients only where the row does not time each."""
     cells = row.cells
     kind = cells["layer_type"]
-    if kind not in BUILDERS:
+    if kind not in LAYERS:
         raise Refused(f"layer type {kind!r} is not modelled" if kind else "layers without a type, such as data, are not modelled")
-    found = setting(cells["hardware"], stack_of(cells, "layers", f"{cells['framework']}: {cells['library']}"), cells["precision"])
+    how = row.conditions("latency_s")
+    ran = row.ran(how)
     apart = bool(cells.get("bwd_data_ms") or cells.get("bwd_filter_ms"))
-    cases: list[Case | Skip] = []
-    for column, phases in PHASES.items():
-        text = cells.get(column, "")
-        if not text or (column == "bwd_total_ms" and apart) or (phases != (FORWARD,) and kind not in WITH_GRADIENTS):
-            continue
-        if not float(text):
-            raise Refused("the measured time is below what the timer tells apart")
-        cases.append(
-            case_of(
-                row, file, found, kind.lower(), "latency_s", float(text) * 1e-3,
-                *(BUILDERS[kind](cells, phase) for phase in phases), task=_task(kind, phases),
-                batch=integer(cells, "N"), dispatch=1.0,
-                fields={**cells, "source": cells["source_id"], "timed": column},
-            )
+    fields = {**cells, "source": row.source}
+    times = {column: float(cells[column]) for column, phases in PHASES.items() if cells.get(column)
+             and not (column == "bwd_total_ms" and apart) and (phases == (FORWARD,) or kind in WITH_GRADIENTS)}  # fmt: skip
+    if not all(times.values()):
+        raise Refused("the measured time is below what the timer tells apart")
+    for column, time_ms in times.items():
+        ops = [LAYERS[kind](cells, phase) for phase in PHASES[column]]
+        task = "backward" if PHASES[column] != (FORWARD,) else "forward" if kind in TRAINED else "inference"
+        yield row.case(how, ran, kind.lower(), "latency_s", time_ms * 1e-3, *ops, task=task, batch=integer(cells, "N"),
+                       fields={**fields, "timed": column})  # fmt: skip
+
+
+def read_product(row: PublishedRow) -> Iterator[Case]:
+    """The one case of a row: a product of two tensors, or a convolution alone, without what reorders its tensors.
+
+    Operands are there from the repetition before.
+    """
+    cells, how = row.cells, row.conditions("latency_s")
+    if cells["kind"] == "conv":
+        side, window = integer(cells, "h"), integer(cells, "kernel")
+        built = conv(
+            image=(integer(cells, "batch"), integer(cells, "cin"), side, side), filters=integer(cells, "cout"),
+            window=(window, window), stride=(integer(cells, "stride"),) * 2, pad=(integer(cells, "pad"),) * 2,
+            groups=integer(cells, "groups", 1), bias=False,
         )  # fmt: skip
-    return cases
-
-
-def _task(kind: str, phases: tuple[str, ...]) -> str:
-    if phases != (FORWARD,):
-        return "backward"
-    return "forward" if kind in TRAINED else "inference"
+    elif cells["kind"] == "sgemm":
+        m, n, k = (integer(cells, name) for name in ("m", "n", "k"))
+        built = forward(Matmul(), (1, m, n), (1, m, k), (1, k, n))
+    else:
+        raise Refused(f"no kind {cells['kind']!r}; there are sgemm, conv")
+    clocks = [float(cells[name]) for name in ("clock_before_ghz", "clock_after_ghz") if cells.get(name)]
+    yield row.case(
+        how, row.ran(how), cells["kind"], "latency_s", float(cells.get("conv_node_seconds") or cells["seconds_min"]), built,
+        batch=integer(cells, "batch", 1), threads=integer(cells, "threads", 1), clock=max(clocks) * 1e9 if clocks else None,
+    )  # fmt: skip
 
 
 def _image(cells: Cells) -> Shape:
@@ -104,26 +116,14 @@ def _same(kind: Relu | Lrn | Dropout) -> Callable[[Cells, str], BoundOp]:
     return lambda cells, phase: forward(kind, _image(cells), _image(cells))
 
 
-def _softmax(cells: Cells, phase: str) -> BoundOp:
+def _scores(cells: Cells, phase: str) -> BoundOp:
     n, c, h, w = _image(cells)
     return forward(Softmax(), (n * h * w, c), (n * h * w, c))
 
 
-BUILDERS: dict[str, Callable[[Cells, str], BoundOp]] = {
+LAYERS: dict[str, Callable[[Cells, str], BoundOp]] = {
     "CONVOLUTION": _convolution, "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
-    "RELU": _same(Relu()), "LRN": _same(Lrn()), "SOFTMAX": _softmax, "DROPOUT": _same(Dropout(training=True)),
+    "RELU": _same(Relu()), "LRN": _same(Lrn()), "SOFTMAX": _scores, "DROPOUT": _same(Dropout(training=True)),
 }  # fmt: skip
 TRAINED = ("DROPOUT",)  # `caffe time` runs the net of the training phase, in which this layer has work to do
 WITH_GRADIENTS = ("CONVOLUTION", "INNERPRODUCT")
-
-FAMILY = Family(
-    name="layers",
-    columns=("source_id", "layer_type", "framework", "library", "precision", "N", "C", "H", "W", "K", "R", "S", "fwd_ms",
-             "hardware"),
-    words=("source_id", "framework", "library", "precision", "hardware"),
-    readings=tuple(PHASES),
-    whole=("N", "C", "H", "W", "K", "R", "S", "stride_h", "stride_w", "groups", "out_h", "out_w"),
-    offsets=("pad_h", "pad_w"),
-    measured=tuple(PHASES),
-    read=read,
-)  # fmt: skip
