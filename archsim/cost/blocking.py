@@ -53,11 +53,13 @@ def library_rate(kernels: CpuKernels, device: Cpu, precision: str) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> library_rate(some(simd=256.0, fused=0.0), find("i7_6700k").device, "fp32").item()  # AVX on a core with two FMA units
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> avx = some(runtime=CpuRuntime(simd=256.0, fused=0.0))
+    >>> library_rate(avx, find("i7_6700k").device, "fp32").item()  # on a core with two FMA units
     8.0
     """
-    apart = np.where(kernels.fused > 0, 1.0, np.minimum(1.0, 1.0 / device.core.fma_ports))
-    return np.asarray(device.pipe(precision) * (np.minimum(kernels.simd, device.core.simd) / device.core.simd) * apart)
+    apart = np.where(kernels.runtime.fused > 0, 1.0, np.minimum(1.0, 1.0 / device.core.fma_ports))
+    return np.asarray(device.pipe(precision) * (np.minimum(kernels.runtime.simd, device.core.simd) / device.core.simd) * apart)
 
 
 def step_clocks(device: Cpu, rate: Array | float, height: Array | float, registers: Array | float) -> Array:

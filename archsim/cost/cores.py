@@ -81,15 +81,15 @@ def busiest_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.stack.stack import LOOP
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> from archsim.stack.loop import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> loop = some(constants=("full",), efficiency=np.array([0]), matrix=0 * one, parts=0 * one, grain=0 * one, copied=0 * one,
-    ...             copied_simd=0 * one, flop=one, vector=one, dense=0 * one, simd=np.inf * one, fused=one, m=one, n=one,
-    ...             k=one, count=one, packed=0 * one, work=one, items=one, operand_a=4 * one,
-    ...             **dict.fromkeys((*LOOP, "channels", "block", "rewritten", "subnormal", "tiled",
-    ...                              "forked"), 0 * one))
-    >>> loop.steps = 1e6 * one
+    >>> flags = dict.fromkeys(("matrix", "parts", "channels", "min_rows_per_thread", "copied", "dense", "packed", "rewritten",
+    ...                        "subnormal", "tiled"), 0 * one)
+    >>> sizes = dict.fromkeys(("flop", "m", "n", "k", "count", "work", "items"), one)
+    >>> loop = some(constants=("full",), efficiency=np.array([0]), operand_a=4 * one, **flags, **sizes,
+    ...             counts={**dict.fromkeys(LOOP, 0 * one), "steps": 1e6 * one}, runtime=CpuRuntime(vectorised=1.0))
     >>> cpu, of = find("i7_6700k").device, default().with_values({"loop.steps_clk": 4.0})
     >>> busiest_clocks(loop, cpu, "fp32", 4.0, 4.0, of).item()
     1000000.0
@@ -106,9 +106,9 @@ def copy_clocks(
 ) -> Array:  # fmt: skip
     """Clocks in which the busiest core copies operands into panels before it multiplies [clk].
 
-    (pack copied + pack_simd copied_simd) share, [D, V]; share: `copy_share`
+    each copied share, [D, V]; share: `copy_share`
 
-    packing: clocks of all copying, `cpu.pack_clk` for each value, `cpu.pack_simd_clk` by SIMD instructions [clk]
+    each: of one value: `cpu.pack_clk`, or `cpu.pack_simd_clk` by SIMD instructions, and less where it is narrow [clk]
     narrower: share of a register that a value takes, of what fp32 takes, at most 1
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
@@ -116,14 +116,16 @@ def copy_clocks(
     >>> from types import SimpleNamespace as some
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
-    >>> kernel = some(copied=1000.0, copied_simd=0.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0,
-    ...               tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=4.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> kernel = some(copied=1000.0, matrix=1.0, parts=0.0, channels=0.0, min_rows_per_thread=0.0, tiled=0.0, m=12.0, n=16.0,
+    ...               count=1.0, packed=1.0, operand_a=4.0, runtime=CpuRuntime(scalar_copies=1.0))
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
     """
     narrower = np.minimum(kernels.operand_a / LANE_BYTES, 1.0)
-    packing = constants["cpu.pack_clk"] * kernels.copied + constants["cpu.pack_simd_clk"] * kernels.copied_simd * narrower
-    return np.asarray(packing * copy_share(kernels, device, workers, threads))
+    scalar = kernels.runtime.scalar_copies > 0
+    each = np.where(scalar, constants["cpu.pack_clk"], constants["cpu.pack_simd_clk"] * narrower)
+    return np.asarray(each * kernels.copied * copy_share(kernels, device, workers, threads))
 
 
 def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
@@ -138,8 +140,9 @@ def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "grain": 0.0, "tiled": 0.0}
-    >>> kernel = some(matrix=1.0, block=0.0, packed=1.0, **shape)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "min_rows_per_thread": 0.0, "tiled": 0.0}
+    >>> kernel = some(matrix=1.0, packed=1.0, runtime=CpuRuntime(), **shape)
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25
     """
@@ -153,23 +156,24 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
 
     sum over steps, branches, divisions, exps, pows, gathers and transitions of count c, [V]
 
+    counts: what the loop does in one launch, `ScalarLoop` [1], [V]
     each: steps, elements, bounds tests and values of windows that are added up [1]
     plain, called, fetched: clocks of steps and branches, of functions, of operands that are fetched or divided [clk]
-    count: of one launch, from the loop's source code (`loops` of the stack) [1], [V]
     c: clocks of each, `loop.steps_clk` and so on [clk] (A. Fog, Instruction tables, 2022)
 
     >>> from archsim.calibration.constants import default
-    >>> from archsim.stack.stack import LOOP
+    >>> from archsim.stack.loop import LOOP
     >>> from types import SimpleNamespace as kernels
     >>> of = default().with_values({"loop.steps_clk": 3.0, "loop.exps_clk": 60.0})
-    >>> loop_clocks(kernels(**{**dict.fromkeys(LOOP, 0.0), "steps": 100.0, "exps": 10.0}), of)
+    >>> loop_clocks(kernels(counts={**dict.fromkeys(LOOP, 0.0), "steps": 100.0, "exps": 10.0}), of)
     900.0
     """
-    each = kernels.steps + kernels.elements + kernels.tests + kernels.adds
-    plain = each * constants["loop.steps_clk"] + kernels.branches * constants["loop.branches_clk"]
-    called = kernels.exps * constants["loop.exps_clk"] + kernels.pows * constants["loop.pows_clk"]
-    fetched = kernels.gathers * constants["loop.gathers_clk"] + kernels.divisions * constants["loop.divisions_clk"]
-    return plain + called + fetched + kernels.transitions * constants["loop.transitions_clk"]
+    counts = kernels.counts
+    each = counts["steps"] + counts["elements"] + counts["tests"] + counts["adds"]
+    plain = each * constants["loop.steps_clk"] + counts["branches"] * constants["loop.branches_clk"]
+    called = counts["exps"] * constants["loop.exps_clk"] + counts["pows"] * constants["loop.pows_clk"]
+    fetched = counts["gathers"] * constants["loop.gathers_clk"] + counts["divisions"] * constants["loop.divisions_clk"]
+    return plain + called + fetched + counts["transitions"] * constants["loop.transitions_clk"]
 
 
 def core_clocks(
@@ -199,13 +203,13 @@ def core_clocks(
     >>> import numpy as np
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.stack.stack import LOOP
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> from archsim.stack.loop import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, vector=one,
-    ...                **dict.fromkeys((*LOOP, "rewritten"), 0 * one), dense=0 * one, simd=np.inf * one, fused=one,
-    ...                m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
-    ...                subnormal=0 * one)
+    >>> product = some(constants=("full",), efficiency=np.array([0]), matrix=one, flop=one, counts=dict.fromkeys(LOOP, 0 * one),
+    ...                rewritten=0 * one, dense=0 * one, m=8 * one, n=16 * one, k=50 * one, count=one, work=one, packed=one,
+    ...                subnormal=0 * one, runtime=CpuRuntime())
     >>> core_clocks(product, find("i7_6700k").device, "fp32", 1.0, default()).item()  # blocks of 6 and 2 rows: 6 and 4 clocks
     510.0
     """
@@ -215,8 +219,8 @@ def core_clocks(
         multiplied = narrow_clocks(kernels, device, rate, precision)
     else:
         multiplied = block_step(kernels, device, rate) * (kernels.k + 1.0)
-    loop = loop_clocks(kernels, constants) * overlap + kernels.vectors / rate
-    simple = np.where(kernels.vector > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
+    loop = loop_clocks(kernels, constants) * overlap + kernels.counts["vectors"] / rate
+    simple = np.where(kernels.runtime.vectorised > 0, constants["cpu.vector_flop"], 1.0 / (constants["loop.steps_clk"] * overlap))
     loads = load_clocks(kernels, device)
     per_clock = np.where(kernels.dense > 0, 2.0 * rate * family, simple)
     second = second_clocks(kernels, device, constants)
@@ -285,7 +289,8 @@ def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     >>> import numpy as np
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
-    >>> product = some(subnormal=np.array([0.01]), m=80.0, n=10.0, k=100.0, count=1.0, work=1.0, simd=256.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> product = some(subnormal=np.array([0.01]), m=80.0, n=10.0, k=100.0, count=1.0, work=1.0, runtime=CpuRuntime(simd=256.0))
     >>> round(assist_clocks(product, find("i7_3820").device).item())  # 7.7 % of 10,000 instructions, 160 clocks each
     123608
     """
@@ -294,7 +299,7 @@ def assist_clocks(kernels: CpuKernels, device: Cpu) -> Array | float:
     if device.core.assist is None:
         raise Unsupported("an operand has subnormal numbers, and the spec has no core.assist; "
                           '--set core.assist="160 clk" gives one')  # fmt: skip
-    lanes = np.minimum(kernels.simd, device.core.simd) / LANE_BITS
+    lanes = np.minimum(kernels.runtime.simd, device.core.simd) / LANE_BITS
     products = kernels.m * kernels.n * kernels.k * kernels.count * kernels.work
     return np.asarray(products / lanes * (1.0 - (1.0 - kernels.subnormal) ** lanes) * device.core.assist)
 
@@ -308,12 +313,12 @@ def work_done(kernels: CpuKernels, awake: Array) -> dict[str, Array]:
     awake: cores that are not asleep, [D, V]
 
     >>> from types import SimpleNamespace as kernels
-    >>> loop = kernels(matrix=0.0, dense=0.0, flop=2e6, copied=0.0, copied_simd=0.0, spin=0.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> loop = kernels(matrix=0.0, dense=0.0, flop=2e6, copied=0.0, runtime=CpuRuntime(spin=0.0))
     >>> [float(value) for value in work_done(loop, 4.0).values()]
     [0.0, 1000000.0, 4.0, 1.0]
     """
     product = (kernels.matrix > 0) | (kernels.dense > 0)
     half = 0.5 * kernels.flop
-    copies = kernels.copied + kernels.copied_simd
-    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half) + copies, "units": awake,
-            "held": np.where(kernels.spin > 0, awake, np.minimum(awake, 1.0))}  # fmt: skip
+    return {"macs": np.where(product, half, 0.0), "issues": np.where(product, 0.0, half) + kernels.copied, "units": awake,
+            "held": np.where(kernels.runtime.spin > 0, awake, np.minimum(awake, 1.0))}  # fmt: skip

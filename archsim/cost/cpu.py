@@ -99,7 +99,7 @@ class CpuTerms:
     @cached_property
     def bandwidth(self) -> Array:
         """Memory bandwidth of the cores at work [B/s]."""
-        return cpu_traffic.memory_bandwidth(self.device, self.workers, self.kernels.local)
+        return cpu_traffic.memory_bandwidth(self.device, self.workers, self.kernels.runtime.local)
 
     @cached_property
     def work(self) -> dict[str, Array]:
@@ -179,7 +179,8 @@ def team_overhead(t: CpuTerms) -> Array:
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> kernels = some(grain=0.0, forked=0.0, spin=1.0, threaded=1.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> kernels = some(min_rows_per_thread=0.0, threaded=1.0, runtime=CpuRuntime())
     >>> cpu = find("i7_6700k").device
     >>> loop = some(kernels=kernels, device=cpu, workers=4.0, threads=4.0, panels=1.0,
     ...             constants={"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from archsim.cost.blocking import block_columns, block_rows, micro_tile
 from archsim.cost.cost import Array
@@ -51,6 +52,18 @@ def sums_of(kernels: CpuKernels, panels: Array) -> Array:
     return np.where(kernels.packed > 0, 2.0 * kernels.c_bytes * (panels - 1.0), 0.0)
 
 
+def b_unblocked(kernels: CpuKernels) -> NDArray[np.bool_]:
+    """Whether each block of channels of a packed product goes through all of B, which is not cut for the caches, [V].
+
+    packed and channels > 0
+
+    >>> from types import SimpleNamespace as kernels
+    >>> b_unblocked(kernels(packed=1.0, channels=64.0)).item()
+    True
+    """
+    return np.asarray((kernels.packed > 0) & (kernels.channels > 0))
+
+
 def sweeps_of(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """How often the cores at work read B one after the other [1]: those that share a cache go through it side by side.
 
@@ -60,11 +73,11 @@ def sweeps_of(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> one = kernels(swept=1.0, parts=1.0, channels=64.0, block=2.0)  # eight blocks of two registers of four values
+    >>> one = kernels(packed=1.0, parts=1.0, channels=64.0, runtime=kernels(block_registers=2.0))  # eight blocks of two registers
     >>> [sweeps_of(one, find("raspberry_pi_4").device, cores).item() for cores in (1.0, 4.0)]
     [8.0, 2.0]
     """
-    return np.asarray(np.where(kernels.swept > 0, np.maximum(np.ceil(pieces_of(kernels, device) / workers), 1.0), 1.0))
+    return np.asarray(np.where(b_unblocked(kernels), np.maximum(np.ceil(pieces_of(kernels, device) / workers), 1.0), 1.0))
 
 
 def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
@@ -85,14 +98,16 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
     parameters are not.
 
     >>> from archsim.device.catalog import find
+    >>> from archsim.lower.columns import CpuRuntime
     >>> from types import SimpleNamespace as kernels
-    >>> layer = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, fed=0.0, swept=0.0, parts=0.0, channels=0.0, block=0.0)
+    >>> layer = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, both_activations=0.0, packed=0.0, channels=0.0, parts=0.0,
+    ...                 runtime=CpuRuntime())
     >>> memory_bytes(layer, find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0
     """
     level = device.l2 if device.l3 is None else device.l3
     cache = level.size * instances_used(device, workers)
-    parameters = np.where(kernels.fed > 0, 0.0, kernels.a_bytes)
+    parameters = np.where(kernels.both_activations > 0, 0.0, kernels.a_bytes)
     operands = kernels.a_bytes - parameters + kernels.b_bytes
     kept = operands + kernels.c_bytes <= RESIDENT_SHARE * cache
     fresh = np.where(kept, 0.0, operands + 2.0 * kernels.c_bytes + sums)
@@ -110,17 +125,17 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
     workers: cores at work, [D, V]
     sums: results of further panels [B], [D, V]
 
-    Where a library cuts one side of a product into strips (`grain`), every core reads the whole of the other operand, which the
-    cores have packed together.
+    Where a library cuts one side of a product into strips (`min_rows_per_thread`), every core reads the whole of the other
+    operand, which the cores have packed together.
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> one = kernels(a_bytes=1e6, b_bytes=2e6, c_bytes=3e6, packed=0.0, matrix=0.0, grain=0.0, m=1.0, n=1.0, k=1.0, count=1.0,
-    ...               operand_a=4.0, swept=0.0)
+    >>> one = kernels(a_bytes=1e6, b_bytes=2e6, c_bytes=3e6, packed=0.0, matrix=0.0, min_rows_per_thread=0.0, m=1.0, n=1.0,
+    ...               k=1.0, count=1.0, operand_a=4.0, channels=0.0)
     >>> last_level_bytes(one, find("i7_6700k").device, 4.0, 0.0).item()
     9000000.0
     """
-    again = np.where((kernels.matrix > 0) & (kernels.grain > 0),
+    again = np.where((kernels.matrix > 0) & (kernels.min_rows_per_thread > 0),
                      (workers - 1.0) * kernels.operand_a * kernels.m * kernels.k * kernels.count, 0.0)  # fmt: skip
     tensors = kernels.a_bytes + (kernels.b_bytes + 2.0 * kernels.c_bytes)
     return np.asarray(tensors + sums + again + repeat_bytes(kernels, device))
@@ -138,7 +153,7 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0, swept=0.0)
+    >>> product = kernels(packed=1.0, m=101.0, n=64.0, k=325.0, count=1.0, operand_a=4.0, channels=0.0)
     >>> repeat_bytes(product, find("i7_6700k").device).item() == 64 * 325 * 4  # a block has 100 rows
     True
     """
@@ -146,7 +161,7 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     further_b = (np.ceil(kernels.m / block_rows(device, element)) - 1.0) * kernels.n
     blocks_b = 1.0 if device.l3 is None else np.ceil(kernels.n / block_columns(device, element))
     further_a = (blocks_b - 1.0) * kernels.m
-    cut = (kernels.packed > 0) & (kernels.swept == 0)
+    cut = (kernels.packed > 0) & ~b_unblocked(kernels)
     return np.asarray(np.where(cut, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
 
 
@@ -227,13 +242,13 @@ def crossing(kernels: CpuKernels, device: Cpu, workers: Array, cached: Array) ->
 
     >>> from types import SimpleNamespace as some
     >>> cpu = some(core=some(link=32e9, count=16.0, sockets=2.0))
-    >>> crossing(some(local=1.0), cpu, 16.0, 64e9).item()
+    >>> crossing(some(runtime=some(local=1.0)), cpu, 16.0, 64e9).item()
     0.5
     """
     if device.core.link is None:
         return np.zeros_like(cached * workers)
     used = sockets_used(device, workers)
-    return np.asarray(np.where(used > 1, cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.local)), 0.0))
+    return np.asarray(np.where(used > 1, cached * (used - 1.0) / used / (device.core.link * (1.0 + kernels.runtime.local)), 0.0))
 
 
 def cache_bandwidth(device: Cpu, workers: Array, clock: Array | float) -> Array:

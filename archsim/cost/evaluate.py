@@ -76,12 +76,12 @@ def cpu_cost(
 
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> from archsim.lower.columns import CpuColumns
+    >>> from archsim.lower.columns import CpuColumns, CpuRuntime
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_cpu
     >>> from archsim.lower.role import Role
     >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", b_bytes=1e8, c_bytes=1e8, items=2e7, cpu=CpuColumns())
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=1e8, write_bytes=1e8)
-    >>> cost = cpu_cost(pack_cpu([plan]), find("i7_6700k").device, "fp32", 4e9, 4, default())
+    >>> cost = cpu_cost(pack_cpu([plan], CpuRuntime()), find("i7_6700k").device, "fp32", 4e9, 4, default())
     >>> cost.dram_bytes.item() / 1e6  # the result is read before it is written
     300.0
     """

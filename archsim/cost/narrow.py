@@ -39,8 +39,9 @@ def narrow_clocks(kernels: CpuKernels, device: Cpu, rate: Array, form: str) -> A
     16 bit, of which a multiply-add takes as many as of fp32 (smlal, vpmaddwd with its addition).
 
     >>> from archsim.device.catalog import find
+    >>> from archsim.lower.columns import CpuRuntime
     >>> from types import SimpleNamespace as some
-    >>> product = some(m=64.0, n=64.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
+    >>> product = some(m=64.0, n=64.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, runtime=CpuRuntime(),
     ...                operand_a=1.0, matrix=1.0)
     >>> narrow_clocks(product, find("xeon_platinum_8480").device, 1024.0, "int8_tile").item()  # 16 tiles, 10 + 1 steps of 16
     2816.0

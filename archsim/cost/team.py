@@ -38,19 +38,21 @@ def register_blocks(kernels: CpuKernels, device: Cpu) -> Array:
 def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
     """Pieces of a loop that a thread takes whole, 0 where the work divides freely.
 
-    parts ceil(channels / (block lanes)), [D, V]
+    parts ceil(channels / block), [D, V]
 
     parts: images, or rows of all images and groups
     lanes: fp32 values of a SIMD register
-    channel_blocks: blocks of `block` registers that the channels of each part are cut into
+    block: channels of a block of whole registers
+    channel_blocks: blocks that the channels of each part are cut into
 
     >>> from types import SimpleNamespace as some
-    >>> row = some(parts=14.0, channels=256.0, block=4.0)
+    >>> row = some(parts=14.0, channels=256.0, runtime=some(block_registers=4.0))
     >>> pieces_of(row, some(core=some(simd=256.0))).item()
     112.0
     """
     lanes = device.core.simd / LANE_BITS
-    channel_blocks = np.where(kernels.block > 0, np.ceil(kernels.channels / np.maximum(kernels.block * lanes, 1.0)), 1.0)
+    block = np.maximum(kernels.runtime.block_registers * lanes, 1.0)
+    channel_blocks = np.where(kernels.channels > 0, np.ceil(kernels.channels / block), 1.0)
     return np.asarray(kernels.parts * channel_blocks)
 
 
@@ -77,18 +79,19 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
     threads: threads that were asked for, a float or [D, 1]
 
     One core works where the framework's loop is serial, or where the library finds the product too narrow for so many threads:
-    a side of less than `grain` for each.
+    a side of less than `min_rows_per_thread` for each.
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=3.0, channels=0.0, block=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, grain=0.0, threaded=1.0,
-    ...               tiled=0.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> kernel = some(parts=3.0, channels=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, threaded=1.0, tiled=0.0,
+    ...               min_rows_per_thread=0.0, runtime=CpuRuntime())
     >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0), l2=some(size=2.0**18)), 8.0).item()
     3.0
     """
     team = np.minimum(threads, device.core.count)
     pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
     pieces = np.where((kernels.tiled > 0) & (kernels.matrix == 0), tiles_of(kernels, device), pieces)
-    wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * threads)
+    wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.min_rows_per_thread * threads)
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(team, np.maximum(1.0, pieces)), 1.0))
 
 
@@ -103,7 +106,8 @@ def siblings(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | 
     threads: threads that were asked for, a float or [D, 1]
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=6.0, channels=0.0, block=0.0, items=1e6)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> kernel = some(parts=6.0, channels=0.0, items=1e6, runtime=CpuRuntime())
     >>> siblings(kernel, some(core=some(count=4.0, threads=8.0, simd=256.0)), 4.0, 8.0).item()
     1.5
     """
@@ -126,7 +130,8 @@ def overlapped(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
     and streams through memory gain nothing.
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(parts=0.0, channels=0.0, block=0.0, items=1e6)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> kernel = some(parts=0.0, channels=0.0, items=1e6, runtime=CpuRuntime())
     >>> cpu = some(core=some(count=4.0, threads=8.0, simd=256.0))
     >>> [overlapped(kernel, cpu, 4.0, threads, {"cpu.issue": 0.75}).item() for threads in (4.0, 5.0, 8.0)]
     [1.0, 0.8, 0.75]
@@ -145,10 +150,11 @@ def last_of(kernels: CpuKernels, workers: Array, constants: Calibration) -> Arra
     and 16 (Tippett 1925, Biometrika 17): interrupts, other processes and shared caches delay one thread or another.
 
     >>> from types import SimpleNamespace as some
-    >>> last_of(some(forked=8.0), np.array([1.0, 4.0]), {"cpu.straggle": 0.05}).tolist()
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> last_of(some(runtime=CpuRuntime(fork_cache_lines=8.0)), np.array([1.0, 4.0]), {"cpu.straggle": 0.05}).tolist()
     [1.0, 1.1]
     """
-    return np.asarray(1.0 + np.where(kernels.forked > 0, constants["cpu.straggle"] * np.log2(workers), 0.0))
+    return np.asarray(1.0 + np.where(kernels.runtime.fork_cache_lines > 0, constants["cpu.straggle"] * np.log2(workers), 0.0))
 
 
 def awake_cores(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
@@ -160,10 +166,11 @@ def awake_cores(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array
     threads: threads that were asked for, a float or [D, 1]
 
     >>> from types import SimpleNamespace as some
-    >>> awake_cores(some(spin=1.0), some(core=some(count=4.0)), 1.0, 8.0).item()
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> awake_cores(some(runtime=CpuRuntime(spin=1.0)), some(core=some(count=4.0)), 1.0, 8.0).item()
     4.0
     """
-    return np.asarray(np.where(kernels.spin > 0, np.maximum(workers, np.minimum(threads, device.core.count)), workers))
+    return np.asarray(np.where(kernels.runtime.spin > 0, np.maximum(workers, np.minimum(threads, device.core.count)), workers))
 
 
 def undisturbed(
@@ -177,11 +184,12 @@ def undisturbed(
     threads: threads that were asked for, a float or [D, 1]
 
     >>> from types import SimpleNamespace as some
-    >>> kernel, cpu = some(spin=1.0, parts=0.0, channels=0.0, block=0.0), some(core=some(count=4.0, simd=256.0))
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> kernel, cpu = some(parts=0.0, channels=0.0, runtime=CpuRuntime(spin=1.0)), some(core=some(count=4.0, simd=256.0))
     >>> undisturbed(kernel, cpu, 1.0, 8.0, {"cpu.sibling": 0.6}).item()  # a serial loop beside seven threads
     0.6
     """
-    beyond = (kernels.spin > 0) & (threads > device.core.count)
+    beyond = (kernels.runtime.spin > 0) & (threads > device.core.count)
     return np.asarray(np.where(beyond & unoccupied(kernels, device, workers), constants["cpu.sibling"], 1.0))
 
 
@@ -193,7 +201,8 @@ def unoccupied(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.b
     pieces: what threads take whole
 
     >>> from types import SimpleNamespace as some
-    >>> images = some(parts=4.0, channels=0.0, block=0.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> images = some(parts=4.0, channels=0.0, runtime=CpuRuntime())
     >>> unoccupied(images, some(core=some(count=4.0, simd=256.0)), 4.0).item()
     True
     """
@@ -204,7 +213,7 @@ def unoccupied(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.b
 def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
     """Share of a kernel that its busiest core gets: whole pieces of what is cut, else an even part.
 
-    ceil(pieces / workers) / pieces, or min(strip / n, 1) under a grain, [D, V]
+    ceil(pieces / workers) / pieces, or min(strip / n, 1) where a library cuts into strips, [D, V]
 
     even: share where cores get whole pieces, or an even cut
     pieces: what is not divided: register blocks, rows of a block of channels, or images
@@ -213,13 +222,14 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
     workers: cores at work, [D, V]
     threads: threads that were asked for, a float or [D, 1]
 
-    A static schedule (OpenMP) gives each thread one run of pieces. A library with a grain (OpenBLAS) cuts one side of a product
-    into as many strips as there are threads, whatever the cores, and computes each in whole SIMD registers.
+    A static schedule (OpenMP) gives each thread one run of pieces. A library with `min_rows_per_thread` (OpenBLAS) cuts one side
+    of a product into as many strips as there are threads, whatever the cores, and computes each in whole SIMD registers.
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, block=0.0, grain=0.0,
-    ...                   packed=1.0)
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, min_rows_per_thread=0.0,
+    ...                   packed=1.0, runtime=CpuRuntime())
     >>> busiest_share(product, find("i7_6700k").device, 4.0, 4.0).item()  # two of eight blocks
     0.25
     """
@@ -228,7 +238,7 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
     even = np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers)
     lanes = device.core.simd / LANE_BITS
     strip = np.ceil(np.ceil(kernels.n / threads) / lanes) * lanes * np.maximum(threads / device.core.count, 1.0)
-    return np.asarray(np.where((kernels.grain > 0) & (workers > 1), np.minimum(strip / kernels.n, 1.0), even))
+    return np.asarray(np.where((kernels.min_rows_per_thread > 0) & (workers > 1), np.minimum(strip / kernels.n, 1.0), even))
 
 
 def instances_used(device: Cpu, workers: Array | float) -> Array:
@@ -283,13 +293,13 @@ def fork_join(
 ) -> Array:  # fmt: skip
     """Forking and joining the threads of one parallel loop [s].
 
-    counter + written; under a grain also queue + flags panels, [D, V]; 0 with one core at work
+    counter + written; where a BLAS starts its threads itself also queue + flags panels, [D, V]; 0 with one core at work
 
     counter: every core at work gets the one line on which they count themselves, once for the join and once for the fork [s]
     queue: a BLAS that starts one thread after the other, `cpu.wake_s` for each: threads that spin yield to the system [s]
     flags: what each thread hears of the others for one panel, `FLAGS` lines of each [s]
-    alone: what starting and hearing each other take under a grain [s]
-    written: the first thread writes `forked` lines of each other one of the team, which that one has read, and wakes them [s]
+    alone: what starting and hearing each other take in such a BLAS [s]
+    written: the first thread writes `fork_cache_lines` of each other one of the team, which that one has read, and wakes them [s]
     woken: by one call where they spin and none sleeps, `call`; by a call for each, `rouse`, where they sleep [s]
     call: one call of the system that wakes nobody, `cpu.call_clk` clocks of a Haswell core at the `dispatch_clock` [s]
     rouse: a call for each further thread, `cpu.rouse_clk` clocks of a Haswell core each, at the `dispatch_clock` [s]
@@ -303,17 +313,18 @@ def fork_join(
     threads: threads that were asked for, a float or [D, 1]
     panels: into which k is cut, [D, V]
 
-    A library with a grain (OpenBLAS) starts its threads one after the other, all that there are. Of each panel every thread packs
-    a part, and waits for the parts of all others (driver/level3/level3_thread.c).
+    A library with `min_rows_per_thread` (OpenBLAS) starts its threads one after the other, all that there are. Of each panel
+    every thread packs a part, and waits for the parts of all others (driver/level3/level3_thread.c).
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> usual = {"grain": 0.0, "forked": 0.0, "spin": 1.0, "threaded": 1.0}
+    >>> from archsim.lower.columns import CpuRuntime
+    >>> usual = {"min_rows_per_thread": 0.0, "threaded": 1.0, "runtime": CpuRuntime()}
     >>> of = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 5e3, "cpu.call_clk": 1e3}
     >>> round(fork_join(kernels(**usual), find("i7_6700k").device, 4.0, 8.0, 1.0, of).item() * 1e9)
     120
     """
-    whole = (kernels.forked > 0) & (kernels.spin > 0) & (kernels.threaded > 0)
+    whole = (kernels.runtime.fork_cache_lines > 0) & (kernels.runtime.spin > 0) & (kernels.threaded > 0)
     team = np.where(whole, np.minimum(threads, device.core.count), workers)
     near, far = near_line(device), device.memory.latency
     outside = instances_used(device, team)
@@ -321,9 +332,9 @@ def fork_join(
     counter = 2.0 * usual * (team - 1.0)
     rouse = constants["cpu.rouse_clk"] / dispatch_clock(device) * (team - 1.0)
     call = constants["cpu.call_clk"] / dispatch_clock(device)
-    woken = np.where(kernels.spin > 0, call, rouse)
-    written = np.where(kernels.forked > 0, woken + kernels.forked * usual * (team - 1.0), 0.0)
+    woken = np.where(kernels.runtime.spin > 0, call, rouse)
+    written = np.where(kernels.runtime.fork_cache_lines > 0, woken + kernels.runtime.fork_cache_lines * usual * (team - 1.0), 0.0)
     queue = constants["cpu.wake_s"] * (threads - 1.0)
     flags = FLAGS * usual * (threads - 1.0)
-    alone = np.where(kernels.grain > 0, queue + flags * panels, 0.0)
+    alone = np.where(kernels.min_rows_per_thread > 0, queue + flags * panels, 0.0)
     return np.asarray(np.where(team > 1, counter + written + alone, 0.0))

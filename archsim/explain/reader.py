@@ -44,8 +44,9 @@ from archsim.explain.value import (
     unary,
 )
 from archsim.explain.value import plain as plain_value
-from archsim.lower.columns import columns_of
+from archsim.lower.columns import CpuRuntime, columns_of
 from archsim.lower.kernel import Kernels
+from archsim.stack.loop import ScalarLoop
 
 FUNCTIONS: Mapping[Any, str] = {
     np.minimum: "min", np.maximum: "max", np.ceil: "ceil", np.floor: "floor", np.sqrt: "sqrt", np.log2: "log2", np.hypot: "hypot",
@@ -283,6 +284,8 @@ class Reader:
         if isinstance(static, cached_property | property):
             return self.read(static.func if isinstance(static, cached_property) else static.fget, base, name=name)
         inner = getattr(owner, name)
+        if isinstance(owner, CpuRuntime):
+            return self._fact(CpuRuntime, name, inner)
         if isinstance(owner, Gpu | Cpu | Tpu):
             return Value(value=inner)
         if is_dataclass(owner) and numeric(inner):
@@ -291,6 +294,11 @@ class Reader:
             kind = SETTING if name in SETTINGS else RESULT
             return replace(self.leaf(name, inner, unit, kind, meaning), absent=not np.any(inner))
         return Value(value=inner, free=base.free, reasons=base.reasons)
+
+    def _fact(self, record: Any, name: str, found: Any) -> Value:
+        """A field of a record that says what software does."""
+        unit, meaning = docs.symbols(record)[name]
+        return self.leaf(name, found, unit, COLUMN, meaning, free=False)
 
     def _column(self, kernels: Kernels, name: str) -> Value:
         found, columns = getattr(kernels, name), columns_of(type(kernels))
@@ -327,6 +335,8 @@ class Reader:
         base, index = self._value(node.value, frame), self._value(node.slice, frame)
         if isinstance(base.value, Calibration):
             return self._constant(base.value, index.value)
+        if isinstance(base.value, Mapping):  # what a scalar loop does
+            return self._fact(ScalarLoop, index.value, base.value[index.value])
         if isinstance(index.value, slice):
             return base
         found = base.value[index.value]

@@ -92,9 +92,8 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape),
         flop=times * kind.flop(op.input_shapes, op.shape),
         items=max(1.0, pairs / context.vector), dense=1,
-        whole=cached and packed == 1 and context.architecture in rules.whole_alone,
-        gpu=GpuColumns(exps=times * share, longest=1.0 / share,
-                       widened=2.0 * share * size * _widening(context) if cached else 0.0),
+        whole=cached and packed == 1 and context.architecture in rules.whole_alone, exps=times * share,
+        gpu=GpuColumns(longest=1.0 / share, widened=2.0 * share * size * _widening(context) if cached else 0.0),
     )  # fmt: skip
 
 
@@ -118,7 +117,7 @@ def latent(op: BoundOp, context: Context) -> Plan:
         operand_b=share * context.element * _kept(context), a_bytes=pairs, b_bytes=context.bytes(queries),
         c_bytes=context.bytes(op.shape),
         flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1,
-        gpu=GpuColumns(exps=share, widened=share * cache[2] * _widening(context) if cached else 0.0),
+        exps=share, gpu=GpuColumns(widened=share * cache[2] * _widening(context) if cached else 0.0),
     )]  # fmt: skip
     return _fused_plan(op, context, kernels, new, cached)
 

@@ -50,6 +50,7 @@ class Columns(Generic[T]):
     k: T = column(1, "1", "terms that are summed for each value of the result")
     count: T = column(1, "1", "products of one launch")
     work: T = column(1, "1", "multiply-accumulates for each (m, n, k)")
+    exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
     operand_a: T = column(4, "B", "what a tile loads for one element of A, or the size of a value of an element-wise kernel")
     operand_b: T = column(4, "B", "what a tile loads for one element of B, or a thread of an element-wise kernel at once")
     a_bytes: T = column(0, "B", "size of A, or of the parameters that an element-wise kernel reads; counted once")
@@ -65,7 +66,6 @@ class Columns(Generic[T]):
 class GpuColumns(Generic[T]):
     """What matters on a GPU only."""
 
-    exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
     longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
     widened_rows: T = column(0, "1", "issue slots of a lane for each value of A that a CTA of a product widens")
     widened: T = column(0, "1", "issue slots of a lane for each k, in which a CTA widens the keys and values that it has loaded")
@@ -84,13 +84,6 @@ class GpuColumns(Generic[T]):
     row_in_flight: T = column(0, "B", "of a row, for each thread of a CTA that reads it again; 0: that is from memory")
     updates: T = column(0, "1", "atomic updates of one address, which the L2 does one after the other")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TpuColumns(Generic[T]):
-    """What matters on a TPU beside the columns of any kernel; a column of `GpuColumns` of the same name has the value."""
-
-    exps: T = column(0, "1", "exponentials for each (m, k): a softmax between two products")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -119,36 +112,38 @@ class CpuColumns(Generic[T]):
     """What matters on a CPU only: how the framework and its library run the kernel."""
 
     threaded: T = column(1, "1", "0 where the framework or its library runs it on one thread")
-    elements: T = column(0, "1", "values that a scalar loop loads, changes and stores, as the source has it")
-    operations: T = column(0, "1", "operations on them beyond one each, which the closed form has in the clocks of an element")
-    steps: T = column(0, "1", "steps of a scalar loop whose instructions are not known: a load, an operation, a store")
-    tests: T = column(0, "1", "values that a scalar loop copies if their index lies within bounds")
-    branches: T = column(0, "1", "branches of a scalar loop on the values it reads")
-    adds: T = column(0, "1", "values of windows that a scalar loop adds up, one after the other")
-    divisions: T = column(0, "1", "integer divisions of a scalar loop")
-    exps: T = column(0, "1", "exponentials, logarithms and tangents of the C library")
-    pows: T = column(0, "1", "powers of the C library")
-    gathers: T = column(0, "1", "values that are fetched one by one, by index or at a stride")
-    transitions: T = column(0, "1", "calls between AVX and SSE code that save the upper halves of registers")
-    vectors: T = column(0, "1", "SIMD instructions of a loop over registers of values, times the values of a register")
+    values: T = column(0, "1", "values that its scalar loop goes through, or operands that are fetched one by one")
     rewritten: T = column(0, "FLOP", "arithmetic of a second loop over rows of the result that were just written")
-    trips: T = column(0, "1", "trips of the innermost scalar loop; 0: as many as there are values")
-    window: T = column(1, "1", "values from which a scalar loop takes each result")
-    packed: T = column(0, "1", "values that the library multiplies from panels; 0 where it multiplies them where they lie")
-    swept: T = column(0, "1", "1 where each block of channels goes through all of B; 0 where B is cut for the caches")
+    packed: T = column(0, "1", "1 where the library multiplies from panels, 0 where it multiplies operands where they lie")
+    copied: T = column(0, "1", "values that it copies into panels before it multiplies")
     tiled: T = column(0, "B", "unfolded images, which threads copy in tiles as large as a second cache level; 0: freely divided")
-    copied: T = column(0, "1", "values that it copies into panels one by one, before it multiplies")
-    copied_simd: T = column(0, "1", "values that it copies into panels by SIMD instructions")
     parts: T = column(0, "1", "pieces that threads take whole, such as images or rows; 0 where the work divides freely")
-    channels: T = column(0, "1", "channels of the result of each part, which are cut into blocks of whole registers")
-    block: T = column(0, "1", "SIMD registers of such a block; 0: a part has all channels")
-    grain: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
-    forked: T = column(0, "1", "lines of each other thread that the first one writes when it forks the loop")
-    fed: T = column(0, "1", "1 where both operands of a product are results of ops, 0 where the first one is parameters")
-    local: T = column(1, "1", "1 where threads of every socket touched the tensors first, 0 where one thread did")
-    vector: T = column(0, "1", "1 where the loop is vectorised")
-    spin: T = column(1, "1", "1 where threads that wait for this kernel spin, 0 where they sleep")
-    simd: T = column(inf, "bit", "registers that the library's instructions name at most")
-    fused: T = column(1, "1", "0 where they multiply and add apart")
+    channels: T = column(0, "1", "channels of the result of each part, cut into blocks of whole registers; 0: they are not")
+    min_rows_per_thread: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
+    both_activations: T = column(0, "1", "1 where both operands of a product are results of ops, 0 where A is parameters")
     subnormal: T = column(0, "1", "share of the values of an operand of a product that are subnormal numbers")
     depthwise: T = column(0, "1", "1 where each channel has filters of its own: no sum over channels, and no dot product")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuRuntime:
+    """How a framework and its libraries run on a CPU, the same for all kernels of a stack.
+
+    local: 1 where threads of every socket touched the tensors first, 0 where one thread did [1]
+    spin: 1 where threads without work spin, 0 where they sleep [1]
+    fork_cache_lines: of each other thread, which the first one writes when it forks a loop [1]
+    vectorised: 1 where loops of which nothing is known use SIMD instructions [1]
+    simd: registers that the libraries' instructions name at most [bit]
+    fused: 0 where they multiply and add apart [1]
+    scalar_copies: 1 where panels are copied value by value, 0 where by SIMD instructions [1]
+    block_registers: SIMD registers of a block of channels that threads take whole; 0: they take all channels [1]
+    """
+
+    local: float = 1.0
+    spin: float = 1.0
+    fork_cache_lines: float = 0.0
+    vectorised: float = 0.0
+    simd: float = inf
+    fused: float = 1.0
+    scalar_copies: float = 0.0
+    block_registers: float = 0.0

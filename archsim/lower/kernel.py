@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, TpuColumns, column, columns_of
+from archsim.lower.columns import Columns, CpuColumns, CpuRuntime, GpuColumns, TileColumns, column, columns_of
 from archsim.lower.role import Role
+from archsim.stack.loop import LOOP, UNKNOWN, ScalarLoop
 from archsim.stack.menu import Menu, Tile
 from archsim.trace.trace import BoundOp
 
@@ -34,7 +35,9 @@ class Kernel(Columns[float]):
 
     `name` is for people. `efficiency` names the constant of its family. `values` are those that a loop of a CPU works through in
     one launch, where they are not its `items`. The inner loop of one that is `whole` is never split.
-    `cta` says what a CTA of an element-wise kernel occupies. `cpu` is there once a CPU's software has taken the kernel over.
+    `cta` says what a CTA of an element-wise kernel occupies. `cpu` is there once a CPU's software has taken the kernel over,
+    whose scalar loop is `loop`. `trips`: of its innermost loop, 0 where it is as long as the tensor; `window`: values from
+    which it takes each result.
     """
 
     name: str
@@ -46,6 +49,9 @@ class Kernel(Columns[float]):
     gpu: GpuColumns[float] = GpuColumns()
     cta: TileColumns[float] = TileColumns()
     cpu: CpuColumns[float] | None = None
+    loop: ScalarLoop = UNKNOWN
+    trips: float = 0
+    window: float = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,13 +143,21 @@ class GpuKernels(Kernels, GpuColumns[Array], TileColumns[Array]):
 class CpuKernels(Kernels, CpuColumns[Array]):
     """Kernels as a CPU's software runs them; each has one variant, since its library blocks by the caches of the machine."""
 
+    runtime: CpuRuntime
+
+    @cached_property
+    def counts(self) -> Mapping[str, Array]:
+        """What the scalar loops do in one launch: name of a field of `ScalarLoop` -> how often, [V]."""
+        each = np.array([_LOOP(self.kernels[kernel].loop) for kernel in self.kernel_of.tolist()]).T
+        return dict(zip(LOOP, each * self.values, strict=True))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class TpuKernels(Kernels, TpuColumns[Array]):
+class TpuKernels(Kernels):
     """Kernels as a TPU runs them; each has one variant, since its compiler cuts products by the arrays of the machine."""
 
 
-_TILE = attrgetter(*columns_of(TileColumns))
+_TILE, _LOOP = attrgetter(*columns_of(TileColumns)), attrgetter(*LOOP)
 
 
 def pack_gpu(plans: Sequence[Plan], menus: Mapping[str, Menu], architecture: str = "") -> GpuKernels:
@@ -157,28 +171,31 @@ def pack_gpu(plans: Sequence[Plan], menus: Mapping[str, Menu], architecture: str
     return GpuKernels(**_packed(plans, kernels, counts, GpuColumns, "gpu"), **tiled)
 
 
-def pack_cpu(plans: Sequence[Plan]) -> CpuKernels:
+def pack_cpu(plans: Sequence[Plan], runtime: CpuRuntime) -> CpuKernels:
     """The columns of `plans`, every kernel of which has its part of a CPU. Every plan needs an option, every option a kernel."""
     kernels = _kernels(plans)
-    return CpuKernels(**_packed(plans, kernels, np.ones(len(kernels), dtype=np.intp), CpuColumns, "cpu"))
+    return CpuKernels(runtime=runtime, **_packed(plans, kernels, np.ones(len(kernels), dtype=np.intp), CpuColumns, "cpu"))
 
 
 def pack_tpu(plans: Sequence[Plan]) -> TpuKernels:
     """The columns of `plans`. Every plan needs an option, every option a kernel."""
     kernels = _kernels(plans)
-    return TpuKernels(**_packed(plans, kernels, np.ones(len(kernels), dtype=np.intp), TpuColumns, "gpu"))
+    return TpuKernels(**_packed(plans, kernels, np.ones(len(kernels), dtype=np.intp)))
 
 
 def _kernels(plans: Sequence[Plan]) -> tuple[Kernel, ...]:
     return tuple([kernel for plan in plans for option in plan.options for kernel in option.kernels])
 
 
-def _packed(plans: Sequence[Plan], kernels: tuple[Kernel, ...], counts: Index, own: type[Any], part: str) -> dict[str, Any]:
+def _packed(
+    plans: Sequence[Plan], kernels: tuple[Kernel, ...], counts: Index, own: type[Any] | None = None, part: str = "",
+) -> dict[str, Any]:  # fmt: skip
     """All but the tiles: the columns of any kernel and of its `part`, and how `counts` variants of each kernel nest."""
     options = tuple([option for plan in plans for option in plan.options])
     kernel_of = np.repeat(np.arange(len(kernels)), counts)
-    names = (*columns_of(Columns), *columns_of(own))
-    read = attrgetter(*columns_of(Columns), *[f"{part}.{name}" for name in columns_of(own)])
+    further = () if own is None else tuple(columns_of(own))
+    names = (*columns_of(Columns), *further)
+    read = attrgetter(*columns_of(Columns), *[f"{part}.{name}" for name in further])
     table = np.array([read(kernel) for kernel in kernels], dtype=float).T
     constants = tuple(dict.fromkeys(kernel.efficiency for kernel in kernels))
     position = {name: i for i, name in enumerate(constants)}
@@ -205,7 +222,7 @@ def _variants(menu: Menu, kernel: Kernel, architecture: str) -> list[TileColumns
     here = menu.on(architecture)
     fitting = [tile for tile in here if tile.serves(kernel.m, kernel.n, kernel.k)] or here
     tiles = [tile for tile in fitting if tile.file == fitting[0].file]
-    if kernel.gpu.exps:
+    if kernel.exps:
         tiles = _whole_heads(tiles, kernel.n)
     splits = [split for split in menu.split_k if split == 1 or (not kernel.whole and _splits(menu, kernel, split))]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]

@@ -18,12 +18,11 @@ from archsim.lower.context import AS_MULTIPLIED, Context, Stored
 from archsim.lower.fusion import Fused, Stages, fusion_of
 from archsim.lower.kernel import GpuKernels, Index, Kernels, Plan, pack_cpu, pack_gpu, pack_tpu
 from archsim.lower.layer import untransposed
-from archsim.lower.processor import on_cpu, rewriting
+from archsim.lower.processor import on_cpu, rewriting, runtime_of
 from archsim.stack.stack import NEVER_AGAIN, Stack
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 
-PACKED = {"cpu": pack_cpu, "tpu": pack_tpu}  # devices whose kernels have no menus of tiles
 UNFUSED = ("own", "none")  # rules without chains
 # What a CPU does with each sum of int32 behind a product of int8: made a float, scaled, a bias added, the activation, scaled,
 # rounded, narrowed twice (ncnn, src/layer/arm/convolution_arm.cpp; gemmlowp's output stages take as many). Counted, recalled.
@@ -196,8 +195,7 @@ def _lowered(
             plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
-    kernels = replace(PACKED[device_kind](plans) if device_kind in PACKED else _tiled(plans, stack, architecture),
-                      ops=tuple(planned))
+    kernels = replace(_packed(plans, stack, device_kind, architecture), ops=tuple(planned))
     if any(left is not NOTHING for left in leaves):
         columns = np.array([(float(left.cold), left.run_bytes, float(left.short_lived)) for left in leaves])
         cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
@@ -293,6 +291,12 @@ def _wide(plan: Plan | None) -> Plan | None:
         for option in plan.options
     )  # fmt: skip
     return replace(plan, options=options)
+
+
+def _packed(plans: Sequence[Plan], stack: Stack, device_kind: str, architecture: str) -> Kernels:
+    if device_kind == "cpu":
+        return pack_cpu(plans, runtime_of(stack))
+    return pack_tpu(plans) if device_kind == "tpu" else _tiled(plans, stack, architecture)
 
 
 def _tiled(plans: Sequence[Plan], stack: Stack, architecture: str) -> GpuKernels:

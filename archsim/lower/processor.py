@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from archsim.lower.columns import CpuColumns
+from archsim.lower.columns import CpuColumns, CpuRuntime
 from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.stack.stack import APART, ISAS, LOOP, Stack
+from archsim.stack.loop import UNKNOWN, ScalarLoop
+from archsim.stack.stack import APART, ISAS, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
 from archsim.trace.trace import BoundOp
 
@@ -23,6 +24,7 @@ def depthwise(op: BoundOp) -> bool:
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
+FETCHED = ScalarLoop(gathers=1.0)  # of an operand of a product, by its index
 
 
 def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
@@ -42,26 +44,28 @@ def rewriting(plan: Plan, flop: float) -> Plan:
     return replace(plan, options=tuple(options))
 
 
+def runtime_of(stack: Stack) -> CpuRuntime:
+    """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
+    return CpuRuntime(
+        local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
+        fork_cache_lines=float(stack.fork_lines), vectorised=float(stack.vectorised), simd=ISAS[stack.instructions],
+        fused=float(stack.instructions not in APART), scalar_copies=float(stack.packing == "scalar"),
+        block_registers=float(stack.conv.product_registers),
+    )  # fmt: skip
+
+
 def _option(option: Option, op: BoundOp, context: Context) -> Option:
-    shared = _shared(context.stack)
-    kernels = [_product(k, op, context, shared) if k.menu else _loop(k, op, context, shared) for k in option.kernels]
+    kernels = [_product(k, op, context) if k.menu else _loop(k, op, context) for k in option.kernels]
     if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
-        kernels = _images_at_once(kernels, op, context, shared)
+        kernels = _images_at_once(kernels, op, context)
     return replace(option, kernels=tuple(kernels))
 
 
-def _shared(stack: Stack) -> CpuColumns[float]:
-    """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
-    return CpuColumns(local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
-                      vector=float(stack.vectorised), simd=ISAS[stack.instructions],
-                      fused=float(stack.instructions not in APART), forked=float(stack.fork_lines))  # fmt: skip
-
-
-def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
+def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     """A matrix kernel: a BLAS copies both operands into panels before it multiplies, a direct loop does not.
 
-    packed = (m + n) k count     values of both operands, which a BLAS copies into panels (Goto and van de Geijn 2008)
-    gathers = (m + n) k count    where operands are fetched value by value
+    copied = (m + n) k count    values of both operands, which a BLAS copies into panels (Goto and van de Geijn 2008)
+    values = (m + n) k count    where operands are fetched value by value
 
     A BLAS stores matrices by columns, so that the side which it cuts for its threads is n. In fully connected and recurrent
     layers this side has the features, which lowering puts first, as m; so m and n change places. Weights that pass by for each
@@ -80,17 +84,18 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     columns = kernel.n * kernel.k * unfolded
     turned = kernel.n * kernel.k * kernel.count * (op.kind.op == "conv2d" and kernel.count > 1 and blocks > 0)
     passed = kernel.m * kernel.k * (op.kind.op == "linear" and stack.linear_rows > 0 and kernel.repeat > 1)
-    simd = {"simd": operands, "weights": columns + passed + turned}.get(stack.packing, 0.0)
-    own = replace(
-        shared, packed=operands * blas, copied=operands * (blas and stack.packing == "scalar"),
-        copied_simd=simd * blas, gathers=operands * (stack.gathers and not across),
-        grain=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
-        fed=float(op.kind.op == "matmul"), subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
+    copied = {"scalar": operands, "simd": operands, "weights": columns + passed + turned}.get(stack.packing, 0.0)
+    fetched = stack.gathers and not across
+    own = CpuColumns(
+        packed=float(blas), copied=copied * blas, values=operands * fetched,
+        min_rows_per_thread=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
+        both_activations=float(op.kind.op == "matmul"),
+        subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
     )  # fmt: skip
     if op.kind.op == "conv2d" and blocks:
         rows = kernel.m * kernel.count if across else kernel.m
-        own = replace(own, parts=1.0, channels=float(rows), block=float(blocks), swept=float(blas),
-                      tiled=columns * kernel.operand_b * blas)  # fmt: skip
+        own = replace(own, parts=1.0, channels=float(rows), tiled=columns * kernel.operand_b * blas)
+    kernel = replace(kernel, loop=FETCHED if fetched else UNKNOWN)
     if across:
         own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)
@@ -99,8 +104,8 @@ def _product(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[f
     return replace(kernel, cpu=own)
 
 
-def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[float]) -> Kernel:
-    """An element-wise kernel: its threads, and the clocks of its loop, `loops` of the stack for each value.
+def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
+    """An element-wise kernel: its threads, and its loop, that of the op or role among the `loops` of the stack.
 
     A loop in place reads no line only to overwrite it: its result is the line that it has read.
     """
@@ -108,24 +113,22 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context, shared: CpuColumns[floa
     stored = "stored_" if getattr(op.kind, "stored", False) else ""
     loop = f"{stored}{op.kind.op}" if whole else kernel.role.value
     phase = "backward" if op.phase != "forward" else "training" if context.training else ""
-    each = stack.loops.get(f"{loop}.{phase}") or stack.loops.get(loop) or {}
-    values = kernel.values or kernel.items
     if kernel.role in UNFOLDING:
         threaded = stack.conv.unfold_threads == "all"
     else:
         threaded = kernel.dense > 0 or (stack.elementwise_threads == "all" and loop not in stack.serial_ops)
-    own = replace(
-        shared, **{name: count * values for name, count in each.items()}, **_nest(kernel, op), threaded=float(threaded),
-        fed=float(op.kind.op == "matmul"),
-        tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0,
-    )  # fmt: skip
+    trips, window = _nest(kernel, op)
+    own = CpuColumns(threaded=float(threaded), values=kernel.values or kernel.items,
+                     both_activations=float(op.kind.op == "matmul"),
+                     tiled=kernel.c_bytes if kernel.role is Role.IM2COL and stack.conv.product_registers else 0.0)  # fmt: skip
+    kernel = replace(kernel, loop=stack.loop_of(loop, phase), trips=trips, window=window)
     if stack.lossless:  # stored past the caches: no line is read to be overwritten, which would count as a second write
         return replace(kernel, c_bytes=kernel.c_bytes / 2.0, dense=1.0, cpu=own)
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
 
 
-def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared: CpuColumns[float]) -> list[Kernel]:
+def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context) -> list[Kernel]:
     """An unfolding whose threads take whole images, forward and in the data gradient, which first fills the columns with zeros.
 
     The filter gradient uses the columns of the forward pass, and multiplies image after image.
@@ -138,23 +141,23 @@ def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context, shared
         return batched
     columns = sum(k.b_bytes for k in batched if k.role is Role.COL2IM)
     zeros = element_wise("zero_columns", Role.FILL, 0.0, columns, element=context.element)
-    return [replace(zeros, cpu=replace(shared, threaded=0.0)), *batched]
+    return [replace(zeros, cpu=CpuColumns(threaded=0.0)), *batched]
 
 
 def _batched(kernel: Kernel, images: float) -> Kernel:
     """`images` launches as one whose parts are the images: everything but the weights times the images."""
     assert kernel.cpu is not None
-    counts = {name: getattr(kernel.cpu, name) * images for name in (*LOOP, "packed", "copied", "copied_simd")}
-    own = replace(kernel.cpu, **counts, parts=images, grain=0.0, threaded=1.0)
+    own = replace(kernel.cpu, values=kernel.cpu.values * images, copied=kernel.cpu.copied * images, parts=images,
+                  min_rows_per_thread=0.0, threaded=1.0)  # fmt: skip
     return replace(
         kernel, repeat=kernel.repeat / images, count=kernel.count * images, b_bytes=kernel.b_bytes * images,
         c_bytes=kernel.c_bytes * images, flop=kernel.flop * images, items=kernel.items * images, cpu=own,
     )  # fmt: skip
 
 
-def _nest(kernel: Kernel, op: BoundOp) -> dict[str, float]:
-    """The innermost loop of an unfolding, a row of the result; that of a pooling, a row of its window, and all of the window."""
+def _nest(kernel: Kernel, op: BoundOp) -> tuple[float, float]:
+    """Trips of the innermost loop, a row of an unfolded image or of a pooled window, and values of that window, else 1."""
     if kernel.role in (Role.IM2COL, Role.COL2IM):
-        return {"trips": float(op.shape[-1])}
+        return float(op.shape[-1]), 1.0
     window = getattr(op.kind, "kernel", None) if kernel.role is Role.PASS else None
-    return {"trips": float(window[-1]), "window": float(prod(window))} if window else {}
+    return (float(window[-1]), float(prod(window))) if window else (0.0, 1.0)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from archsim.stack.compose import Assigned, Composition
-from archsim.stack.menu import filled
 from archsim.stack.read import Path, read
 
 # What a step changes = the keys that say so; what none of them names is left to the last step.
@@ -54,8 +53,7 @@ def between(record: type, before: Composition, after: Composition) -> list[Stack
         stack, problems = read(record, composed.table(), id=after.id)
         if stack is None:
             raise ValueError("; ".join(problems))
-        stack = replace(stack, menus=filled(stack.menus))
-        steps.append(StackStep(title=title, stack=stack, keys=_heads(mine), sources=_sources(mine, before, after)))
+        steps.append(StackStep(title=title, stack=stack.filled(), keys=_heads(mine), sources=_sources(mine, before, after)))
     return steps
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from archsim.base.errors import InputError, nearest
 from archsim.base.files import is_path, named_file
 from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, component, compose, document, folder, fusing
-from archsim.stack.menu import filled
 from archsim.stack.read import read
 from archsim.stack.stack import Stack
 from archsim.trace.formats import is_path as is_network_file
@@ -65,7 +64,7 @@ def find(name_or_path: str, architecture: str = "", fusion: str = "") -> Stack:
         named_file(net)
     if stack is None or (problems := _lacking(stack)):
         raise InputError(_place(name_or_path), problems)
-    return replace(stack, menus=filled(stack.menus))
+    return stack.filled()
 
 
 @cache

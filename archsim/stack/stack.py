@@ -4,23 +4,21 @@ Each field declared with `key` is a key of the files in `traces/stacks`, under t
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Self, TypeVar
 
 from archsim.base.identity import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import defaulted, key, optional
-from archsim.stack.menu import Menu
+from archsim.stack.loop import UNKNOWN, ScalarLoop, loops_of
+from archsim.stack.menu import Menu, filled
 from archsim.stack.passes import Passes, UpdatePasses
 from archsim.stack.reader import SampleReader
 from archsim.stack.serving import ServingEngine
 
 T = TypeVar("T")
 
-# What the scalar loop of a CPU does.
-LOOP = ("elements", "operations", "steps", "tests", "branches", "adds", "divisions", "exps", "pows", "gathers", "transitions",
-        "vectors")  # fmt: skip
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
 # Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
@@ -240,13 +238,9 @@ class Stack(Identified):
         choices=("one", "all"), default="all",
     )  # fmt: skip
     serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
-    loops: Mapping[str, Mapping[str, float]] = key(
-        "CPU: op, op.training or op.backward = what its scalar loop does for each value (for each element of a window), "
-        "counted in the source: elements that are loaded, changed and stored, further operations of them, tests of the "
-        "bounds of a value that is copied, branches on data, adds of a window, exps and pows of the C library; or inferred "
-        "from times: steps of a load, an operation and a store, divisions, gathers of a value by index or stride, "
-        "transitions between AVX and SSE code; vectors: SIMD instructions for each register of values",
-        names=((), LOOP), low=0, above=True, default={},
+    loops: tuple[str, ...] = key(
+        "CPU: files of traces/kernels/loops, or paths, with what scalar loops of ops do for each value; the first that has a row "
+        "for an op serves it", default=(),
     )  # fmt: skip
     vectorised: bool = key("CPU: loops over elements and windows use SIMD instructions, unless `loops` names them", default=False)
     instructions: str = key(
@@ -281,6 +275,7 @@ class Stack(Identified):
     fork_lines: int = key(
         "CPU: cache lines of each other thread that the first one writes when it forks a parallel loop", low=0, default=0
     )
+    loop_rows: Mapping[str, ScalarLoop] = field(default_factory=dict)  # of the files in `loops`, once `filled` has read them
     waits: bool = False
     operand_sets: int = 0
 
@@ -295,6 +290,15 @@ class Stack(Identified):
     def lossless(self) -> bool:
         """Whether it has convolutions without losses, and with them all else: no software is faster."""
         return any("perfect" in rows for rows in self.conv.algorithms.values())
+
+    def filled(self) -> Self:
+        """The stack with the rows of the files that its menus and `loops` name; InputError, or MissingFile."""
+        return replace(self, menus=filled(self.menus), loop_rows=loops_of(self.loops))
+
+    def loop_of(self, op: str, phase: str) -> ScalarLoop:
+        """What the scalar loop of an op does for each value in a phase (empty: forward); `UNKNOWN` without a row."""
+        rows = self.loop_rows if self.loops else {}
+        return rows.get(f"{op}.{phase}") or rows.get(op) or UNKNOWN
 
     def usual_threads(self, cores: T, hardware: T) -> T:
         """Threads on a CPU of so many cores and hardware threads when nobody sets them."""

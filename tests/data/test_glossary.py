@@ -14,7 +14,7 @@ from archsim.base.files import data_folder
 from archsim.cost.bounds import BOUNDS
 from archsim.device.device import PARTS
 from archsim.device.spec import keys
-from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, TpuColumns, columns_of
+from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, columns_of
 from archsim.stack.key import lines
 from archsim.stack.stack import Stack
 
@@ -26,7 +26,7 @@ ENDINGS = ("", "s", "es", "d", "ed", "ing")  # of a word that is known
 def docs() -> Iterator[tuple[str, str]]:
     """Each name with what it means."""
     yield from ((f"stack: {line.path}", line.doc) for line in lines(Stack))
-    for record in (Columns, GpuColumns, TileColumns, CpuColumns, TpuColumns):
+    for record in (Columns, GpuColumns, TileColumns, CpuColumns):
         yield from ((f"column: {name}", column.meaning) for name, column in columns_of(record).items())
     yield from ((f"bound: {bound.name}", f"{bound.word} {bound.more} {bound.meaning}") for bound in BOUNDS.values())
     for kind in PARTS:

@@ -18,7 +18,7 @@ from archsim.cost.power import sustained_share
 from archsim.cost.switched import mac_energy, node_energy
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
-from archsim.lower.columns import CpuColumns
+from archsim.lower.columns import CpuColumns, CpuRuntime
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.stack.menu import Menu, Tile
@@ -288,7 +288,7 @@ def test_the_roofline_counts_multiplications_and_no_other_instructions() -> None
 
 def test_overheads_of_a_processor_are_those_of_its_team() -> None:
     processor = shipped.cpu("i7_6700k")
-    made = pack_cpu([plan(option(kernel(b_bytes=1e8, c_bytes=1e8, items=1e7))), plan(option(kernel(items=1.0)))])
+    made = pack_cpu([plan(option(kernel(b_bytes=1e8, c_bytes=1e8, items=1e7))), plan(option(kernel(items=1.0)))], CpuRuntime())
     cost = evaluate.cpu_cost(made, processor, "fp32", 4e9, 4, CONSTANTS)
     assert np.ravel(cost.overhead_s).tolist() == pytest.approx([2 * 3 * 2 * 42 / 4.2e9, 0.0])  # three cores' lines
     assert np.ravel(cost.cache_bytes).tolist() == np.ravel(cost.terms.llc_bytes).tolist() == [3e8, 0.0]

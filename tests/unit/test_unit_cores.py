@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from types import SimpleNamespace as Some
 from typing import Any
 
@@ -11,9 +12,11 @@ import pytest
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default
 from archsim.cost import blocking, cores, cpu_traffic, team
-from archsim.stack.stack import LOOP
+from archsim.lower.columns import CpuRuntime
+from archsim.stack.loop import LOOP
 
 KIB = 1024.0
+RUNTIME = tuple(field.name for field in fields(CpuRuntime))
 
 
 def machine(**words: Any) -> Any:
@@ -30,14 +33,13 @@ def machine(**words: Any) -> Any:
 
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
-    cut = ("parts", "channels", "block", "grain", "forked", "swept", "tiled")
-    counts = ("subnormal", "copied", "copied_simd", "vector", "dense", "matrix", "packed",
-              "rewritten")  # fmt: skip
-    flags = dict.fromkeys((*cut, *counts, *LOOP), 0.0)
+    cut = ("parts", "channels", "min_rows_per_thread", "tiled")
+    flags = dict.fromkeys((*cut, "subnormal", "copied", "dense", "matrix", "packed", "rewritten"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
-    team_of = {"threaded": 1.0, "spin": 1.0}
-    usual = {**team_of, "simd": np.inf, "fused": 1.0, "constants": ("full",), "efficiency": np.array([0])}
-    return Some(**{**flags, **sizes, **usual, **words})
+    usual = {"threaded": 1.0, "constants": ("full",), "efficiency": np.array([0])}
+    runtime = CpuRuntime(**{word: words.pop(word) for word in RUNTIME if word in words})
+    counts = {name: words.pop(name, 0.0) for name in LOOP}
+    return Some(**{**flags, **sizes, **usual, "runtime": runtime, "counts": counts, **words})
 
 
 def number(value: Any) -> float:
@@ -132,7 +134,7 @@ def test_a_loop_over_one_image_has_work_for_one_core() -> None:
 
 
 def test_only_a_product_is_too_narrow_for_its_threads() -> None:
-    narrow = {"m": 100.0, "n": 7.0, "grain": 2.0, "items": 700.0}
+    narrow = {"m": 100.0, "n": 7.0, "min_rows_per_thread": 2.0, "items": 700.0}
     assert number(team.active_cores(kernel(**narrow, matrix=0.0), machine(), 4.0)) == 4.0
     assert number(team.active_cores(kernel(**narrow, matrix=1.0), machine(), 4.0)) == 1.0
     assert number(team.active_cores(kernel(**narrow, matrix=1.0), machine(), 3.0)) == 3.0
@@ -164,7 +166,7 @@ def test_copying_is_divided_as_the_work_is() -> None:
     """Panels of one image are copied by the core that computes it; without images by all cores alike."""
     constants = default().with_values({"cpu.pack_clk": 2.0})
     for parts, expected in ((1.0, 1.0), (2.0, 0.5), (0.0, 0.25)):
-        one = kernel(parts=parts, copied=1000.0, flop=0.0)
+        one = kernel(parts=parts, copied=1000.0, flop=0.0, scalar_copies=1.0)
         assert number(cores.busiest_clocks(one, machine(), "fp32", np.array([4.0]), 4.0, constants)) == 2000 * expected
 
 
@@ -197,13 +199,13 @@ def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate()
         ({"parts": 17.0}, 4.0, 4.0, 5 / 17),
         ({}, 4.0, 4.0, 1 / 4),
         ({}, 1.0, 4.0, 1.0),
-        ({"grain": 1.0, "n": 100.0}, 4.0, 4.0, 28 / 100),  # strips of 25, seven registers
-        ({"grain": 1.0, "n": 98.0}, 4.0, 4.0, 28 / 98),  # of 24.5, cut as 25
-        ({"grain": 1.0, "n": 97.0}, 4.0, 3.0, 36 / 97),  # of 33: nine registers; a core has no more than one thread
-        ({"grain": 1.0, "n": 100.0}, 4.0, 8.0, 2 * 16 / 100),  # two strips of 13 for each core
-        ({"grain": 1.0, "n": 2.0}, 2.0, 2.0, 1.0),  # a register holds more than all columns
-        ({"grain": 1.0, "n": 100.0}, 2.0, 2.0, 52 / 100),
-        ({"grain": 1.0, "n": 100.0}, 1.0, 4.0, 1.0),  # one core does not cut
+        ({"min_rows_per_thread": 1.0, "n": 100.0}, 4.0, 4.0, 28 / 100),  # strips of 25, seven registers
+        ({"min_rows_per_thread": 1.0, "n": 98.0}, 4.0, 4.0, 28 / 98),  # of 24.5, cut as 25
+        ({"min_rows_per_thread": 1.0, "n": 97.0}, 4.0, 3.0, 36 / 97),  # of 33: nine registers; a core has no more than one thread
+        ({"min_rows_per_thread": 1.0, "n": 100.0}, 4.0, 8.0, 2 * 16 / 100),  # two strips of 13 for each core
+        ({"min_rows_per_thread": 1.0, "n": 2.0}, 2.0, 2.0, 1.0),  # a register holds more than all columns
+        ({"min_rows_per_thread": 1.0, "n": 100.0}, 2.0, 2.0, 52 / 100),
+        ({"min_rows_per_thread": 1.0, "n": 100.0}, 1.0, 4.0, 1.0),  # one core does not cut
     ],
 )
 def test_the_share_of_the_busiest_core(words: dict[str, float], workers: float, threads: float, share: float) -> None:
@@ -222,17 +224,17 @@ def forked(workers: float, threads: float, device: Any = None, **words: float) -
 
 
 def test_a_fork_that_writes_lines_of_each_thread_takes_a_call_and_a_line_for_each() -> None:
-    assert forked(4.0, 4.0, forked=8.0) - forked(4.0, 4.0) == pytest.approx(1000 + 8 * 3 * NEAR)
+    assert forked(4.0, 4.0, fork_cache_lines=8.0) - forked(4.0, 4.0) == pytest.approx(1000 + 8 * 3 * NEAR)
 
 
 def test_all_threads_of_openmp_join_a_loop_of_fewer_pieces_and_none_a_serial_one() -> None:
-    assert forked(1.0, 4.0, forked=8.0) == forked(4.0, 4.0, forked=8.0) > 0
-    assert forked(1.0, 4.0, forked=8.0, threaded=0.0) == forked(1.0, 4.0) == 0
+    assert forked(1.0, 4.0, fork_cache_lines=8.0) == forked(4.0, 4.0, fork_cache_lines=8.0) > 0
+    assert forked(1.0, 4.0, fork_cache_lines=8.0, threaded=0.0) == forked(1.0, 4.0) == 0
 
 
 def test_the_last_of_many_threads_is_late() -> None:
     of = default().with_values({"cpu.straggle": 0.05})
-    late = team.last_of(kernel(forked=8.0), np.array([1.0, 2.0, 16.0]), of)
+    late = team.last_of(kernel(fork_cache_lines=8.0), np.array([1.0, 2.0, 16.0]), of)
     assert late.tolist() == pytest.approx([1.0, 1.05, 1.2])
     assert team.last_of(kernel(), np.array([16.0]), of).tolist() == [1.0]
 
@@ -249,23 +251,24 @@ def test_images_are_unfolded_in_tiles_as_large_as_a_second_level() -> None:
 
 def test_further_sweeps_read_from_memory_what_the_cache_does_not_hold() -> None:
     """Eight blocks of channels: two threads go through B four times each, side by side; 1 MiB of it is beyond the third level."""
-    one = kernel(swept=1.0, parts=1.0, channels=64.0, block=2.0, b_bytes=3 * 1024 * KIB, a_bytes=0.0, c_bytes=0.0, fed=0.0)
+    one = kernel(packed=1.0, parts=1.0, channels=64.0, block_registers=2.0, b_bytes=3 * 1024 * KIB, a_bytes=0.0, c_bytes=0.0,
+                 both_activations=0.0)  # fmt: skip
     read = [number(cpu_traffic.memory_bytes(one, machine(), np.array([n]), 0.0)) for n in (1.0, 2.0)]
     assert read == [(3 + 7 * 1) * 1024 * KIB, (3 + 3 * 1) * 1024 * KIB]
-    assert number(cpu_traffic.sweeps_of(kernel(parts=1.0, channels=64.0, block=2.0), machine(), np.array([1.0]))) == 1
+    assert number(cpu_traffic.sweeps_of(kernel(parts=1.0, channels=64.0, block_registers=2.0), machine(), np.array([1.0]))) == 1
 
 
 def test_threads_that_sleep_are_woken_one_by_one() -> None:
     """6,000 clocks of a core of 4 GHz, half a Haswell at one clock, for each."""
-    asleep = [forked(n, 4.0, forked=8.0, spin=0.0) - forked(n, 4.0) for n in (1.0, 2.0, 4.0)]
+    asleep = [forked(n, 4.0, fork_cache_lines=8.0, spin=0.0) - forked(n, 4.0) for n in (1.0, 2.0, 4.0)]
     assert asleep == pytest.approx([0, 3000 + 8 * NEAR, 3 * (3000 + 8 * NEAR)])
 
 
 def test_two_threads_wait_once_for_each_panel_and_one_never() -> None:
     """A join and a fork are a line each; a BLAS starts each further thread, and each of three panels takes four lines of it."""
     assert forked(2.0, 2.0) == pytest.approx(2 * NEAR)
-    assert forked(2.0, 2.0, grain=1.0) == pytest.approx(2 * NEAR + 1000 + 3 * 4 * NEAR)
-    assert forked(1.0, 1.0, grain=1.0) == forked(1.0, 4.0, grain=1.0) == forked(0.5, 1.0) == 0.0
+    assert forked(2.0, 2.0, min_rows_per_thread=1.0) == pytest.approx(2 * NEAR + 1000 + 3 * 4 * NEAR)
+    assert forked(1.0, 1.0, min_rows_per_thread=1.0) == forked(1.0, 4.0, min_rows_per_thread=1.0) == forked(0.5, 1.0) == 0.0
 
 
 def test_a_counter_serves_its_threads_one_after_the_other() -> None:
@@ -301,16 +304,16 @@ def test_hyper_threads_hide_waiting_and_issue_no_faster() -> None:
 
     for words in ({"steps": 1600.0}, {"flop": 1600.0}):  # loops that are known, and one of which nothing is
         assert [clocks(threads, **words) for threads in (4.0, 5.0, 8.0)] == [1600, 1280, 1200]
-    for words in ({"flop": 1600.0, "vector": 1.0}, {"matrix": 1.0, "m": 16.0, "n": 8.0}, {"copied": 1600.0}):
+    for words in ({"flop": 1600.0, "vectorised": 1.0}, {"matrix": 1.0, "m": 16.0, "n": 8.0}, {"copied": 1600.0}):
         assert clocks(8.0, **words) == clocks(4.0, **words)
 
 
 def test_channels_of_a_row_are_cut_into_blocks_of_registers() -> None:
     """33 channels in blocks of two registers of four lanes are five, in each of seven rows: nine for one core."""
-    rows = kernel(matrix=1.0, parts=7.0, channels=33.0, block=2.0, items=1e6)
+    rows = kernel(matrix=1.0, parts=7.0, channels=33.0, block_registers=2.0, items=1e6)
     assert number(team.pieces_of(rows, machine())) == 35
     assert number(team.busiest_share(rows, machine(), np.array([4.0]), 4.0)) == 9 / 35
-    assert number(team.active_cores(kernel(parts=1.0, channels=17.0, block=2.0), machine(), 8.0)) == 3
+    assert number(team.active_cores(kernel(parts=1.0, channels=17.0, block_registers=2.0), machine(), 8.0)) == 3
 
 
 @pytest.mark.parametrize(("matrix", "dense"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0)])
@@ -321,7 +324,7 @@ def test_arithmetic_takes_the_energy_of_multiplications_or_of_instructions(matri
 
 
 def test_values_copied_into_panels_take_the_energy_of_instructions() -> None:
-    done = cores.work_done(kernel(matrix=1.0, flop=2e6, copied=3e5, copied_simd=2e5), np.array([3.0]))
+    done = cores.work_done(kernel(matrix=1.0, flop=2e6, copied=5e5), np.array([3.0]))
     assert (number(done["macs"]), number(done["issues"])) == (1e6, 5e5)
 
 
@@ -353,6 +356,6 @@ def test_a_core_of_which_no_assist_is_known_multiplies_no_subnormal_numbers() ->
 
 def test_simd_instructions_of_a_loop_start_as_multiply_adds_do() -> None:
     cpu = machine()
-    loop = kernel(vectors=800.0, vector=1.0)
+    loop = kernel(vectors=800.0, vectorised=1.0)
     assert number(cores.core_clocks(loop, cpu, "fp32", 1.0, FAMILY)) == 800 / 8
     assert number(cores.core_clocks(loop, cpu, "fp32", 0.5, FAMILY)) == 800 / 8  # hyper-threads share the pipes

@@ -55,11 +55,11 @@ from archsim.cost.traffic import (
 )
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
-from archsim.lower.columns import CpuColumns, GpuColumns, columns_of
+from archsim.lower.columns import CpuColumns, CpuRuntime, GpuColumns, columns_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
+from archsim.stack.loop import LOOP, ScalarLoop
 from archsim.stack.menu import Menu, Tile
-from archsim.stack.stack import LOOP
 from tests.shipped import cpu
 from tests.shipped import gpu as gpu_named
 
@@ -75,15 +75,20 @@ def columns(*kernels: Kernel, tiles: tuple[Tile, ...] = (), split: tuple[int, ..
     return pack_gpu(alone(*kernels), {"menu": Menu(tiles=tiles, split_k=split)} if tiles else {})
 
 
-def on_cpu(*kernels: Kernel) -> CpuKernels:
-    return pack_cpu(alone(*kernels))
+def on_cpu(*kernels: Kernel, **runtime: float) -> CpuKernels:
+    return pack_cpu(alone(*kernels), CpuRuntime(**runtime))
 
 
 def element_wise(name: str = "s", efficiency: str = FULL, **words: float) -> Kernel:
-    """A kernel without a menu; words that are columns of one kind of device go to its part, `exps` to both."""
-    gpu, cpu = ({name: words[name] for name in columns_of(part) if name in words} for part in (GpuColumns, CpuColumns))
-    common = {word: value for word, value in words.items() if word not in {**gpu, **cpu}}
-    return Kernel(name=name, role=Role.PASS, efficiency=efficiency, gpu=GpuColumns(**gpu), cpu=CpuColumns(**cpu), **common)
+    """A kernel without a menu; words that are columns of one kind of device go to its part."""
+    gpu, cpu = ({name: words.pop(name) for name in columns_of(part) if name in words} for part in (GpuColumns, CpuColumns))
+    return Kernel(name=name, role=Role.PASS, efficiency=efficiency, gpu=GpuColumns(**gpu), cpu=CpuColumns(**cpu), **words)
+
+
+def looping(kernel: Kernel, **counts: float) -> Kernel:
+    """The kernel with a scalar loop that does so much in one launch."""
+    assert kernel.cpu is not None
+    return replace(kernel, loop=ScalarLoop(**counts), cpu=replace(kernel.cpu, values=1.0))
 
 
 def tile(m: int = 128, n: int = 128, k: int = 8, threads: int = 256, registers: int = 120, shared: int = 16384) -> Tile:
@@ -456,8 +461,8 @@ def test_pixels_of_a_direct_convolution_pass_once_for_each_block_of_channels() -
 
 
 def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
-    kernels = on_cpu(*[element_wise(items=1e6, threaded=0, spin=spin) for spin in (0, 1)])
-    assert awake_cores(kernels, cpu(), np.array([1.0, 1.0]), 8).tolist() == [1, 4]
+    for spin, awake in ((0, 1), (1, 4)):
+        assert awake_cores(on_cpu(element_wise(items=1e6, threaded=0), spin=spin), cpu(), np.array([1.0]), 8).tolist() == [awake]
 
 
 def test_fewer_images_than_cores_leave_threads_without_work() -> None:
@@ -480,8 +485,9 @@ def test_threads_beyond_the_cores_work_on_nothing() -> None:
     assert active_cores(serial, cpu(), 4)[0] == 1
 
 
-def test_a_library_with_a_grain_gives_a_narrow_product_to_one_thread() -> None:
-    kernels = on_cpu(product(1000, 16, 50, grain=2), product(1000, 15, 50, grain=2), product(1000, 15, 50))
+def test_a_library_with_least_rows_of_a_thread_gives_a_narrow_product_to_one_thread() -> None:
+    cut, free = [{"min_rows_per_thread": rows} for rows in (2, 0)]
+    kernels = on_cpu(product(1000, 16, 50, **cut), product(1000, 15, 50, **cut), product(1000, 15, 50, **free))
     assert active_cores(kernels, cpu("xeon_e5_2630_v3"), 8).tolist() == [8, 1, 8]
 
 
@@ -495,16 +501,17 @@ def test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket() -
 
 def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
     words = {"items": 1e6}
-    kernels = on_cpu(element_wise(**words, threaded=0), element_wise(**words, threaded=0, spin=0), element_wise(**words))
+    kernels = element_wise(**words, threaded=0), element_wise(**words)
     constants = default().with_values({"cpu.sibling": 0.6})
-    for threads, expected in ((4, [1, 1, 1]), (8, [0.6, 1, 1])):
-        workers = active_cores(kernels, cpu(), threads)
-        assert undisturbed(kernels, cpu(), workers, threads, constants).tolist() == expected
+    for threads, spin, expected in ((4, 1, [1, 1]), (8, 1, [0.6, 1]), (8, 0, [1, 1])):
+        own = on_cpu(*kernels, spin=spin)
+        workers = active_cores(own, cpu(), threads)
+        assert undisturbed(own, cpu(), workers, threads, constants).tolist() == expected
 
 
 def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
     """14 x 49 in blocks of 6 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
-    kernels = on_cpu(*[product(14, 49, 50, packed=1, **words) for words in ({}, {"grain": 1}, {"parts": 16})])
+    kernels = on_cpu(*[product(14, 49, 50, packed=1, **words) for words in ({}, {"min_rows_per_thread": 1}, {"parts": 16})])
 
     def shares(workers: float, threads: float) -> list[float]:
         return [float(share) for share in busiest_share(kernels, cpu(), np.full((1, 3), workers), threads)[0]]
@@ -514,8 +521,8 @@ def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
     assert shares(1, 1) == [1, 1, 1]
 
 
-def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
-    kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, grain=1, packed=1))
+def test_a_library_with_least_rows_of_a_thread_wakes_its_threads_one_by_one() -> None:
+    kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, min_rows_per_thread=1, packed=1))
     constants = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 0.0, "cpu.call_clk": 0.0}
     panels, line = panels_of(kernels, cpu()), 2 * 42 / 4.2e9
     four, one = (fork_join(kernels, cpu(), np.full(2, cores), 8, panels, constants).tolist() for cores in (4.0, 1.0))
@@ -524,7 +531,7 @@ def test_a_library_with_a_grain_wakes_its_threads_one_by_one() -> None:
 
 
 def test_strips_read_the_other_operand_whole() -> None:
-    kernels = on_cpu(product(64, 64, 64), product(64, 64, 64, grain=1))
+    kernels = on_cpu(product(64, 64, 64), product(64, 64, 64, min_rows_per_thread=1))
     cached = last_level_bytes(kernels, cpu(), np.array([4.0, 4.0]), np.zeros(2))
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
 
@@ -536,32 +543,35 @@ def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     two blocks of six rows and one of four have a single register each, and all wait for the latency.
     """
     constants = default().with_values({"loop.gathers_clk": 3.5})
-    sse = {"simd": 128, "fused": 0}
-    kernels = on_cpu(*[product(8, 16, 50, **{"packed": 1, **words}) for words in ({}, sse, {"gathers": 2}, {"packed": 0})])
-    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [51 * 10, 51 * 32, 51 * 10 + 7, 51 * 12]
+    panels = product(8, 16, 50, packed=1)
+    kernels = on_cpu(panels, looping(panels, gathers=2), product(8, 16, 50))
+    sse = on_cpu(panels, simd=128, fused=0)
+    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [51 * 10, 51 * 10 + 7, 51 * 12]
+    assert core_clocks(sse, cpu(), "fp32", 1.0, constants).tolist() == [51 * 32]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
     """The 510 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one image of three cores."""
     constants = default().with_values({"cpu.pack_clk": 2.0})
-    kernels = on_cpu(*[product(8, 16, 50, packed=1, copied=1200, parts=parts) for parts in (0, 3)])
+    kernels = on_cpu(*[product(8, 16, 50, packed=1, copied=1200, parts=parts) for parts in (0, 3)], scalar_copies=1)
     clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
     assert clocks.tolist() == pytest.approx([510 / 2 + 2400 / 4, 510 / 3 + 2400 / 3])
 
 
 def test_panels_are_copied_value_by_value_or_by_simd_instructions_or_ahead_of_the_run() -> None:
     constants = default().with_values({"cpu.pack_clk": 2.0, "cpu.pack_simd_clk": 0.25})
-    kernels = on_cpu(*[product(8, 16, 50, packed=1200, **words) for words in ({"copied": 1200}, {"copied_simd": 1200}, {})])
-    clocks = busiest_clocks(kernels, cpu(), "fp32", np.full(3, 4.0), 4, constants)
-    assert clocks.tolist() == pytest.approx([510 / 2 + 2400 / 4, 510 / 2 + 300 / 4, 510 / 2])
+    for scalar, copied, copies in ((1, 1200, 2400 / 4), (0, 1200, 300 / 4), (0, 0, 0)):
+        kernels = on_cpu(product(8, 16, 50, packed=1, copied=copied), scalar_copies=scalar)
+        assert busiest_clocks(kernels, cpu(), "fp32", np.array([4.0]), 4, constants).tolist() == pytest.approx([510 / 2 + copies])
 
 
 def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
     """Of a loop of which nothing is known each operation takes one step, or a share of a SIMD instruction."""
     constants = default().with_values({"loop.steps_clk": 2.0, "loop.branches_clk": 10.0, "cpu.vector_flop": 4.0})
-    kernels = on_cpu(element_wise(flop=100), element_wise(flop=100, steps=70, branches=20), element_wise(flop=100, steps=70),
-                     element_wise(flop=100, vector=1), element_wise(flop=100, steps=10, vector=1))  # fmt: skip
-    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [200, 340, 200, 25, 25]
+    alone = element_wise(flop=100)
+    short, loops = looping(alone, steps=10), (alone, looping(alone, steps=70, branches=20), looping(alone, steps=70))
+    assert core_clocks(on_cpu(*loops), cpu(), "fp32", 1.0, constants).tolist() == [200, 340, 200]
+    assert core_clocks(on_cpu(alone, short, vectorised=1), cpu(), "fp32", 1.0, constants).tolist() == [25, 25]
 
 
 def test_whatever_a_loop_does_takes_the_clocks_of_its_own_constant() -> None:
@@ -569,7 +579,8 @@ def test_whatever_a_loop_does_takes_the_clocks_of_its_own_constant() -> None:
     constants = default().with_values({f"loop.{name}_clk": value for name, value in own.items()})
     # Operations beyond one for an element are in the clocks of a step; SIMD instructions have the rate of the core's pipes.
     clocks = {**own, **dict.fromkeys(("elements", "tests", "adds"), own["steps"]), "operations": 0.0, "vectors": 0.0}
-    loops = on_cpu(*[element_wise(items=10, **{name: 10}) for name in LOOP], element_wise(items=10, steps=10, pows=2))
+    loops = on_cpu(*[looping(element_wise(items=10), **{name: 10}) for name in LOOP],
+                   looping(element_wise(items=10), steps=10, pows=2))  # fmt: skip
     assert loop_clocks(loops, constants).tolist() == [*[10 * clocks[name] for name in LOOP], 230]
 
 
@@ -583,11 +594,12 @@ def test_memory_of_a_further_socket_counts_where_it_holds_pages() -> None:
 def test_half_of_what_two_sockets_read_crosses_their_link() -> None:
     device = cpu("xeon_e5_2630_v3_2s")  # 32 GB/s each way
     words = {"items": 1e6}
-    kernels = on_cpu(element_wise(**words), element_wise(**words, local=0))
-    both, one = np.array([16.0, 16.0]), np.array([8.0, 8.0])
-    assert crossing(kernels, device, both, np.array([64e9, 64e9])).tolist() == [0.5, 1.0]
-    assert crossing(kernels, device, one, np.array([64e9, 64e9])).tolist() == [0, 0]
-    assert crossing(kernels, cpu(), one, np.array([64e9, 64e9])).tolist() == [0, 0]
+    for local, seconds in ((1, 0.5), (0, 1.0)):
+        kernels = on_cpu(element_wise(**words), local=local)
+        both, one = np.array([16.0]), np.array([8.0])
+        assert crossing(kernels, device, both, np.array([64e9])).tolist() == [seconds]
+        assert crossing(kernels, device, one, np.array([64e9])).tolist() == [0]
+        assert crossing(kernels, cpu(), one, np.array([64e9])).tolist() == [0]
 
 
 def test_the_last_cache_level_is_that_of_all_sockets() -> None:
@@ -621,10 +633,10 @@ def test_a_processor_has_its_own_line_of_voltages_up_to_the_highest_clock_of_its
 
 
 def test_threads_that_wait_spinning_take_the_energy_of_their_clocks() -> None:
-    serial = [element_wise(items=1e6, threaded=0, spin=spin) for spin in (0, 1)]
-    cost = cpu_cost(on_cpu(*serial), cpu(), "fp32", 4e9, 4, default())
-    assert np.ravel(cost.work["units"]).tolist() == [1, 4]
-    assert np.ravel(cost.clock).tolist() == [cpu().clock.boost, 4e9]  # with all cores awake there is no turbo for one
+    for spin, units, clock in ((0, 1, cpu().clock.boost), (1, 4, 4e9)):  # with all cores awake there is no turbo for one
+        cost = cpu_cost(on_cpu(element_wise(items=1e6, threaded=0), spin=spin), cpu(), "fp32", 4e9, 4, default())
+        assert np.ravel(cost.work["units"]).tolist() == [units]
+        assert np.ravel(cost.clock).tolist() == [clock]
 
 
 def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> None:

@@ -18,7 +18,7 @@ from archsim.cost.team import dispatch_clock
 from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
-from archsim.lower.columns import CpuColumns, GpuColumns
+from archsim.lower.columns import CpuColumns, CpuRuntime, GpuColumns
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
 from archsim.lower.role import Role
 from archsim.schedule.waves import phases_of
@@ -127,7 +127,8 @@ def test_bounds_that_are_called_clocked_are_inverse_to_the_clock_and_the_others_
             kernels = tiled(product(1024, 1024, 1024), twice)
             made = gpu.GpuTerms(kernels=kernels, device=card(), precision="fp32", clock=clock, constants=constants)
         else:
-            kernels = pack_cpu(plans(product(1024, 1024, 1024), stream(b_bytes=1e8, c_bytes=1e8, flop=1e8, items=1e8)))
+            passed = stream(b_bytes=1e8, c_bytes=1e8, flop=1e8, items=1e8)
+            kernels = pack_cpu(plans(product(1024, 1024, 1024), passed), CpuRuntime())
             made = cpu.CpuTerms(kernels=kernels, device=catalog.find("xeon_e5_2630_v3_2s").device, precision="fp32", clock=clock,
                                 threads=16, constants=CONSTANTS)  # fmt: skip
         return {name: np.ravel(np.asarray(row.time[kind](made))) for name, row in BOUNDS.items() if kind in row.time}
@@ -168,13 +169,14 @@ def test_every_launch_of_a_repeated_kernel_has_its_overhead() -> None:
 
 def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -> None:
     large, small = 64e6, 1e6  # the first beyond half of the last level
-    kernels = pack_cpu(plans(*[stream(a_bytes=1e3, b_bytes=size, c_bytes=size, items=size / 4) for size in (large, small)]))
+    passes = [stream(a_bytes=1e3, b_bytes=size, c_bytes=size, items=size / 4) for size in (large, small)]
+    kernels = pack_cpu(plans(*passes), CpuRuntime())
     moved = cpu_traffic.memory_bytes(kernels, processor(), np.full(2, 4.0), np.zeros(2))
     assert np.ravel(moved).tolist() == [1e3 + 3 * large, 1e3]
 
 
 def test_joining_a_team_takes_a_line_for_each_core_and_forking_it_another() -> None:
-    kernels, line = pack_cpu(plans(stream(items=1e6))), 2 * 42 / 4.2e9
+    kernels, line = pack_cpu(plans(stream(items=1e6)), CpuRuntime()), 2 * 42 / 4.2e9
     for workers in (1.0, 2.0, 4.0):
         found = team.fork_join(kernels, catalog.find("i7_6700k").device, np.array([workers]), workers, np.ones(1), CONSTANTS)
         assert only(found) == pytest.approx(2 * (workers - 1) * line)

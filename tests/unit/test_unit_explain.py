@@ -20,7 +20,6 @@ from archsim.explain.kernel import ExplainedRun, energy_steps, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
 from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader, tree_of
 from archsim.explain.value import Value
-from archsim.stack.stack import LOOP
 
 ATTENTION = [
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
@@ -114,7 +113,7 @@ def shapes(explained: ExplainedRun) -> dict[tuple[object, ...], int]:
     """One variant of each kind that runs: kinds are told apart by the columns that decide which equations hold."""
     kernels, runs = explained.kernels, np.isfinite(np.ravel(explained.cost.busy_s))
     flags = ("matrix", "dense", "overlapped", "row_bytes", "checked", "unrolled", "plain", "parts", "grain", "packed",
-             "copied", "copied_simd", "vector", "threaded", "spin", "local", *LOOP)  # fmt: skip
+             "copied", "threaded", "values")  # fmt: skip
     columns = [np.asarray(getattr(kernels, name)) > 0 for name in flags if hasattr(kernels, name)]
     columns += [np.asarray(getattr(kernels, name)) > 1 for name in ("split", "cluster", "chain") if hasattr(kernels, name)]
     found = {}

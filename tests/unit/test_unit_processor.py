@@ -13,9 +13,11 @@ from archsim.estimation.request import make_request
 from archsim.evidence.op_rows import forward
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
+from archsim.lower.processor import runtime_of
 from archsim.stack import catalog as stacks
+from archsim.stack.loop import LOOP, ScalarLoop
 from archsim.stack.passes import UpdatePasses
-from archsim.stack.stack import LOOP, Stack
+from archsim.stack.stack import Stack
 from archsim.trace import BoundTrace, load, task_trace
 from archsim.trace.op import Matmul
 
@@ -46,23 +48,24 @@ def named(found: list[Kernel], name: str) -> Kernel:
 
 def counts(kernel: Kernel) -> dict[str, float]:
     """What the scalar loop of a kernel does, and how often."""
-    return {name: count for name in LOOP if (count := getattr(kernel.cpu, name))}
+    return {name: count * kernel.cpu.values for name in LOOP if (count := getattr(kernel.loop, name))}
 
 
 def test_blas_packs_both_operands_and_a_direct_loop_none() -> None:
     gemm = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
-    assert gemm.cpu.packed == (32 + 15 * 15) * 32 * 25
+    assert (gemm.cpu.packed, gemm.cpu.copied) == (1, (32 + 15 * 15) * 32 * 25)
     assert named(kernels(stack("mxnet-mkldnn"), "conv2"), "direct").cpu.packed == 0
 
 
-@pytest.mark.parametrize(("packing", "copied", "by_simd"), [("scalar", 1, 0), ("simd", 0, 1), ("ahead", 0, 0)])
-def test_blas_copies_its_panels_value_by_value_or_by_simd_instructions_or_ahead(packing: str, copied: int, by_simd: int) -> None:
+@pytest.mark.parametrize(("packing", "copied", "scalar"), [("scalar", True, 1), ("simd", True, 0), ("ahead", False, 0)])
+def test_blas_copies_its_panels_value_by_value_or_by_simd_instructions_or_ahead(packing: str, copied: bool, scalar: int) -> None:
     chosen = stack("caffe-openblas", packing=packing)
+    assert runtime_of(chosen).scalar_copies == scalar
     for cpu in (named(kernels(chosen, "conv2"), "gemm").cpu, named(kernels(chosen, "fc4"), "gemm").cpu):
         assert cpu.packed > 0
-        assert (cpu.copied, cpu.copied_simd) == (copied * cpu.packed, by_simd * cpu.packed)
+        assert (cpu.copied > 0) == copied
     direct = named(kernels(stack("mxnet-mkldnn", packing=packing), "conv2"), "direct").cpu
-    assert (direct.copied, direct.copied_simd) == (0, 0)
+    assert direct.copied == 0
 
 
 def test_blas_cuts_the_features_of_a_fully_connected_layer() -> None:
@@ -92,9 +95,10 @@ def test_a_blas_copies_the_weights_for_a_single_image_too_unless_gemv_is_called(
 
 def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
     ops = (forward(Matmul(), (1, 8, 8), (1, 8, 8), (1, 8, 8)), forward(Matmul(), (1, 1, 8), (1, 1, 8), (1, 8, 8)))
-    fed = [k.cpu.fed for k in lower(ops, stacks.find("numpy-openblas"), "cpu", "fp32", False).kernels.kernels if k.cpu]
-    assert fed == [1.0, 1.0]
-    assert named(kernels(stack("caffe-openblas"), "fc4"), "gemm").cpu.fed == 0.0
+    found = lower(ops, stacks.find("numpy-openblas"), "cpu", "fp32", False).kernels.kernels
+    both = [k.cpu.both_activations for k in found if k.cpu]
+    assert both == [1.0, 1.0]
+    assert named(kernels(stack("caffe-openblas"), "fc4"), "gemm").cpu.both_activations == 0.0
 
 
 def test_a_small_product_stays_on_one_thread() -> None:
@@ -122,7 +126,7 @@ def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
 def test_instructions_of_the_binary_limit_its_products() -> None:
     """AVX multiplies and adds apart, AVX2 at once; a binary of which nothing is said has the widest of its core."""
     def of(name: str, **keys: str) -> tuple[float, float]:
-        found = named(kernels(stack(name, **keys), "conv2"), "direct").cpu
+        found = runtime_of(stack(name, **keys))
         return found.simd, found.fused
 
     assert of("tensorflow-eigen") == (256, 0)
@@ -149,7 +153,7 @@ def test_convolutions_in_channel_blocks_copy_every_operand() -> None:
 
 def test_operands_that_are_fetched_by_index_are_gathered_value_by_value() -> None:
     plain, fetched = (named(kernels(stack("tensorflow-eigen", gathers=each), "conv2"), "direct") for each in (False, True))
-    assert (plain.cpu.gathers, fetched.cpu.gathers) == (0, (plain.m + plain.n) * plain.k * plain.count)
+    assert (counts(plain), counts(fetched)) == ({}, {"gathers": (plain.m + plain.n) * plain.k * plain.count})
 
 
 @pytest.mark.parametrize(
@@ -157,20 +161,20 @@ def test_operands_that_are_fetched_by_index_are_gathered_value_by_value() -> Non
     [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
 )
 def test_a_loop_does_its_steps_for_each_value_or_window_element(op: str, values: int) -> None:
-    row = {"steps": 3, "branches": 0.5}
-    (kernel,) = kernels(stack("caffe-openblas", loops={"relu": row, "max_pool": row}), op)
+    row = ScalarLoop(steps=3, branches=0.5)
+    (kernel,) = kernels(stack("caffe-openblas", loop_rows={"relu": row, "max_pool": row}), op)
     assert counts(kernel) == {"steps": 3 * values, "branches": values / 2}
 
 
 def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> None:
-    assert counts(kernels(stack("caffe-openblas", loops={"max_pool": {"steps": 3}}), "relu1")[0]) == {}
+    assert counts(kernels(stack("caffe-openblas", loop_rows={"max_pool": ScalarLoop(steps=3)}), "relu1")[0]) == {}
 
 
 def test_a_phase_of_its_own_beats_the_plain_row() -> None:
     """As a whole: what the plain row says and that of the phase does not, the loop of the phase does not do."""
-    loops = {"relu": {"steps": 3, "exps": 1}, "relu.backward": {"steps": 5}, "relu.training": {"branches": 4}}
+    rows = {"relu": ScalarLoop(steps=3, exps=1), "relu.backward": ScalarLoop(steps=5), "relu.training": ScalarLoop(branches=4)}
     values = BATCH * 32 * 15 * 15
-    forward, backward = (kernels(stack("caffe-openblas", loops=loops), "relu1", phase)[0] for phase in ("forward", "backward"))
+    forward, backward = (kernels(stack("caffe-openblas", loop_rows=rows), "relu1", phase)[0] for phase in ("forward", "backward"))
     assert (counts(forward), counts(backward)) == ({"branches": 4 * values}, {"steps": 5 * values})
 
 
@@ -180,9 +184,8 @@ def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:
 
 
 def test_pages_and_waiting_are_those_of_the_stack() -> None:
-    assert {k.cpu.local for k in kernels(stack("caffe-openblas"), "conv2")} == {0}
-    assert {k.cpu.local for k in kernels(stack("mxnet-mkldnn"), "conv2")} == {1}
-    assert {k.cpu.spin for k in kernels(stack("caffe-openblas", idle_threads="sleep"), "conv2")} == {0}
+    assert [runtime_of(stack(name)).local for name in ("caffe-openblas", "mxnet-mkldnn")] == [0, 1]
+    assert runtime_of(stack("caffe-openblas", idle_threads="sleep")).spin == 0
 
 
 def test_threads_that_nobody_sets() -> None:
@@ -204,7 +207,7 @@ def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
     at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
     assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
     assert (one_by_one.cpu.parts, at_once.cpu.parts) == (0, BATCH)
-    for name in ("count", "flop", "cpu.packed", "cpu.copied", "b_bytes", "c_bytes"):
+    for name in ("count", "flop", "cpu.copied", "b_bytes", "c_bytes"):
         assert attrgetter(name)(at_once) == BATCH * attrgetter(name)(one_by_one)
     assert at_once.a_bytes == one_by_one.a_bytes
 
@@ -221,8 +224,8 @@ def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> Non
 
 
 def test_parallel_images_run_the_loops_of_all_images_at_once() -> None:
-    loops = {"im2col": dict.fromkeys(LOOP, 2.0)}
-    one_by_one, at_once = (named(kernels(stack("torch7-cpu", loops=loops, conv=conv), "conv2"), "im2col") for conv in (
+    rows = {"im2col": ScalarLoop(**dict.fromkeys(LOOP, 2.0))}
+    one_by_one, at_once = (named(kernels(stack("torch7-cpu", loop_rows=rows, conv=conv), "conv2"), "im2col") for conv in (
         replace(stacks.find("torch7-cpu").conv, images=images) for images in ("sequential", "parallel")))  # fmt: skip
     assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
     assert set(counts(one_by_one)) == {*LOOP}

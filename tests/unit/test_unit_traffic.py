@@ -15,6 +15,7 @@ from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
 from archsim.cost.cost import Cost
 from archsim.cost.retention import still_there
 from archsim.device import catalog
+from archsim.lower.columns import CpuRuntime
 
 KIB = 1024.0
 
@@ -47,9 +48,9 @@ def processor(**words: Any) -> Any:
 
 
 def cpu_kernel(**words: Any) -> Any:
-    flags = dict.fromkeys(("packed", "matrix", "grain", "parts", "channels", "block", "fed"), 0.0)
+    flags = dict.fromkeys(("packed", "matrix", "min_rows_per_thread", "parts", "channels", "both_activations", "tiled"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
-    return Some(**{**flags, **sizes, "local": 1.0, "swept": 0.0, "tiled": 0.0, **words})
+    return Some(**{**flags, **sizes, "runtime": CpuRuntime(), **words})
 
 
 def test_the_last_level_is_there_once_even_for_a_part_of_its_cores() -> None:
@@ -77,7 +78,7 @@ def test_a_product_of_two_results_finds_both_in_the_cache() -> None:
     """Not parameters, which nobody has written just before."""
     half = 1024 * KIB
     for size, stays in ((half, True), (half + 1, False)):
-        kernels = cpu_kernel(a_bytes=7.0, b_bytes=size - 64 - 7, c_bytes=64.0, fed=1.0)
+        kernels = cpu_kernel(a_bytes=7.0, b_bytes=size - 64 - 7, c_bytes=64.0, both_activations=1.0)
         moved = number(cpu_traffic.memory_bytes(kernels, processor(), row(2.0), row(5.0)))
         assert moved == (0.0 if stays else size - 64 + 2 * 64 + 5.0), size
 
@@ -98,8 +99,8 @@ def test_all_that_passes_the_last_level_adds_up() -> None:
         return number(cpu_traffic.last_level_bytes(cpu_kernel(**words, **more), processor(), row(4.0), row(1000.0)))
 
     once = 10 + 20 + 2 * 40 + 1000
-    assert moved() == moved(grain=1.0) == moved(matrix=1.0) == once
-    assert moved(matrix=1.0, grain=1.0) == once + 3 * 4 * 5 * 7 * 2
+    assert moved() == moved(min_rows_per_thread=1.0) == moved(matrix=1.0) == once
+    assert moved(matrix=1.0, min_rows_per_thread=1.0) == once + 3 * 4 * 5 * 7 * 2
     tall = cpu_kernel(**{**words, "m": 100.0}, packed=1.0)  # two blocks of at most 54 rows: B is read twice
     assert number(cpu_traffic.last_level_bytes(tall, processor(), row(4.0), row(0.0))) == 110 + 3 * 7 * 2 * 4
 
@@ -126,22 +127,23 @@ def test_what_crosses_between_sockets() -> None:
     """Of four sockets three quarters come from others, in both directions where pages lie on all of them."""
     device = processor(core={"count": 8.0, "sockets": 4.0})
     for local, seconds in ((1.0, 48e9 / 16e9), (0.0, 48e9 / 8e9)):
-        assert number(cpu_traffic.crossing(cpu_kernel(local=local), device, row(8.0), row(64e9))) == pytest.approx(seconds)
+        kernels = cpu_kernel(runtime=CpuRuntime(local=local))
+        assert number(cpu_traffic.crossing(kernels, device, row(8.0), row(64e9))) == pytest.approx(seconds)
     assert number(cpu_traffic.crossing(cpu_kernel(), device, row(2.0), row(64e9))) == 0.0
     assert cpu_traffic.crossing(cpu_kernel(), processor(core={"link": None}), row(4.0), row(64e9)).tolist() == [0.0]
 
 
 def test_a_thread_that_spins_on_the_other_half_of_a_core_slows_it() -> None:
-    kernels = Some(**vars(cpu_kernel()), spin=1.0, threaded=0.0, items=1e6)
+    kernels = Some(**vars(cpu_kernel()), threaded=0.0, items=1e6)
     terms = cpu.CpuTerms(kernels=kernels, device=processor(), precision="fp32", clock=3e9, threads=8.0,
                          constants=default().with_values({"cpu.sibling": 0.75}))  # fmt: skip
     assert number(terms.core_clock) == 3e9
     assert number(terms.speed) == 0.75 * 3e9
 
 
-def test_a_grain_is_of_products() -> None:
+def test_least_rows_of_a_thread_are_of_products() -> None:
     """An element-wise kernel has no sides that could be too narrow."""
-    words = Some(**vars(cpu_kernel(grain=5.0, m=2.0, n=2.0)), threaded=1.0, items=100.0)
+    words = Some(**vars(cpu_kernel(min_rows_per_thread=5.0, m=2.0, n=2.0)), threaded=1.0, items=100.0)
     assert number(team.active_cores(words, processor(), 4.0)) == 4.0
 
 

@@ -33,21 +33,21 @@ def scalar_clocks(v: CpuVariant, on: Simulated) -> float | None:
     """
     if not is_scalar(v):
         return None
-    counts = {name: v.of(name) for name in COUNTED if v.of(name)}
-    if v.of("tests") and v.of("trips"):
-        counts["operations"] = counts.get("operations", 0.0) + ROW * v.of("tests") / v.of("trips")
+    counts = {name: v.count(name) for name in COUNTED if v.count(name)}
+    if v.count("tests") and v.kernel.trips:
+        counts["operations"] = counts.get("operations", 0.0) + ROW * v.count("tests") / v.kernel.trips
     total = 0.0
     for name, count in counts.items():
         values, program, words = _program(name, v)
         total += on.spent(count / values, program, *words) * _together(v, on, program, words)
-    return total + v.of(STATES) * v.terms.constants["loop.transitions_clk"]
+    return total + v.count(STATES) * v.terms.constants["loop.transitions_clk"]
 
 
 def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], tuple[object, ...]]:
     """The values that an iteration takes, the program, and its words."""
     moved = v.of("a_bytes") + v.of("b_bytes") + v.of("c_bytes")
     at = max(64, int(moved)), v.level(moved)
-    area, trips = max(1, int(v.of("window"))), int(v.of("trips"))
+    area, trips = max(1, int(v.kernel.window)), int(v.kernel.trips)
     if name == "branches":
         return scalar.stored_every(area), scalar.largest, (area, *at, trips)
     if name == "adds":
@@ -61,7 +61,7 @@ def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], 
 
 def is_scalar(v: CpuVariant) -> bool:
     """Whether the stack says what instructions the loop of a kernel has for each value."""
-    return not v.of("matrix") and any(v.of(name) for name in COUNTED) and not is_inferred(v)
+    return not v.of("matrix") and any(v.count(name) for name in COUNTED) and not is_inferred(v)
 
 
 def is_inferred(v: CpuVariant) -> bool:
@@ -69,7 +69,7 @@ def is_inferred(v: CpuVariant) -> bool:
 
     So have branches on single values: how many of them are mispredicted depends on the data.
     """
-    return any(v.of(name) for name in INFERRED) or (v.of("branches") > 0 and v.of("window") <= 1)
+    return any(v.count(name) for name in INFERRED) or (v.count("branches") > 0 and v.kernel.window <= 1)
 
 
 def _together(v: CpuVariant, on: Simulated, program: Callable[..., CoreLoop], words: tuple[object, ...]) -> float:
@@ -151,7 +151,7 @@ def _product(v: CpuVariant, on: Simulated) -> float:
         # Channels lie in the lanes, pixels in the rows of a block; as many channels of the input pass at a time as leave the
         # filters in the first level.
         m, n, depth = n, m, k
-    elif min(m, n) == 1 and not v.of("copied") + v.of("copied_simd"):  # else the blocks read panels, as those of any product
+    elif min(m, n) == 1 and not v.of("copied"):  # else the blocks read panels, as those of any product
         return count * _matrix_vector(v, on, max(m, n), k, element)
     else:
         depth = v.at(panel_depth(v.terms.device, v.size))
@@ -223,25 +223,22 @@ def _matrix_vector(v: CpuVariant, on: Simulated, rows: float, k: float, element:
 
 def _copies(v: CpuVariant, on: Simulated) -> float:
     """The copies into panels [clk]: rows of B as they lie, A transposed; or value by value."""
-    scalar, simd = v.of("copied"), v.of("copied_simd")
-    if not scalar + simd:
+    copied = v.of("copied")
+    if not copied:
         return 0.0
     m, n = v.of("m"), v.of("n")
     size = v.of("operand_a")
     of_a, of_b = m / (m + n), n / (m + n)
-    a_level, b_level = v.level(scalar * of_a * size + simd * of_a * size), v.level((scalar + simd) * of_b * size)
-    total = 0.0
-    if simd:
-        _, vectors = block_of(on.machine, v.width)
-        lanes = v.width / (8 * size)
-        turned = lanes**2 if size >= SUM_BYTES else (v.width / LANE_BITS) ** 2 * SUM_BYTES / size  # neighbours in k stay together
-        total += on.spent(simd * of_a / turned, transposed, v.width, int(v.of("k") * size), int(simd * of_a * size), a_level)
-        total += on.spent(simd * of_b / (vectors * lanes), rows_copied, v.width, vectors, int(n * size),
-                          int(simd * of_b * size), b_level)  # fmt: skip
-    if scalar:
-        for level, share in ((a_level, of_a), (b_level, of_b)):
-            total += on.spent(scalar * share / SCALARS, value_by_value, int(size), int(scalar * share * size), level)
-    return total
+    a_level, b_level = v.level(copied * of_a * size), v.level(copied * of_b * size)
+    if v.runtime.scalar_copies:
+        return sum(on.spent(copied * share / SCALARS, value_by_value, int(size), int(copied * share * size), level)
+                   for level, share in ((a_level, of_a), (b_level, of_b)))  # fmt: skip
+    _, vectors = block_of(on.machine, v.width)
+    lanes = v.width / (8 * size)
+    turned = lanes**2 if size >= SUM_BYTES else (v.width / LANE_BITS) ** 2 * SUM_BYTES / size  # neighbours in k stay together
+    total = on.spent(copied * of_a / turned, transposed, v.width, int(v.of("k") * size), int(copied * of_a * size), a_level)
+    return total + on.spent(copied * of_b / (vectors * lanes), rows_copied, v.width, vectors, int(n * size),
+                            int(copied * of_b * size), b_level)  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------- passes
@@ -252,7 +249,7 @@ def _pass(v: CpuVariant, on: Simulated) -> float | None:
     scalars = scalar_clocks(v, on)
     if scalars is not None:
         return scalars
-    if not v.of("vector") or v.of("dense") or is_inferred(v):
+    if not v.runtime.vectorised or v.of("dense") or is_inferred(v):
         return None
     read, written, size = v.of("b_bytes") + v.of("a_bytes"), v.of("c_bytes"), v.of("operand_a")
     values = max(written, read / 8.0) / size

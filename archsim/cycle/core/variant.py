@@ -20,6 +20,8 @@ from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import run_loop
 from archsim.device.device import PRECISION_BYTES, WIDENED
 from archsim.device.dot import ELEMENT_BYTES, FORMS
+from archsim.lower.columns import CpuRuntime
+from archsim.lower.kernel import Kernel
 
 Known = MutableMapping[bytes, float]
 LANES = "fp16_lanes"  # a form whose blocks are those of fp32 with more lanes
@@ -37,6 +39,21 @@ class CpuVariant:
     def of(self, name: str) -> float:
         """A column of the kernel."""
         return float(getattr(self.terms.kernels, name)[self.column])
+
+    def count(self, name: str) -> float:
+        """How often its scalar loop does something in one launch."""
+        return float(self.terms.kernels.counts[name][self.column])
+
+    @property
+    def kernel(self) -> Kernel:
+        """It as it was lowered."""
+        kernels = self.terms.kernels
+        return kernels.kernels[int(kernels.kernel_of[self.column])]
+
+    @property
+    def runtime(self) -> CpuRuntime:
+        """How its framework and libraries run."""
+        return self.terms.kernels.runtime
 
     def at(self, values: Any) -> float:
         """What a quantity of shape [1, V] is for this kernel."""
@@ -76,7 +93,7 @@ class CpuVariant:
     @property
     def width(self) -> int:
         """SIMD registers that the library's instructions use [bit]."""
-        return int(min(self.at(self.terms.device.core.simd), self.of("simd")))
+        return int(min(self.at(self.terms.device.core.simd), self.runtime.simd))
 
     def level(self, size: float) -> int:
         """Where data of some bytes lie that all cores at work share: 2 where each holds its part in its L2, to 4 for memory."""
@@ -113,7 +130,7 @@ class Simulated:
 
     def fused(self, v: CpuVariant) -> bool:
         """Whether a kernel multiplies and adds at once here."""
-        return v.of("fused") > 0 and "fma" in self.machine.masks
+        return v.runtime.fused > 0 and "fma" in self.machine.masks
 
     def clocks(self, program: Callable[..., CoreLoop], *words: object) -> float:
         """Clocks of an iteration of the loop that `program(*words)` writes."""

@@ -1,0 +1,118 @@
+"""What scalar loops of a framework's CPU code do for each value: rows of `traces/kernels/loops`, a file for each framework."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import islice
+
+from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import data_folder, is_path, named_file, read_text
+from archsim.base.limits import LIMITS
+
+FOLDER = "traces/kernels/loops"
+COLUMNS = ("op", "phase", "does", "source")
+PHASES = ("", "training", "backward")  # training: the forward pass of a training step
+MOST = 1e6  # of one thing for each value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarLoop:
+    """What a loop does for each value that it goes through: of the result, of the unfolded images, or of a window.
+
+    Counted in the source:
+    elements: values that it loads, changes and stores
+    operations: operations on them beyond one each, which the closed form has in the clocks of an element
+    tests: values that it copies if their index lies within bounds
+    branches: on the values that it reads
+    adds: values of windows that it adds up, one after the other
+    exps: exponentials, logarithms and tangents of the C library
+    pows: powers of the C library
+    vectors: SIMD instructions for each register of values
+
+    Inferred from times:
+    steps: of a load, an operation and a store whose instructions are not known
+    divisions: of integers
+    gathers: values that are fetched one by one, by index or at a stride
+    transitions: calls between AVX and SSE code that save the upper halves of registers
+    """
+
+    elements: float = 0.0
+    operations: float = 0.0
+    steps: float = 0.0
+    tests: float = 0.0
+    branches: float = 0.0
+    adds: float = 0.0
+    divisions: float = 0.0
+    exps: float = 0.0
+    pows: float = 0.0
+    gathers: float = 0.0
+    transitions: float = 0.0
+    vectors: float = 0.0
+
+
+LOOP = tuple(field.name for field in fields(ScalarLoop))
+UNKNOWN = ScalarLoop()  # a loop of which nothing is known
+
+
+def loops_of(names: Sequence[str]) -> dict[str, ScalarLoop]:
+    """The loops of some files by `op` or `op.phase`, those of the first file that has a row for one.
+
+    Raises InputError, or MissingFile, which name the file.
+    """
+    found: dict[str, ScalarLoop] = {}
+    for name in reversed(names):
+        found |= loop_table(name)
+    return found
+
+
+@cache
+def loop_table(name: str) -> Mapping[str, ScalarLoop]:
+    """The rows of a file of `traces/kernels/loops`, or of one at a path."""
+    own = is_path(name) or name.endswith(".csv")
+    place = named_file(name) if own else data_folder(FOLDER).joinpath(f"{name}.csv")
+    if not place.is_file():
+        raise MissingFile(f"{place}: no such file; `loops` names files of {FOLDER} without .csv, or paths")
+    most = LIMITS["kernels"]
+    reader = csv.DictReader(io.StringIO(read_text(place, most.size), newline=""), strict=True)
+    found: dict[str, ScalarLoop] = {}
+    problems: list[str] = []
+    try:
+        if tuple(reader.fieldnames or ()) != COLUMNS:
+            raise InputError(str(place), f"line 1: the columns must be {', '.join(COLUMNS)}")
+        for cells in islice(reader, most.entries):
+            if None in cells or None in cells.values() or not cells["op"] or cells["phase"] not in PHASES:
+                problems.append(f"line {reader.line_num}: must have op, phase (empty, training or backward), does and source")
+                continue
+            at = f"{cells['op']}.{cells['phase']}".rstrip(".")
+            try:
+                found[at] = ScalarLoop(**_counts(cells["does"]))
+            except ValueError as error:
+                problems.append(f"line {reader.line_num}: does: {error}")
+    except csv.Error as error:
+        problems.append(f"line {reader.line_num}: {error}")
+    if problems:
+        raise InputError(str(place), problems)
+    return found
+
+
+def _counts(text: str) -> dict[str, float]:
+    """`exps=1 adds=1` as numbers; ValueError with what is wrong.
+
+    >>> _counts("exps=1 adds=0.5")
+    {'exps': 1.0, 'adds': 0.5}
+    """
+    found = {}
+    for word in text.split():
+        name, _, number = word.partition("=")
+        if name not in LOOP:
+            raise ValueError(f"{name!r} is none of {', '.join(LOOP)}")
+        found[name] = float(number or "nan")
+        if not 0.0 < found[name] <= MOST:
+            raise ValueError(f"{word!r} has no number above 0")
+    if not found:
+        raise ValueError("is empty; a loop of which nothing is known has no row")
+    return found
