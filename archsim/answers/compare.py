@@ -57,7 +57,7 @@ def body(c: Comparison, called: Called, missed: Sequence[str] = (), hints: Seque
         ("measured", measured_words(c.contenders, called) if c.contenders else ""),
     ]))  # fmt: skip
     found.append(Facts(title="Measured rows", level=2,
-                       rows=[*{x.estimate.stack: x.estimate.stack_rows.words for x in c.all}.items()]))  # fmt: skip
+                       rows=[("stacks", [*{x.estimate.stack_rows.words: 0 for x in c.all}])]))  # fmt: skip
     if len(c.contenders) > 1:
         found += [*price_chart(c, called), ranking_table(c.rankings, called)]
     if c.contenders:

@@ -172,7 +172,7 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
     seen = [*said[:FIRST_MEASURED], *([f"{more} more: --all"] if more > 0 else [])]
     off = (f"half of such predictions are within {100 * e.held_out.median:.0f} %, nine in ten within "
            f"{100 * e.held_out.p90:.0f} %; ") if e.held_out.rows else ""  # fmt: skip
-    expected = [f"{off}{e.stack_rows.own:,} measured rows of this stack", *filter(None, [own_rows(e.spec)])]
+    expected = [f"{off}{e.stack_rows.words}", *filter(None, [own_rows(e.spec)])]
     near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]
     return [("measured", seen or "nobody has published a measurement of this case"), *near, ("expected", expected),
             ("assumed", counted(e.assumptions, e.assumed_values))]  # fmt: skip
@@ -309,5 +309,5 @@ def assumptions(e: Estimate) -> list[tuple[str, Any]]:
                                     f"p90 {100 * seen.p90:.0f} %"))  # fmt: skip
         rows.append(("", f"not published of system {e.wall.system}: {', '.join(values)}" if values else ""))
     evidence = [f"{e.held_out.rows:,} held-out rows of {e.interval_class}"] if e.held_out.rows else []
-    return [*rows, ("not published", ", ".join(e.assumed_values)), ("stack", f"{e.stack}: measured rows: {e.stack_rows.words}"),
+    return [*rows, ("not published", ", ".join(e.assumed_values)), ("stack", e.stack_rows.words),
             ("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part])]  # fmt: skip

@@ -53,8 +53,8 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
     "sensitivity": ("sensitivity", {
         **ASKED, "step": float, "span": float, "limited_by": str, "relief_s": Numbers, "host_floor_s": float, "values": Rows}),
     "search": ("search", {
-        **ASKED, "wanted": str, "how": str, "points": int, "feasible": int, "no_machine": int, "no_mask": int, "base": Row,
-        "best": Rows, "front": Rows, "front_of": Texts, "estimated": Texts, "relief": Row | None}),
+        **ASKED, "stack_rows": Row, "wanted": str, "how": str, "points": int, "feasible": int, "no_machine": int,
+        "no_mask": int, "base": Row, "best": Rows, "front": Rows, "front_of": Texts, "estimated": Texts, "relief": Row | None}),
     "target": ("search --target OUTPUT=VALUE", {
         **DEVICE, "output": str, "limit": float, "base": Row, "ways": Rows}),
     "tune": ("tune", "study.tune.Tuning"),
@@ -77,7 +77,7 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
         "skipped": Rows, "skipped_by_reason": dict[str, int]}),
     "scoreboard": ("validate --predictor ...", {
         **SCORED, "asked": int, "rows": int, "skipped": int, "predictors": Rows, "predictions": Rows, "claims": Rows}),
-    "sweep": ("sweep", {"units": dict[str, str], "rows": Rows}),
+    "sweep": ("sweep", {"units": dict[str, str], "stack_rows": Rows, "rows": Rows}),
     "hw": ("show hw NAME", {
         "identity": Row, "kind": str, "hash": str, "values": Row, "keys": Row, "stated": Row}),
     "node": ("show node NAME", {

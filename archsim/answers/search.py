@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from archsim.answers.asked import asked, asked_record, changed_by, knob_text
@@ -12,6 +13,7 @@ from archsim.base.units import show
 from archsim.device.variant import called
 from archsim.render.blocks import Axis, Block, Cell, Facts, Table, Verdict, words
 from archsim.render.csv import csv_lines
+from archsim.stack.catalog import rows_of
 from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult
 from archsim.study.swept import knob_at_base
@@ -65,7 +67,7 @@ def large_words(f: SearchResult) -> str:
 def _trust(f: SearchResult) -> list[tuple[str, Any]]:
     broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
     return [("searched", f"{f.how}: {f.points:,}, of which {f.feasible:,} are within the limits{broken}{large_words(f)}"),
-            ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
+            ("stack", rows_of(f.request.stack).words), ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
 
 
 def columns_of(f: SearchResult) -> tuple[str, ...]:
@@ -124,7 +126,8 @@ def _chart(f: SearchResult) -> Block:
 def record(f: SearchResult) -> dict[str, Any]:
     """Plain values for JSON."""
     return {
-        "schema": SCHEMA, **asked_record(f.request), "wanted": wanted(f), "how": f.how,
+        "schema": SCHEMA, **asked_record(f.request), "stack_rows": asdict(rows_of(f.request.stack)),
+        "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": plain(f.base),
         "best": [plain(row) for row in f.best], "front": [plain(row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],

@@ -32,7 +32,7 @@ def sections(s: Serving, curve: Sequence[LoadPoint] = ()) -> list[Block]:
     """The blocks of an answer; `curve` is the latency at other loads."""
     expected, chosen = spread_of(s.assumptions)
     trust = [("expected", expected), ("simulated", f"{s.requests:,} requests; percentiles leave out the first tenth of them"),
-             ("assumed", counted(chosen))]  # fmt: skip
+             ("stack", s.stack_rows.words), ("assumed", counted(chosen))]  # fmt: skip
     table = [latency_table(s)] if s.latency_s is not None else []
     return [verdict(s), *table, Facts(title="How far to trust it", rows=trust), *([load_chart(s, curve)] if curve else []),
             batch_table(s), listed(chosen)]  # fmt: skip

@@ -22,7 +22,8 @@ def record(s: TextServing) -> dict[str, Any]:
 
 def sections(s: TextServing) -> list[Block]:
     """The blocks of an answer."""
-    trust = [("measured", "no run of a model under arriving requests is compared here"), ("assumed", counted(s.assumptions))]
+    trust = [("measured", "no run of a model under arriving requests is compared here"), ("engine", s.stack_rows.words),
+             ("assumed", counted(s.assumptions))]
     seed = "recorded arrivals" if s.seed is None else f"drawn with seed {s.seed}"
     details = [("run", f"{s.steps:,} steps of the engine in {show(s.duration_s, 's', 4)}; {seed}"),
                ("tokens", f"{s.input_tokens:,} of prompts, {s.output_tokens:,} of answers")]  # fmt: skip

@@ -44,7 +44,7 @@ def sections(name: str) -> list[Block]:
              for r in of_parts(composed.parts)]  # fmt: skip
     return [
         Verdict(title=stack.id, asked=[stack.framework, f"for {stack.kind}", f"composed of {parts}"],
-                sentences=[f"It fuses: {fusion_words(stack)}.", f"Measured rows: {catalog.rows_of(stack).words}."]),
+                sentences=[f"It fuses: {fusion_words(stack)}.", f"There are {catalog.rows_of(stack).words}."]),
         Table(title="Values", columns=columns("", "value", "set by", "source", numbers=(3,)), rows=rows, long=True),
         sources(numbers),
         Table(title="Release notes", columns=columns("", "release", "date", "key", "what changed"), rows=notes, level=2,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,9 @@ from archsim.answers.asked import asked
 from archsim.answers.front import FrontPoint, front_chart, points_table, thin
 from archsim.base.units import COUNT, show
 from archsim.device.variant import called
+from archsim.estimation.request import Request
 from archsim.render.blocks import Axis, Block, Cell, Chart, Column, Facts, Note, Series, Table, Verdict, words
+from archsim.stack.catalog import MeasuredRows, rows_of
 from archsim.study.knob import SIZES, WORDS
 from archsim.study.swept import ORDERS, SweptPoints, collected, costs_of, grid_of
 
@@ -214,11 +217,19 @@ def _points(s: SweptPoints) -> list[tuple[str, Any]]:
     """How many there are, and what is impossible."""
     why = [f"{times:,} x {text}" for text, times in s.problems[:MOST_REASONS]]
     kept = f"pages are of {len(s.some):,} points, evenly picked" if len(s.some) < s.count else ""
-    return [("drawn", kept), ("impossible", [f"{s.impossible:,} are impossible or not modelled:", *why] if s.impossible else []),
+    behind = [rows.words for rows in stack_rows(s.requests)]
+    broken = [f"{s.impossible:,} are impossible or not modelled:", *why] if s.impossible else []
+    return [("stack", behind), ("drawn", kept), ("impossible", broken),
             ("too large", f"{s.beyond:,} need more memory than their device has; they are rings, and on no front"
              if s.beyond else "")]  # fmt: skip
 
 
+def stack_rows(requests: Iterable[Request]) -> list[MeasuredRows]:
+    """The measured rows behind each stack that was swept."""
+    return [*dict.fromkeys(rows_of(request.stack) for request in requests)]
+
+
 def record(s: Any) -> dict[str, Any]:
     """All points, as the API has them."""
-    return {"schema": SCHEMA, "units": dict(s.units), "rows": [*s.rows()]}
+    behind = [asdict(rows) for rows in stack_rows(s.requests)]
+    return {"schema": SCHEMA, "units": dict(s.units), "stack_rows": behind, "rows": [*s.rows()]}

@@ -28,7 +28,7 @@ def sections(t: Tuning) -> list[Block]:
         return [_verdict(t), _table(t), Facts(rows=[("tried", _tried(t))])]
     said = f"The best is limited by {saves(t.limits)}; the default by {saves(t.default_limits)}."
     return [_verdict(t), _chart(t, t.best), _table(t), Note(text=said),
-            Facts(title="How far to trust it", rows=[*ratios, ("tried", _tried(t))])]  # fmt: skip
+            Facts(title="How far to trust it", rows=[*ratios, ("stack", t.stack_rows.words), ("tried", _tried(t))])]  # fmt: skip
 
 
 def _verdict(t: Tuning) -> Verdict:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,13 +104,16 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Exe
 
 def _stream(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
+    from archsim.answers.sweep import stack_rows
     from archsim.render.csv import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
     from archsim.study.swept import SweepCollector
 
     units, collector = column_names(space, requests[0].spec.kind), SweepCollector(space=space, requests=requests)
-    head = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "rows": [\n' if form.json else csv_lines([tuple(units)])
+    behind = json.dumps([asdict(rows_behind) for rows_behind in stack_rows(requests)])
+    opened = f'{{"schema": "archsim-sweep/1", "units": {json.dumps(units)}, "stack_rows": {behind}, "rows": [\n'
+    head = opened if form.json else csv_lines([tuple(units)])
     for chunk in compute(range(space.parts)):
         found = list(rows(chunk, space))
         if form.html is not None:

@@ -182,7 +182,7 @@ def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     return {
         "ttft_s": near, "tpot_s": f"{near}; {known}", "tokens_per_s": f"{near}; {known}",
         "energy_per_token_j": f"nearest evidence: power, {power}" if power else "nearest evidence: none for power",
-        "engine": f"measured rows of {plan.stack.id}: {rows_of(plan.stack).words}",
+        "engine": rows_of(plan.stack).words,
         "memory_bytes": "counted: weights and cache from the model's configuration; buffers by the engine's rules",
     }  # fmt: skip
 

@@ -21,6 +21,7 @@ from archsim.schedule.observer import Observer
 from archsim.schedule.serving import Batching, ServingRun, closed_loop, serve
 from archsim.simulate.arrivals import poisson
 from archsim.simulate.interval import BatchMean, batch_means, mean, quantile
+from archsim.stack.catalog import MeasuredRows, rows_of
 
 SCHEMA = "archsim-serve/1"
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")  # of MLPerf inference
@@ -63,6 +64,7 @@ class Serving:
     hardware_name: str
     changes: Mapping[str, str]
     stack: str
+    stack_rows: MeasuredRows
     precision: str
     scenario: str
     devices: int
@@ -193,7 +195,8 @@ def _answer(
     drawn = load.scenario == "Server" and load.recorded_s is None
     requests = load.requests if load.recorded_s is None else len(load.recorded_s)
     return Serving(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id, precision=request.precision,
+        network=request.network, **device_fields(request.spec), stack=request.stack.id, stack_rows=rows_of(request.stack),
+        precision=request.precision,
         scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate if load.scenario == "Server" else None,
         requests=requests, seed=load.seed if drawn else None, stable=stable, capacity_per_s=capacity, bound_s=load.bound_s,
         highest_rate_per_s=highest, batch_latency_s=dict(sorted(batches.seen.items())), assumptions=notes,

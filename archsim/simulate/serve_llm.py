@@ -14,6 +14,7 @@ from archsim.generation.plan import ServingPlan
 from archsim.generation.step import LINKS, rate_to
 from archsim.simulate.engine import Conversation, ServingEngineProcess, cache_room, cache_tokens
 from archsim.simulate.lengths import TextRequests
+from archsim.stack.catalog import MeasuredRows, rows_of
 
 SCHEMA = "archsim-serve-llm/1"
 PERCENTILES = (0.5, 0.9, 0.99)
@@ -47,6 +48,7 @@ class TextServing:
     hardware: str
     hardware_name: str
     engine: str
+    stack_rows: MeasuredRows
     servers: int
     split: bool
     devices: int
@@ -173,6 +175,7 @@ def _result(
         assumed.append("keys and values of a prompt go over the link at once, after its last token was read")
     return TextServing(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
+        stack_rows=rows_of(plan.stack),
         servers=len(servers), split=split, devices=plan.devices * len(servers), requests=len(done), rate_per_s=rate, seed=seed,
         input_tokens=prompts, output_tokens=output, duration_s=duration, requests_per_s=len(done) / duration,
         tokens_per_s=output / duration, total_tokens_per_s=(output + prompts) / duration, ttft_s=_spread(ttft),

@@ -33,15 +33,17 @@ class MeasuredRows:
     own: of the stack itself; alike: of other frameworks and engines on its `libraries` in the same versions
     """
 
+    stack: str
     own: int
     alike: int
     libraries: str
 
     @property
     def words(self) -> str:
-        """`1,217 of its own and 4,308 of others on cudnn 5.1 + cublas 8`, `none`."""
-        own = [f"{self.own:,} of its own"] if self.own else []
-        return " and ".join([*own, *([f"{self.alike:,} of others on {self.libraries}"] if self.alike else [])]) or "none"
+        """`1,217 measured rows of caffe-cudnn5.1, 4,308 of others on cudnn 5.1 + cublas 8`."""
+        own = f"{self.own:,}" if self.own else "no"
+        others = f", {self.alike:,} of others on {self.libraries}" if self.alike else ""
+        return f"{own} measured rows of {self.stack}{others}"
 
 
 @cache
@@ -166,7 +168,7 @@ def rows_of(stack: Stack) -> MeasuredRows:
     table = _counted()
     own, libraries = table.get(stack.id, (0, stack.libraries))
     alike = sum(rows for rows, of in table.values() if of == libraries != "") - own
-    return MeasuredRows(own=own, alike=alike, libraries=libraries)
+    return MeasuredRows(stack=stack.id, own=own, alike=alike, libraries=libraries)
 
 
 @cache

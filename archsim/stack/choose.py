@@ -143,7 +143,7 @@ def of_today(stack: Stack, rule: str | None) -> list[str]:
     """What an answer says of a rule of fusion that was asked for, and of a stack that nobody measured."""
     said = [] if rule is None else [f"fusion {rule}: in place of what {stack.id} does; `archsim show stack {stack.id}`"]
     if not (rows := rows_of(stack)).own:
-        said.append(f"stack {stack.id}: measured rows: {rows.words}; intervals are wider")
+        said.append(f"{rows.words}; intervals are wider")
     return said
 
 

@@ -20,6 +20,7 @@ from archsim.device.variant import device_fields
 from archsim.estimation.budget import check_budget
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.request import Request, find_device, make_request
+from archsim.stack.catalog import MeasuredRows, rows_of
 from archsim.study.condition import Condition, Nameable, nameable, read_conditions
 from archsim.study.coupling import base_value
 from archsim.study.objective import OUTPUT_NAMES, OUTPUTS, SILICON, Objective, output_of
@@ -77,6 +78,7 @@ class Tuning(Answer):
     hardware_name: str
     changes: Mapping[str, str]
     stack: str
+    stack_rows: MeasuredRows
     task: str
     precision: str
     fidelity: str
@@ -149,9 +151,10 @@ def tune(
     first = found.best[0] if found.best else None
     best = None if first is None else _point(request, first, first)
     return Tuning(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
-        precision=request.precision, fidelity=request.fidelity.name, minimise=aim, where=tuple(c.written for c in conditions),
-        energy_budget_j=energy_budget, ranges=(*(range_words(axis, request.spec.kind) for axis in space.axes), *held),
+        network=request.network, **device_fields(request.spec), stack=request.stack.id,
+        stack_rows=rows_of(request.stack), task=request.task, precision=request.precision, fidelity=request.fidelity.name,
+        minimise=aim, where=tuple(c.written for c in conditions), energy_budget_j=energy_budget,
+        ranges=(*(range_words(axis, request.spec.kind) for axis in space.axes), *held),
         points=found.points, feasible=found.feasible, impossible=found.broken, why=found.why, default=own, best=best,
         nearest=None if best else _nearest(request, space, replace(goal, conditions=()), conditions),
         saved={} if first is None or best is None else savings(request, found.base, first, *_differ(own, best)),
