@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from archsim.calibration.constants import Calibration, default
 from archsim.evidence.case import Case
+from archsim.evidence.family import serving_files
 from archsim.evidence.readers import read_files
-from archsim.evidence.shipped import serving_files
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import STACK_KEYS
 from archsim.validation.ablation import left_out

@@ -9,10 +9,9 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.evidence.case import Case, Skip, error_of
+from archsim.evidence.case import Case, LoopPattern, Skip, error_of
 from archsim.evidence.columns import OWN, quantity
-from archsim.evidence.misses import FAR, published_stack
-from archsim.evidence.pattern import LoopPattern
+from archsim.evidence.sources import FAR, published_stack
 from archsim.render.blocks import (
     Axis,
     Block,

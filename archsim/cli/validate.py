@@ -106,8 +106,8 @@ def validate_command(
         raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
                                "and --cases only writes the rows")  # fmt: skip
     from archsim.calibration.constants import load
+    from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash
-    from archsim.evidence.shipped import shipped_files
     from archsim.validation.evaluation import validate
     from archsim.validation.selection import Filters, selected_rows, settings_of
 
@@ -142,7 +142,7 @@ def validate_command(
 
 def _is_grouped(cases: Sequence[Case]) -> bool:
     """Whether all are loops of a core, in groups that their file names."""
-    from archsim.evidence.pattern import LoopPattern
+    from archsim.evidence.case import LoopPattern
 
     loops = bool(cases) and all(isinstance(case.pattern, LoopPattern) for case in cases)
     return loops and any("group" in case.fields for case in cases)
@@ -151,8 +151,8 @@ def _is_grouped(cases: Sequence[Case]) -> bool:
 def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -> tuple[list[Case], list[Skip]]:
     """The rows of tables and of loops; `identified`: with ids, and with the shipped rows that only other tools predict."""
     from archsim.evidence.columns import with_ids
+    from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import read_files
-    from archsim.evidence.shipped import shipped_files
     from archsim.validation.loop_cases import is_loop_file, loop_cases
     from archsim.validation.selection import device_files
 
@@ -171,8 +171,8 @@ def _scoreboard(
 ) -> Scoreboard:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
     from archsim.evidence.columns import ID
-    from archsim.evidence.misses import claims
-    from archsim.evidence.shipped import peer_files
+    from archsim.evidence.family import peer_files
+    from archsim.evidence.sources import claims
     from archsim.validation.predictor import from_file, read_predictors
     from archsim.validation.scoreboard import scoreboard
 

@@ -12,8 +12,7 @@ from archsim.base.errors import MissingExtra
 from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
-from archsim.evidence.case import DOUBTED, Case, with_power
-from archsim.evidence.pattern import UNSIMULATED
+from archsim.evidence.case import DOUBTED, UNSIMULATED, Case, with_power
 from archsim.validation.predict import predict
 from archsim.validation.problem import SOFT, Problem, weights, with_priors
 

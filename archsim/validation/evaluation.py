@@ -18,10 +18,9 @@ from archsim.estimation.measured import request_of, value_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import Case, ServingPattern, Skip
 from archsim.evidence.columns import RATES, column, quantity
-from archsim.evidence.misses import published_stack, reason_of
-from archsim.evidence.pattern import ServingPattern
+from archsim.evidence.sources import published_stack, reason_of
 from archsim.generation.measured import POWER, RATE, TIME, served_spread
 from archsim.validation.ablation import left_out
 from archsim.validation.baseline import PLAIN, constants_of

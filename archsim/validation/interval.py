@@ -18,9 +18,8 @@ import numpy as np
 from archsim.calibration.constants import NETWORKS, Spread
 from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, Platform, step_of
 from archsim.cost.cost import Array
-from archsim.evidence.case import Case
+from archsim.evidence.case import Case, ClockPattern, UnitPattern
 from archsim.evidence.columns import quantity
-from archsim.evidence.pattern import ClockPattern, UnitPattern
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much

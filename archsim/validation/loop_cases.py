@@ -15,10 +15,8 @@ from archsim.detect.catalog import find as find_device
 from archsim.detect.system import Computer
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import WATCHED, Case, Skip
-from archsim.evidence.pattern import LoopPattern
+from archsim.evidence.case import TIMERS, WATCHED, Case, LoopPattern, Skip
 from archsim.evidence.row import alone
-from archsim.evidence.timer import TIMERS
 from archsim.stack import catalog as stacks
 from archsim.validation.loop_file import read_loops
 

@@ -23,10 +23,11 @@ from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
-from archsim.evidence.case import Anchor, Case
-from archsim.evidence.pattern import (
+from archsim.evidence.case import (
     UNSIMULATED,
     AccessPattern,
+    Anchor,
+    Case,
     ClockPattern,
     LoopPattern,
     ProductPattern,

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import UNSIMULATED, Case, Skip
 from archsim.evidence.columns import ID
-from archsim.evidence.misses import Claim
-from archsim.evidence.pattern import UNSIMULATED
+from archsim.evidence.sources import Claim
 from archsim.validation.evaluation import GroupScore, ValidationSettings, group_scores, measured_values, validate
 from archsim.validation.predictor import Predictions
 from archsim.validation.score import errors

@@ -12,9 +12,9 @@ from archsim.base.version import __version__
 from archsim.calibration.constants import Calibration
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import quantity
+from archsim.evidence.family import serving_files
 from archsim.evidence.network_rows import engine_of
 from archsim.evidence.readers import data_hash, read_files
-from archsim.evidence.shipped import serving_files
 from archsim.validation.evaluation import Tell, Validation, ValidationSettings, validate
 from archsim.validation.frozen import rounded
 from archsim.validation.score import score

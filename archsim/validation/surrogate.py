@@ -12,8 +12,8 @@ import numpy as np
 from archsim.calibration.constants import default
 from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.request import Request
+from archsim.evidence.family import shipped_files
 from archsim.evidence.readers import read_files
-from archsim.evidence.shipped import shipped_files
 from archsim.trace.trace import BoundOp
 from archsim.validation.predict import predict
 from archsim.validation.random_kernels import gpus, precisions, random_op, request_on, times

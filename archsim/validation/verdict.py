@@ -10,7 +10,7 @@ from archsim.base.units import show
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
 from archsim.evidence.columns import column, quantity
-from archsim.evidence.misses import published_stack
+from archsim.evidence.sources import published_stack
 from archsim.validation.evaluation import GroupScore, Validation
 
 SPEEDS = frozenset(("time", "prefill", "decode", "end to end", "tokens", "bandwidth"))  # quantities that are slow or fast

@@ -10,9 +10,8 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.device.catalog import find
-from archsim.evidence.case import Case
+from archsim.evidence.case import Case, UnitPattern
 from archsim.evidence.family import family_called
-from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.row import row_of
 from archsim.evidence.table import Row
 from archsim.stack import catalog as stacks
@@ -26,7 +25,7 @@ def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memo
     row = Row(line=2, cells={"source": "me", "hardware": hw})
     pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, **words)
     found = row_of(family_called("microbenchmarks"), row, "x.csv")
-    return found.of_pattern("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
+    return found.case("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
 
 
 def power(one: Case, *without: str) -> float:

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default, dump, load
-from archsim.evidence.pattern import UnitPattern
+from archsim.evidence.case import TIMERS, UnitPattern
 from archsim.evidence.readers import read_files
-from archsim.evidence.timer import TIMERS
 from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, recorded, rows_hash
 from archsim.validation.interval import class_of, intervals_of
