@@ -260,7 +260,7 @@ def calibrate_command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
-    from archsim.validation.fit import TOLD, fit, fittable, kept, recorded, unchanged
+    from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
@@ -286,18 +286,19 @@ def calibrate_command(
     note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)
-        told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]
-        if of_energy and not measurements and 0 < len(told) < len(answer.names):  # without those that only follow the others
-            wanted, start = told, given.before_energy_fit(told)
+        sure = [name for name, share in told(answer).items() if share >= TOLD]
+        if of_energy and not measurements and 0 < len(sure) < len(told(answer)):  # without those that only follow the others
+            wanted, start = sure, given.before_energy_fit(sure)
             answer = fit(rows, start, wanted, tell=tell, workers=workers)
-    answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
-    result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
+    shares, record, only_told = told(answer), answer.fit, bool(measurements)
+    assert record is not None
+    answer = result = kept(answer, given, only_told)
     if of_energy:
-        result = replace(result, version=given.version, fit=given.fit, energy_fit=result.fit)
+        result = replace(result, version=given.version, fit=given.fit, energy_fit=record)
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         with Progress() as tell:
-            held_out = cross_validate(rows, rows, answer.calibration, intervals, wanted, tell, workers=workers)
+            held_out = cross_validate(rows, rows, answer, intervals, wanted, tell, workers=workers)
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
@@ -307,15 +308,15 @@ def calibrate_command(
             result, spreads={**start.spreads, **found.spreads}, stacks=start.stacks if of_energy else stacks,
             wider=start.wider if of_energy else found.wider, evidence={**start.evidence, **found.evidence},
         )  # fmt: skip
-    note(f"median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %")
-    for why, which in unchanged(answer, given, wanted, told=bool(measurements)).items():
+    note(f"median error {100 * record.median_before:.1f} % -> {100 * record.median_after:.1f} %")
+    for why, which in unchanged(shares, given, wanted, only_told).items():
         note(f"{why}: {_listed(which)}")
     if out:
         write(out, dump(result))
     else:
         click.echo(dump(result), nl=False)
-    if answer.at_bound:
-        missed(f"at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}")
+    if record.at_bound:
+        missed(f"at the bound of their range, so the model lacks something: {', '.join(record.at_bound)}")
 
 
 def _listed(constants: Sequence[str], most: int = 8) -> str:

@@ -120,11 +120,15 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
 
 
 def evaluate(
-    groups: Sequence[Group], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset()
-) -> Array:
-    """Predicted values of prepared cases, in the order in which `prepare` got them."""
+    groups: Sequence[Group], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset(),
+    size: int | None = None,
+) -> Array:  # fmt: skip
+    """Predicted values of prepared cases, in the order in which `prepare` got them.
+
+    size: how many it got, where these are not all their groups; NaN for the cases of others
+    """
     model = find(fidelity)
-    result = np.full(sum(len(group.cases) for group in groups), math.nan)
+    result = np.full(sum(len(group.cases) for group in groups) if size is None else size, math.nan)
     for group in groups:
         result[group.positions] = _evaluate(group, calibration, model, without)
     return result
