@@ -201,11 +201,11 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
 def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
     """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
     from archsim.calibration.constants import default, load
+    from archsim.evidence.family import serving_files
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.crossvalidate import FOLDS
-    from archsim.validation.frozen import as_text, freeze
+    from archsim.validation.frozen import as_text, freeze, served_cases, served_summary
     from archsim.validation.selection import known_words
-    from archsim.validation.served import provenance, served_cases, served_summary
 
     refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
     wanted = known_words("fold", folds, list(FOLDS))
@@ -218,7 +218,8 @@ def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
         summary = freeze(*read_files(()), constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier,
                          tell=tell)  # fmt: skip
         corpus.write(as_text(summary))
-        served.write(as_text(served_summary(*served_cases(), constants, provenance(constants), tell)))
+        of_served = served_summary(*served_cases(), constants, data=data_hash(serving_files()), version=__version__, tell=tell)
+        served.write(as_text(of_served))
     note(f"wrote {corpus.path} and {served.path}; cross-validated: {', '.join(sorted(summary['cross_validation'])) or 'none'}")
 
 

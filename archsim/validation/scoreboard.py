@@ -10,11 +10,10 @@ import numpy as np
 
 from archsim.cost.cost import Array
 from archsim.evidence.case import UNSIMULATED, Case, Skip
-from archsim.evidence.columns import ID
+from archsim.evidence.columns import ID, column
 from archsim.evidence.sources import Claim
-from archsim.validation.evaluation import GroupScore, ValidationSettings, group_scores, measured_values, validate
+from archsim.validation.evaluation import GroupScore, ValidationSettings, errors, group_scores, validate
 from archsim.validation.predictor import Predictions
-from archsim.validation.score import errors
 
 OWN, ROOFLINE = "archsim", "roofline"
 
@@ -73,9 +72,8 @@ def scoreboard(
     computed = [case for case in played if not isinstance(case.pattern, UNSIMULATED)]  # a roofline has no answer without ops
     own = [_own(OWN, settings.fidelity, played, settings, tell), _own(ROOFLINE, ROOFLINE, computed, settings, tell)]
     entered = [one for one in (*own, *others) if any(case.fields[ID] in one.values for case in played)]
-    measured, is_rate = measured_values(played)
-    off = {one.name: errors(measured, one.of(played), is_rate) for one in entered}
-    entrants = [_entrant(one, played, off, settings.by) for one in entered]
+    values = {one.name: one.of(played) for one in entered}
+    entrants = [_entrant(one, played, values, settings.by) for one in entered]
     all_answer = np.all([np.isfinite(one.predicted) for one in entrants], axis=0) if entrants else np.zeros(len(played), bool)
     shared = [case for case, wanted in zip(played, all_answer, strict=True) if wanted]
     common = [_scores(one.predictions, shared, {}, ("quantity",)) for one in entrants] if shared else []
@@ -100,11 +98,11 @@ def _own(
     )  # fmt: skip
 
 
-def _entrant(one: Predictions, cases: Sequence[Case], off: dict[str, Array], by: Sequence[str]) -> ScoredPredictor:
+def _entrant(one: Predictions, cases: Sequence[Case], values: dict[str, Array], by: Sequence[str]) -> ScoredPredictor:
     low, high = one.intervals_of(cases)
-    beside = {name: values for name, values in off.items() if name in (OWN, ROOFLINE) and name != one.name}
+    beside = {name: own for name, own in values.items() if name in (OWN, ROOFLINE) and name != one.name}
     return ScoredPredictor(
-        predictions=one, predicted=one.of(cases), error=off[one.name], low=low, high=high,
+        predictions=one, predicted=values[one.name], error=errors(cases, values[one.name]), low=low, high=high,
         overall=_scores(one, cases, beside, ("quantity",)), groups=_scores(one, cases, beside, by),
     )  # fmt: skip
 
@@ -116,7 +114,5 @@ def _scores(
     predicted = one.of(cases)
     rows = np.flatnonzero(np.isfinite(predicted))
     left = [cases[int(i)] for i in rows]
-    low, high = one.intervals_of(left)
-    measured, is_rate = measured_values(left)
-    error = errors(measured, predicted[rows], is_rate)
-    return group_scores(left, by, error, {name: off[rows] for name, off in beside.items()}, predicted[rows], low, high)
+    return group_scores(left, {name: column(left, name) for name in by}, predicted[rows], *one.intervals_of(left),
+                        {name: values[rows] for name, values in beside.items()})  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ from archsim.evidence.row import row_of
 from archsim.evidence.table import Row
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import STACK_KEYS, Stack
-from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
+from archsim.validation import frozen
+from archsim.validation.evaluation import LEFT_OUT, POWER_PARTS, left_out
 from archsim.validation.predict import predict
 from tests.ablation import Corpus
 
@@ -68,8 +70,10 @@ def test_parts_of_time_leave_the_power_alone() -> None:
     assert left_out(cases, default(), frozenset({"waves"})) == (cases, default())
 
 
-def test_what_a_part_is_worth_is_the_error_without_it() -> None:
-    found = worth(("a", "b"), {"a": np.array([-0.2, 0.4]), "b": np.zeros(3)}.__getitem__)
+def test_what_a_part_is_worth_is_the_error_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    off = {"a": np.array([-0.2, 0.4]), "b": np.zeros(3)}
+    monkeypatch.setattr(frozen, "validate", lambda cases, skips, settings: SimpleNamespace(error=off[min(settings.without)]))
+    found = frozen.ablation([case({})], default(), ("a", "b"), lambda text: None)
     assert found == {"a": {"n": 2, "mape": pytest.approx(0.3), "median": pytest.approx(0.3)},
                      "b": {"n": 3, "mape": 0.0, "median": 0.0}}  # fmt: skip
 
