@@ -286,11 +286,10 @@ def cache_command(
 def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as a file."""
     from archsim.answers.closed_forms import TRAFFIC, traffic_record, traffic_sections
-    from archsim.validation.traffic import compare
-    from archsim.validation.traffic_kinds import by_role, kernel_distances
+    from archsim.validation.traffic import by_role, compare, kernel_distances, runs
 
     (file,) = files_in(folder, {"traffic": TRAFFIC})
     with Progress() as tell:
-        found = traffic_record(compare(fast, tell), by_role(kernel_distances(tell=tell)))
+        found = traffic_record(compare(fast, tell), by_role(kernel_distances(runs(), tell)))
     write_json(file, found)
     show_text(traffic_sections(found))
