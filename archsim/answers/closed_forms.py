@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.render.blocks import Block, Table, Verdict, columns, count, number, percent, words
-from archsim.validation.surrogate import Judged, SurrogateRow
+from archsim.validation.random_kernels import Judged, SurrogateRow
 from archsim.validation.traffic import BATCH, RoleDistance, TrafficRow
 
 TRAFFIC, KERNELS = "archsim-traffic/1", "archsim-surrogate/1"  # schemas

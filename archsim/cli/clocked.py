@@ -184,7 +184,7 @@ def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputF
         _derive(derive)
         return
     from archsim.answers.closed_forms import KERNELS, kernels_record, kernels_sections
-    from archsim.validation.surrogate import compare, judged
+    from archsim.validation.random_kernels import compare, judged
 
     files = [] if folder is None else files_in(folder, {"surrogate": KERNELS})
     with Progress() as tell:

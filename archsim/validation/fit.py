@@ -142,7 +142,7 @@ def with_priors(rows: Array) -> Array:
 
 
 def robust_least_squares(
-    residuals: Callable[[Array], Array], begin: Array, jacobian: Callable[[Array], Array], bounds: tuple[Array, Array],
+    residuals: Callable[[Array], Array], begin: Array, jacobian: Callable[[Array], Array] | str, bounds: tuple[Array, Array],
     soft: float = SOFT, **more: Any,
 ) -> OptimizeResult:  # fmt: skip
     """The answer of scipy's search, in which residuals above `soft` count linearly. Raises MissingExtra without scipy."""
