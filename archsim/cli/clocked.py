@@ -143,7 +143,7 @@ def core_command(
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:
     """The loops of a file, or those of a name."""
-    from archsim.validation.loop_file import read_loops
+    from archsim.validation.loops import read_loops
 
     loops = list(read_loops(path))
     if name is None:

@@ -153,7 +153,7 @@ def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -
     from archsim.evidence.columns import with_ids
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import read_files
-    from archsim.validation.loop_cases import is_loop_file, loop_cases
+    from archsim.validation.loops import is_loop_file, loop_cases
     from archsim.validation.selection import device_files
 
     tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
@@ -173,8 +173,7 @@ def _scoreboard(
     from archsim.evidence.columns import ID
     from archsim.evidence.family import peer_files
     from archsim.evidence.sources import claims
-    from archsim.validation.predictor import from_file, read_predictors
-    from archsim.validation.scoreboard import scoreboard
+    from archsim.validation.scoreboard import from_file, read_predictors, scoreboard
 
     known = {case.fields[ID] for case in every}
     given = read_predictors([word for word in words if word != PUBLISHED], cases, known, tell)

@@ -147,9 +147,9 @@ class ProductPattern:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoopPattern:
-    """A loop of one core, in the words of its file."""
+    """A loop of one core, a `CoreLoop` of the cycle model."""
 
-    words: Mapping[str, Any]
+    loop: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,10 +83,9 @@ def _loop_cycles(device: Cpu, case: Case, pattern: LoopPattern) -> float:
     """Cycles of an iteration of a loop [clk]."""
     from archsim.cycle.core.machine import core_machine
     from archsim.cycle.core.run import run_loop
-    from archsim.validation.loop_file import loop_of
 
     clock = float(np.ravel(device.usual_clock)[0]) if case.clock is None else case.clock
-    return run_loop(core_machine(device, clock), loop_of(pattern.words)).cycles
+    return run_loop(core_machine(device, clock), pattern.loop).cycles
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:

@@ -22,8 +22,7 @@ from archsim.evidence.readers import read
 from archsim.evidence.sources import claims
 from archsim.render.text import text_of
 from archsim.validation.evaluation import ValidationSettings
-from archsim.validation.predictor import Predictions, from_command, from_file
-from archsim.validation.scoreboard import Scoreboard, scoreboard
+from archsim.validation.scoreboard import Predictions, Scoreboard, from_command, from_file, scoreboard
 
 Write = Callable[..., str]
 SETTINGS = ValidationSettings(calibration=default(), by=("quantity",))
