@@ -24,14 +24,12 @@ from numpy.typing import NDArray
 
 from archsim.calibration.constants import Calibration, default
 from archsim.evidence.case import Case
+from archsim.evidence.family import serving_files
 from archsim.evidence.readers import read_files
-from archsim.evidence.shipped import serving_files
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import STACK_KEYS
-from archsim.validation.ablation import left_out
-from archsim.validation.evaluation import PredictedRows, ValidationSettings, measured_values
+from archsim.validation.evaluation import ValidationSettings, errors, left_out, predictions
 from archsim.validation.predict import Group, evaluate, prepare
-from archsim.validation.score import errors
 
 FILE = Path(__file__).parents[1] / "reports" / "validation" / "ablation.csv"
 HEAD = ("key", "stacks", "rows", "median_before", "median_after", "sources", "devices", "verdict")
@@ -89,8 +87,7 @@ class Corpus:
 
     def errors(self, values: Array) -> Array:
         """How far predictions are off, without sign."""
-        measured, is_rate = measured_values(self.cases)
-        return np.abs(errors(measured, values, is_rate))
+        return np.abs(errors(self.cases, values))
 
 
 def _largest(moves: Sequence[tuple[float, str]], most: int) -> list[tuple[float, str]]:
@@ -114,7 +111,7 @@ def changes(before: Array, after: Array, groups: Sequence[str]) -> dict[str, flo
 def predicted(cases: Sequence[Case], calibration: Calibration) -> Array:
     """Predictions of rows, NaN where none is possible."""
     settings = ValidationSettings(calibration=calibration, baselines=())
-    return PredictedRows.of(cases, settings, lambda text: None).predicted if cases else np.empty(0)
+    return predictions(cases, settings)[0] if cases else np.empty(0)
 
 
 def rows(most: int | None) -> list[Case]:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from archsim.render.blocks import Block, Table, Verdict, columns, count, number, percent, words
-from archsim.validation.surrogate import Judged, SurrogateRow
-from archsim.validation.traffic import BATCH, TrafficRow, median_error
-from archsim.validation.traffic_kinds import RoleDistance
+from archsim.validation.random_kernels import Judged, SurrogateRow
+from archsim.validation.traffic import BATCH, RoleDistance, TrafficRow
 
 TRAFFIC, KERNELS = "archsim-traffic/1", "archsim-surrogate/1"  # schemas
 BAND = 0.15
@@ -36,8 +35,9 @@ def traffic_record(rows: Sequence[TrafficRow], roles: Sequence[RoleDistance] = (
     """Products of convolutions one by one, and all kernels of some runs by role."""
     kinds = [{**asdict(role), "worst": [{name: getattr(one, name) for name in WORST} for one in role.worst]} for role in roles]
     found: Record = rounded({
-        "schema": TRAFFIC, "batch": BATCH, "dram_median_error": median_error([row.dram_error for row in rows]),
-        "l2_median_error": median_error([row.l2_error for row in rows]), "rows": [asdict(row) for row in rows], "roles": kinds,
+        "schema": TRAFFIC, "batch": BATCH, "dram_median_error": float(np.median([abs(row.dram_error) for row in rows])),
+        "l2_median_error": float(np.median([abs(row.l2_error) for row in rows])), "rows": [asdict(row) for row in rows],
+        "roles": kinds,
     }, 6)  # fmt: skip
     return found
 

@@ -14,7 +14,7 @@ from archsim.base.units import show, show_capacity
 from archsim.cost.bounds import bound_word
 from archsim.estimation.memory import USABLE
 from archsim.estimation.references import Reference
-from archsim.evidence.columns import RATES
+from archsim.evidence.case import RATES
 from archsim.render.blocks import Cell, Column, Facts, Piece, Table, columns, count, number, words
 from archsim.render.csv import csv_lines
 from archsim.study.comparison import Comparison, Excluded, excluded_line

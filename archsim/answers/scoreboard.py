@@ -8,7 +8,7 @@ from typing import Any
 
 from archsim.answers.validation import FEW, baseline_cells, finite, group_record, origin, provenance, score_heads, scores
 from archsim.evidence.columns import ID, OWN, quantity
-from archsim.evidence.misses import NOTE, Claim
+from archsim.evidence.sources import NOTE, Claim
 from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, words
 from archsim.render.csv import records_csv
 from archsim.validation import scoreboard

@@ -9,10 +9,9 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.evidence.case import Case, Skip, error_of
+from archsim.evidence.case import Case, LoopPattern, Skip, error_of
 from archsim.evidence.columns import OWN, quantity
-from archsim.evidence.misses import FAR, published_stack
-from archsim.evidence.pattern import LoopPattern
+from archsim.evidence.sources import FAR, published_stack
 from archsim.render.blocks import (
     Axis,
     Block,
@@ -35,7 +34,7 @@ from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score
 from archsim.validation.selection import USUAL
-from archsim.validation.verdict import case_words, furthest, inside, off_words, quantiles, rows_by, sentences, unit_of
+from archsim.validation.verdict import case_words, furthest, inside, off_words, quantiles, sentences, unit_of
 
 SCHEMA = "archsim-validation/1"
 FEW = 30  # rows up to which each is a line of its own
@@ -195,12 +194,10 @@ def baseline_cells(group: GroupScore, names: Iterable[str]) -> list[Cell]:
 
 def groups_table(v: Validation) -> Table:
     """A line for each group: of many the largest on the first screen."""
-    by, own = v.settings.by, rows_by(v, v.settings.by)
-    spreads = {names: quantiles(1.0 + v.error[rows]) for names, rows in own.items()}
-    place, rows = ratio_scale(spreads.values()), []
-    for group in v.groups:
-        names = tuple(group.by.values())
-        rows.append([*map(words, names), *scores(group, quantity(v.cases[own[names][0]])), spread(spreads[names], place)])
+    by, spreads = v.settings.by, [quantiles(1.0 + v.error[list(group.rows)]) for group in v.groups]
+    place = ratio_scale(spreads)
+    rows = [[*map(words, group.by.values()), *scores(group, quantity(v.cases[group.rows[0]])), spread(ratios, place)]
+            for group, ratios in zip(v.groups, spreads, strict=True)]  # fmt: skip
     heads, n = (*by, *score_heads(v.settings.calibration.level), ""), len(by)
     note = ("Bars: predicted / measured, from the 10th to the 90th percentile of the rows, the middle half darker, the mark at "
             "the median, the ring where predicted is as measured; a rate counts as its time.")  # fmt: skip

@@ -143,7 +143,7 @@ def core_command(
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:
     """The loops of a file, or those of a name."""
-    from archsim.validation.loop_file import read_loops
+    from archsim.validation.loops import read_loops
 
     loops = list(read_loops(path))
     if name is None:
@@ -184,7 +184,7 @@ def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputF
         _derive(derive)
         return
     from archsim.answers.closed_forms import KERNELS, kernels_record, kernels_sections
-    from archsim.validation.surrogate import compare, judged
+    from archsim.validation.random_kernels import compare, judged
 
     files = [] if folder is None else files_in(folder, {"surrogate": KERNELS})
     with Progress() as tell:
@@ -286,11 +286,10 @@ def cache_command(
 def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as a file."""
     from archsim.answers.closed_forms import TRAFFIC, traffic_record, traffic_sections
-    from archsim.validation.traffic import compare
-    from archsim.validation.traffic_kinds import by_role, kernel_distances
+    from archsim.validation.traffic import by_role, compare, kernel_distances, runs
 
     (file,) = files_in(folder, {"traffic": TRAFFIC})
     with Progress() as tell:
-        found = traffic_record(compare(fast, tell), by_role(kernel_distances(tell=tell)))
+        found = traffic_record(compare(fast, tell), by_role(kernel_distances(runs(), tell)))
     write_json(file, found)
     show_text(traffic_sections(found))

@@ -106,8 +106,8 @@ def validate_command(
         raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
                                "and --cases only writes the rows")  # fmt: skip
     from archsim.calibration.constants import load
+    from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash
-    from archsim.evidence.shipped import shipped_files
     from archsim.validation.evaluation import validate
     from archsim.validation.selection import Filters, selected_rows, settings_of
 
@@ -142,7 +142,7 @@ def validate_command(
 
 def _is_grouped(cases: Sequence[Case]) -> bool:
     """Whether all are loops of a core, in groups that their file names."""
-    from archsim.evidence.pattern import LoopPattern
+    from archsim.evidence.case import LoopPattern
 
     loops = bool(cases) and all(isinstance(case.pattern, LoopPattern) for case in cases)
     return loops and any("group" in case.fields for case in cases)
@@ -151,9 +151,9 @@ def _is_grouped(cases: Sequence[Case]) -> bool:
 def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -> tuple[list[Case], list[Skip]]:
     """The rows of tables and of loops; `identified`: with ids, and with the shipped rows that only other tools predict."""
     from archsim.evidence.columns import with_ids
+    from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import read_files
-    from archsim.evidence.shipped import shipped_files
-    from archsim.validation.loop_cases import is_loop_file, loop_cases
+    from archsim.validation.loops import is_loop_file, loop_cases
     from archsim.validation.selection import device_files
 
     tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
@@ -171,10 +171,9 @@ def _scoreboard(
 ) -> Scoreboard:  # fmt: skip
     """Score the predictors and those of other tools that are published; `every` are the cases before any filter."""
     from archsim.evidence.columns import ID
-    from archsim.evidence.misses import claims
-    from archsim.evidence.shipped import peer_files
-    from archsim.validation.predictor import from_file, read_predictors
-    from archsim.validation.scoreboard import scoreboard
+    from archsim.evidence.family import peer_files
+    from archsim.evidence.sources import claims
+    from archsim.validation.scoreboard import from_file, read_predictors, scoreboard
 
     known = {case.fields[ID] for case in every}
     given = read_predictors([word for word in words if word != PUBLISHED], cases, known, tell)
@@ -201,11 +200,11 @@ def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], Non
 def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
     """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
     from archsim.calibration.constants import default, load
+    from archsim.evidence.family import serving_files
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.crossvalidate import FOLDS
-    from archsim.validation.frozen import as_text, freeze
+    from archsim.validation.frozen import as_text, freeze, served_cases, served_summary
     from archsim.validation.selection import known_words
-    from archsim.validation.served import provenance, served_cases, served_summary
 
     refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
     wanted = known_words("fold", folds, list(FOLDS))
@@ -218,7 +217,8 @@ def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
         summary = freeze(*read_files(()), constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier,
                          tell=tell)  # fmt: skip
         corpus.write(as_text(summary))
-        served.write(as_text(served_summary(*served_cases(), constants, provenance(constants), tell)))
+        of_served = served_summary(*served_cases(), constants, data=data_hash(serving_files()), version=__version__, tell=tell)
+        served.write(as_text(of_served))
     note(f"wrote {corpus.path} and {served.path}; cross-validated: {', '.join(sorted(summary['cross_validation'])) or 'none'}")
 
 
@@ -260,7 +260,7 @@ def calibrate_command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
-    from archsim.validation.fit import TOLD, fit, fittable, kept, recorded, unchanged
+    from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
     from archsim.validation.selection import Filters, device_files, selected_rows
@@ -286,18 +286,19 @@ def calibrate_command(
     note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)
-        told = [name for name, share in zip(answer.names, answer.identified, strict=True) if share >= TOLD]
-        if of_energy and not measurements and 0 < len(told) < len(answer.names):  # without those that only follow the others
-            wanted, start = told, given.before_energy_fit(told)
+        sure = [name for name, share in told(answer).items() if share >= TOLD]
+        if of_energy and not measurements and 0 < len(sure) < len(told(answer)):  # without those that only follow the others
+            wanted, start = sure, given.before_energy_fit(sure)
             answer = fit(rows, start, wanted, tell=tell, workers=workers)
-    answer = replace(answer, calibration=kept(answer, given, told=bool(measurements)))
-    result = recorded(answer, rows, version=f"fitted-{answer.rows_hash}")
+    shares, record, only_told = told(answer), answer.fit, bool(measurements)
+    assert record is not None
+    answer = result = kept(answer, given, only_told)
     if of_energy:
-        result = replace(result, version=given.version, fit=given.fit, energy_fit=result.fit)
+        result = replace(result, version=given.version, fit=given.fit, energy_fit=record)
     if intervals:
         others = [case for case in every if kind not in (None, case.spec.kind)]
         with Progress() as tell:
-            held_out = cross_validate(rows, rows, answer.calibration, intervals, wanted, tell, workers=workers)
+            held_out = cross_validate(rows, rows, answer, intervals, wanted, tell, workers=workers)
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
@@ -307,15 +308,15 @@ def calibrate_command(
             result, spreads={**start.spreads, **found.spreads}, stacks=start.stacks if of_energy else stacks,
             wider=start.wider if of_energy else found.wider, evidence={**start.evidence, **found.evidence},
         )  # fmt: skip
-    note(f"median error {100 * answer.error_before:.1f} % -> {100 * answer.error_after:.1f} %")
-    for why, which in unchanged(answer, given, wanted, told=bool(measurements)).items():
+    note(f"median error {100 * record.median_before:.1f} % -> {100 * record.median_after:.1f} %")
+    for why, which in unchanged(shares, given, wanted, only_told).items():
         note(f"{why}: {_listed(which)}")
     if out:
         write(out, dump(result))
     else:
         click.echo(dump(result), nl=False)
-    if answer.at_bound:
-        missed(f"at the bound of their range, so the model lacks something: {', '.join(answer.at_bound)}")
+    if record.at_bound:
+        missed(f"at the bound of their range, so the model lacks something: {', '.join(record.at_bound)}")
 
 
 def _listed(constants: Sequence[str], most: int = 8) -> str:

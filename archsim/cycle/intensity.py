@@ -9,7 +9,7 @@ from archsim.cycle.kernels import launch_clocks
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.program import FP32, Assembler, Program, Source
 from archsim.device.device import Gpu
-from archsim.evidence.pattern import AccessPattern
+from archsim.evidence.case import AccessPattern
 
 THREADS = 256  # of a CTA, of both benchmarks
 ROWS, PAIR = 4000, 2  # gpu-roofline: elements of a thread, and how many a trip takes

@@ -23,7 +23,7 @@ from archsim.cycle.reuse import missing
 from archsim.cycle.run import prepared, run
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
-from archsim.evidence.pattern import AccessPattern, Pattern, ProductPattern
+from archsim.evidence.case import AccessPattern, ProductPattern
 
 BANKS, WORD = 32, 4  # of the L1: banks of data, and the bytes of each
 LINE = 128  # B of a tag of the L1
@@ -149,7 +149,7 @@ STREAMS = {"init": (0, 0, 1, 1), "read": (1, 1, 0, 1), "scale": (1, 1, 1, 2), "t
 _streams = lru_cache(maxsize=1024)(element_wise)
 
 
-def pattern_value(device: Gpu, clock: float, pattern: Pattern, precision: str) -> float:
+def pattern_value(device: Gpu, clock: float, pattern: AccessPattern | ProductPattern, precision: str) -> float:
     """What a benchmark would print [B/s, clk, s]. Raises Unsupported for a pattern that has no program."""
     if isinstance(pattern, ProductPattern):
         return mainloop(device, clock, pattern, precision)

@@ -16,11 +16,10 @@ from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import predicted, request_of
 from archsim.estimation.pipeline import mean_clock
 from archsim.estimation.request import Request
-from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, Case, error_of
+from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, TIMERS, Case, error_of
 from archsim.evidence.conditions import Conditions
 from archsim.evidence.network_rows import network_cases
 from archsim.evidence.sources import citation, source_of
-from archsim.evidence.timer import TIMERS
 from archsim.trace.dims import BATCH, SEQUENCE
 
 

@@ -1,14 +1,12 @@
-"""A case: one published value with the conditions that it was measured under."""
+"""A case: one published value, what ran, on what, and how it was timed; and the kinds of timers and microbenchmarks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from archsim.device.spec import Spec
-from archsim.evidence.pattern import UNSIMULATED, ClockPattern, LoopPattern, Pattern, ServingPattern, UnitPattern, VoltagePattern
-from archsim.evidence.timer import TIMERS, Timer
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack.stack import Stack
 from archsim.trace.task import Work
@@ -30,6 +28,194 @@ QUANTITY = {"latency_s": "time", "throughput_per_s": "time", "power_w": "power",
             "tpot_s": "decode", "e2e_s": "end to end", "tokens_per_s": "tokens", "energy_j_per_token": "energy"}  # fmt: skip
 RATES = ("throughput_per_s", "bandwidth_bps", "tokens_per_s")
 METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRICS)  # a kernel may have a clock_hz
+
+
+# ---------------------------------------------------------------------------------------------------------------- timers
+
+def whole_run(run_s: float) -> float:
+    """The time of a run as it is scheduled [s]."""
+    return run_s
+
+
+def calls_ahead(run_s: float, wait_s: float, host_s: float) -> float:
+    """Time of one of many calls that the host issues without waiting for those before [s]: what host or device need.
+
+    max(run_s - wait_s, host_s)
+
+    run_s: of one call alone [s]; wait_s: of it, the time in which the device waits for the host [s]; host_s: the host's time [s]
+
+    >>> round(calls_ahead(50e-6, 30e-6, 35e-6) * 1e6, 3)
+    35.0
+    """
+    return max(run_s - wait_s, host_s)
+
+
+def replays(run_s: float, calls: int, gap_s: float, launch_s: float) -> float:
+    """Time of one call in graphs of some `calls` that are replayed one after the other [s].
+
+    max(run_s + gap_s / calls, launch_s / calls)
+
+    run_s: of the call's kernels [s]
+    gap_s: before the first kernel of a graph, besides that between kernels, `graph.gap_s` [s]
+    launch_s: of the whole graph by the host, which launches the next one while one runs [s]
+
+    >>> [round(replays(t, 1, 1e-6, 6.2e-6) * 1e6, 2) for t in (0.5e-6, 9e-6)]
+    [6.2, 10.0]
+    """
+    return max(run_s + gap_s / calls, launch_s / calls)
+
+
+def event_pair(run_s: float, latency_s: float) -> float:
+    """Time between two events of a stream around a kernel [s]: the second waits as a kernel would, `launch.latency` [s].
+
+    >>> round(event_pair(7e-6, 2e-6) * 1e6, 3)
+    9.0
+    """
+    return run_s + latency_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timer:
+    """One way to time a call.
+
+    words: how a call is timed, as in "timed on the device alone"
+    time: from what `arguments` names to the time that a table has [s]
+    host: whether the host's time for calls and launches is in it
+    waits: whether the host waits for the device after each op
+    graph: whether the whole run is recorded as one graph, which the host launches
+    """
+
+    words: str
+    time: Callable[..., float] = whole_run
+    arguments: tuple[str, ...] = ("run_s",)
+    host: bool = True
+    waits: bool = False
+    graph: bool = False
+
+
+REPLAYS = ("run_s", "calls", "gap_s", "launch_s")
+TIMERS = {
+    "host_sync": Timer(words="with a wait at the end of the run"),
+    "each_layer": Timer(words="with a wait after each layer", waits=True),
+    "host_async": Timer(words="with no wait between calls", time=calls_ahead, arguments=("run_s", "wait_s", "host_s")),
+    "graph": Timer(words="as one graph, launched and waited for", graph=True),
+    "device": Timer(words="on the device alone", host=False),
+    "graphs": Timer(words="in graphs of some calls, replayed one after the other", time=replays, arguments=REPLAYS, host=False),
+    "events": Timer(words="between two events of the stream", time=event_pair, arguments=("run_s", "latency_s"), host=False),
+}  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------- what a microbenchmark does
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccessPattern:
+    """One row of a microbenchmark.
+
+    benchmark, kernel: as the source calls them; variant: of its code
+    element: bytes that a thread loads or stores at once [B]; threads: of a block; blocks: on one SM at once
+    size: distinct bytes of all arrays [B]; stride: as the benchmark counts it
+    words: what else it takes
+    """
+
+    benchmark: str
+    kernel: str
+    variant: str
+    element: int
+    threads: int
+    blocks: int
+    size: float
+    stride: float
+    words: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProductPattern:
+    """One product of a single CTA, of which the tile is the whole result.
+
+    m, n, k: of the product; tile_k, stages: of the ring in shared memory, 0 stages for as many as fit
+    operand: size of a value of A and B [B]
+    """
+
+    m: int
+    n: int
+    k: int
+    tile_k: int
+    stages: int
+    operand: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopPattern:
+    """A loop of one core, a `CoreLoop` of the cycle model."""
+
+    loop: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitPattern:
+    """How busy a kernel keeps the units of a GPU, by the name of the unit; nothing of a GPU that idles with clocks up.
+
+    shares: of what each unit could do
+    core [Hz], memory: the clocks at which they were counted, that of the memory as a share of the usual one
+    memory_now: the memory's clock, as a share of the usual one, when the power was read
+    running: share of the time of which the power is the mean in which the kernel runs; the device idles in the rest
+    alike: whether each value in memory is like the next, so that bytes switch as little as those of zeros
+    """
+
+    shares: Mapping[str, float]
+    core: float
+    memory: float = 1.0
+    memory_now: float = 1.0
+    running: float = 1.0
+    alike: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockPattern:
+    """A workload at a lower clock than `top` [Hz], at which it takes `power` [W].
+
+    rate: work in a second beside that at the top clock; free: share of its time that does not go with the clock
+    """
+
+    top: float
+    power: float
+    rate: float
+    free: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VoltagePattern:
+    """The core voltage at a lower clock than `top` [Hz], at which it is `volts` [V]."""
+
+    top: float
+    volts: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingPattern:
+    """A language model that an engine served.
+
+    model: id of a shipped one; engine: its stack; arguments: of `archsim.generation.plan.serving_plan`
+    batch: requests at once, on average; steady: new requests take the place of finished ones
+    fed: tokens of a prompt for each step of the engine (`llama-bench -b`), 0: as the engine does
+    """
+
+    model: str
+    engine: str
+    input: int
+    output: float
+    batch: float
+    steady: bool = False
+    fed: int = 0
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+UNSIMULATED = (UnitPattern, ClockPattern, VoltagePattern, ServingPattern)  # answered without ops of a case
+Pattern = AccessPattern | ProductPattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern
+
+
+# ----------------------------------------------------------------------------------------------------------------- cases
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +285,7 @@ class Case:
     host_cpu: Spec | None = None
     timer: Timer = TIMERS["host_sync"]
     calls: int = 1
-    pattern: Pattern | LoopPattern | UnitPattern | ClockPattern | VoltagePattern | ServingPattern | None = None
+    pattern: Pattern | None = None
     file: str = ""
 
     @property

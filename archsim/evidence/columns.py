@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 
 from archsim.evidence.case import QUANTITY, Case, Skip
-from archsim.evidence.case import RATES as RATES
 from archsim.evidence.family import families
 
 # name -> value: columns that every row has, whatever its file calls them

@@ -13,9 +13,8 @@ from archsim.base.errors import nearest
 from archsim.base.files import data_folder
 from archsim.base.schema import Form, Word, problems_of
 from archsim.detect import catalog as devices
-from archsim.evidence.case import QUANTITY
+from archsim.evidence.case import QUANTITY, TIMERS
 from archsim.evidence.family import families
-from archsim.evidence.timer import TIMERS
 from archsim.stack import catalog as stacks
 from archsim.trace.file import names as networks
 from archsim.trace.op import OPTIMISERS

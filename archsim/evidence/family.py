@@ -1,17 +1,48 @@
-"""A family of measurement files: the columns by which it is told, and what their cells must be (`families.toml`)."""
+"""The files of the shipped corpus and their kinds: the columns by which a kind is told, and what its cells must be."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
+from importlib.resources.abc import Traversable
+from typing import TypeVar
 
 from archsim.base.files import data_folder, read_text
 from archsim.base.limits import LIMITS
 from archsim.base.schema import LONGEST_WORD, Form, Word, rows_of
-from archsim.evidence.shipped import FOLDER
 from archsim.evidence.table import MOST_COUNTED, CsvTable, counted, number, positive, whole
 
-FILE = "families.toml"
+FOLDER = "reports/published"
+PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
+PEER_SERVED = "served.csv"
+PEER_ROWS = ("transformers.csv", PEER_SERVED)
+SERVING = f"{FOLDER}/serving"  # runs of language models that engines served; no constant is fitted to them
+
+
+def shipped_files(*, with_peers: bool = False) -> list[Traversable]:
+    """The measurement files, by name; the rows of other tools' predictions come last."""
+    files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith((".csv", ".csv.gz"))]
+    return sorted(files, key=lambda f: f.name) + ([data_folder(PEERS).joinpath(name) for name in PEER_ROWS] if with_peers else [])
+
+
+def serving_files() -> list[Traversable]:
+    """The files of served language models, by name; the rows of other tools' predictions come last."""
+    files = [f for f in data_folder(SERVING).iterdir() if f.name.endswith(".csv.gz")]
+    return [*sorted(files, key=lambda f: f.name), data_folder(PEERS).joinpath(PEER_SERVED)]
+
+
+def peer_files() -> list[Traversable]:
+    """The files of other tools' predictions, by name: one a tool, by the ids of the rows."""
+    files = [f for f in data_folder(PEERS).iterdir() if f.name.endswith(".csv") and f.name not in PEER_ROWS]
+    return sorted(files, key=lambda f: f.name)
+
+F = TypeVar("F", bound=Form)
+
+
+def toml_rows(form: type[F], name: str, folder: str, file: str) -> tuple[F, ...]:
+    """The tables `[[name]]` of a shipped file, in its order."""
+    place = data_folder(folder).joinpath(file)
+    return rows_of(form, name, read_text(place, LIMITS["sources"].size), str(place))
 
 
 class Family(Form):
@@ -37,8 +68,7 @@ class Family(Form):
 @cache
 def families() -> tuple[Family, ...]:
     """Every kind of file, in the order in which a header is compared with them."""
-    place = data_folder(FOLDER).joinpath(FILE)
-    return rows_of(Family, "family", read_text(place, LIMITS["sources"].size), str(place))
+    return toml_rows(Family, "family", FOLDER, "families.toml")
 
 
 @cache
@@ -49,19 +79,16 @@ def family_called(name: str) -> Family:
 
 def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
     """What is wrong in the form of the cells of each row, by its line; rows without fault are not among them."""
-    checks = [(name, positive) for name in family.numbers if name in table.header]
-    checks += [(name, number) for name in family.readings if name in table.header]
-    checks += [(name, counted) for name in family.counters if name in table.header]
-    checks += [(name, whole) for name in family.whole if name in table.header]
-    checks += [(name, offset) for name in family.offsets if name in table.header]
-    cached = [(name, lru_cache(maxsize=65536)(_problem(rule))) for name, rule in checks]
+    rules = ((family.numbers, positive), (family.readings, number), (family.counters, counted), (family.whole, whole),
+             (family.offsets, offset))  # fmt: skip
+    checks = [(name, lru_cache(maxsize=65536)(_problem(rule))) for names, rule in rules for name in names if name in table.header]
     found: dict[int, list[str]] = {}
     for row in table.rows:
         cells = row.cells
         problems = [f"{name} is empty" for name in family.words if not cells[name].strip()]
         if not any(cells.get(name) for name in family.measured):
             problems.append(f"no value in {' or '.join(family.measured)}")
-        problems += [f"{name} {said}" for name, problem in cached if cells[name] and (said := problem(cells[name]))]
+        problems += [f"{name} {said}" for name, problem in checks if cells[name] and (said := problem(cells[name]))]
         problems += [f"{name} begins with '{text[0]}', as a formula does"
                      for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
         problems += [f"{name} is longer than {LONGEST_WORD} characters"

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import csv
+import gzip
+import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache
+from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
 from archsim.base.errors import ArchsimError
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
-from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, Anchor, Case, DeviceGroup
+from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, TIMERS, Anchor, Case, DeviceGroup, ServingPattern, Timer
 from archsim.evidence.conditions import Conditions
-from archsim.evidence.family import family_called
-from archsim.evidence.pattern import ServingPattern
-from archsim.evidence.resolve import Refused, Setting, host_of, network, not_described
-from archsim.evidence.row import PublishedRow, integer, parameters, row_of
-from archsim.evidence.shipped import shipped_files
+from archsim.evidence.family import Family, family_called, shipped_files
+from archsim.evidence.row import PublishedRow, Refused, Setting, host_of, integer, network, not_described, parameters, row_of
 from archsim.evidence.sources import source_of
-from archsim.evidence.table import CsvTable, Row, table_name
-from archsim.evidence.timer import TIMERS, Timer
+from archsim.evidence.table import Row, table_name
 from archsim.stack import catalog as stacks
 from archsim.trace.formats import Sizes
 from archsim.trace.huggingface import catalog as models
@@ -32,8 +31,8 @@ from archsim.trace.trace import BoundOp
 if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem
 
+Files = Callable[[], Iterable[Traversable]]
 TOGETHER = "+"  # between the names of ops that ran as one
-Lines = tuple[tuple[int, str], ...]  # (number in the file, text)
 MOST_THREADS = 1 << 16
 LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
@@ -53,18 +52,20 @@ def read_network(row: PublishedRow) -> Iterator[Case]:
     if cells.get("out_len"):
         raise Refused("the generation of tokens one by one is not modelled")
     how = row.conditions(metric)
-    found = row.ran(how, threads=_counted_threads(cells) or 0)
+    found = row.ran(how, threads=_counted_threads(cells))
     task, batch = how.task or row.words["task"], integer(cells, "batch")
-    group = _group(cells, how, task)
-    samples = _share(max(1, batch // how.per_sample), 1 if group is None else group.devices)
+    group, samples = _group(cells, how, task), max(1, batch // how.per_sample)
+    devices = 1 if group is None else group.devices
+    if samples % devices:
+        raise Refused(f"{devices} devices cannot share {samples} samples evenly")
     work = work_of(how, found, name, task, _sizes(cells.get("bind", "")))
-    trace = network(work, samples, how.tokens or (integer(cells, "seq_len") if cells.get("seq_len") else None))
+    trace = network(work, samples // devices, how.tokens or integer(cells, "seq_len=0") or None)
     _same_spec(cells.get("spec_hash", ""), found.spec)
     _same_packages(cells.get("covers", ""), metric, found.spec)
     alone = cells.get("op", "")
     system = _system(cells, found.spec, host_of(how, found.spec)) if metric in SYSTEM_METRICS else None
     yield row.case(
-        how, found, name, metric, float(cells["value"]), task=task, batch=batch, work=None if alone else work,
+        name, metric, float(cells["value"]), how=how, ran=found, task=task, batch=batch, work=None if alone else work,
         trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, timer=_timer(how, found), group=group,
         system=system, limit=_limit(cells, found.spec, system),
         threads=found.threads or None if found.spec.kind == "cpu" else None,
@@ -77,7 +78,7 @@ def work_of(how: Conditions, ran: Setting, name: str, task: str, sizes: Sizes = 
     try:
         optimiser = how.optimiser or updated_by(None, task, graph, ran.stack.optimiser)[0]
     except ArchsimError as error:
-        raise Refused(not_described("network", graph, error)) from None
+        raise not_described("network", graph, error) from None
     return Work(graph, task, optimiser, how.input_gradient, ran.stack.attention.fused, sizes).now
 
 
@@ -98,7 +99,7 @@ def _sizes(text: str) -> Sizes:
 
 def _group(cells: Mapping[str, str], how: Conditions, task: str) -> DeviceGroup | None:
     """The devices of a row that share its batch, in the node that its source names; None for one device."""
-    devices = integer(cells, "devices", 1)
+    devices = integer(cells, "devices=1")
     if devices == 1:
         return None
     if not how.node:
@@ -141,12 +142,6 @@ def _limit(cells: Mapping[str, str], spec: Spec, system: tuple[PoweredSystem, in
     return system[0].limits.get(spec.identity.id) if _OFFLINE.search(cells.get("source_ref", "")) else None
 
 
-def _share(samples: int, devices: int) -> int:
-    if samples % devices:
-        raise Refused(f"{devices} devices cannot share {samples} samples evenly")
-    return samples // devices
-
-
 def _same_spec(written: str, spec: Spec) -> None:
     """A row that says which spec it was measured with is not predicted with another."""
     if written and written != spec.digest:
@@ -175,11 +170,12 @@ def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:
     return found
 
 
-def _counted_threads(cells: Mapping[str, str]) -> int | None:
-    text = cells.get("threads", "").strip()
-    if text.isdecimal() and threads(cells) is None and text.strip("0"):
+def _counted_threads(cells: Mapping[str, str]) -> int:
+    """The threads of a row; 0 where it does not say."""
+    text, found = cells.get("threads", "").strip(), threads(cells)
+    if text.isdecimal() and found is None and text.strip("0"):
         raise Refused(f"more than {MOST_THREADS} threads")
-    return threads(cells)
+    return found or 0
 
 
 def threads(cells: Mapping[str, str]) -> int | None:
@@ -195,51 +191,42 @@ def threads(cells: Mapping[str, str]) -> int | None:
 
 
 def network_cases(network: str, hardware: str, wanted: Callable[[Mapping[str, str]], bool]) -> Iterator[Case]:
-    """The cases of a whole network on a device whose columns are `wanted`; rows that cannot be predicted are left out.
+    """The cases of a whole network on a device whose columns are `wanted`; rows that cannot be predicted are left out."""
+    for row in rows_with("networks", shipped_files, (network, hardware)):
+        cells = row[1].cells
+        if (cells["network"], cells["hardware"]) == (network, hardware) and not cells.get("op") and wanted(cells):
+            with suppress(Refused):
+                yield from read_network(row_of(*row))
+
+
+def rows_with(family: str, files: Files, words: Iterable[str]) -> Iterator[tuple[Family, Row, str]]:
+    """The rows of a family in shipped files whose lines have all these words, each with its file.
 
     Lines are searched as text first: an estimate must not pay for reading rows that it will not show.
     """
-    for name, header, lines in _network_files():
-        near = [(number, line) for number, line in lines if network in line and hardware in line]
+    for name, header, lines in _lines_of(family, files):
+        near = [(number, line) for number, line in lines if all(word in line for word in words)]
         for (number, _), cells in zip(near, csv.DictReader([header, *(line for _, line in near)]), strict=True):
-            if (cells["network"], cells["hardware"]) != (network, hardware) or cells.get("op") or not wanted(cells):
-                continue
-            with suppress(Refused):
-                yield from read_network(row_of(family_called("networks"), Row(number, cells), name))
+            yield family_called(family), Row(number, cells), name
 
 
 @cache
-def _network_files() -> tuple[tuple[str, str, Lines], ...]:
-    """Name, header and lines of every file of whole networks, told by its header; other files are read no further than that."""
-    found = []
-    for file in shipped_files():
-        if file.name.endswith(".csv"):
-            with file.open("r", encoding="utf-8-sig") as stream:
-                header = stream.readline()
-                if set(family_called("networks").columns) <= set(header.strip().split(",")):
-                    found.append((table_name(file.name), header, tuple(enumerate(stream, start=2))))
-    return tuple(found)
+def _lines_of(family: str, files: Files) -> Sequence[tuple[str, str, Sequence[tuple[int, str]]]]:
+    """Name, header and numbered lines of the files of a family, told by its header; others are read no further than that."""
+    found, columns = [], set(family_called(family).columns)
+    for file in files():
+        with file.open("rb") as stream, gzip.GzipFile(fileobj=stream) as inflated:
+            text = io.TextIOWrapper(inflated if file.name.endswith(".gz") else stream, "utf-8-sig")
+            header = text.readline()
+            if columns <= set(header.strip().split(",")):
+                found.append((table_name(file.name), header, tuple(enumerate(text, start=2))))
+    return found
 
 
 # ------------------------------------------------------------------------------------------------------- epochs under a limit
 
-CurveKey = tuple[str, str, str, str]  # what the rows of one curve agree in: hardware, model, batch, optimiser
-LimitCurve = Mapping[str, Mapping[float, float]]  # metric -> power limit [W] -> measured value
 TASKS = {"training": "training_step"}
 MOST_POWER = 1e6  # W
-
-
-def limit_curves(table: CsvTable) -> dict[CurveKey, dict[str, dict[float, float]]]:
-    """The measured curves of a table."""
-    found: dict[CurveKey, dict[str, dict[float, float]]] = {}
-    for row in table.rows:
-        try:
-            metric, limit = row.cells["metric"], _epoch_limit(row.cells)
-        except Refused:  # which is said when the row itself is read
-            continue
-        if limit is not None and row.cells["value"]:
-            found.setdefault(_key(row.cells), {}).setdefault(metric, {})[limit] = float(row.cells["value"])
-    return found
 
 
 def read_epoch(row: PublishedRow) -> Iterator[Case]:
@@ -251,7 +238,7 @@ def read_epoch(row: PublishedRow) -> Iterator[Case]:
     cells, limit = row.cells, _epoch_limit(row.cells)
     if limit is None:
         raise Refused("no power limit is given")
-    if integer(cells, "n_devices", 1) != 1:
+    if integer(cells, "n_devices=1") != 1:
         raise Refused("several devices are not modelled")
     how = row.conditions(cells["metric"])
     found, batch = row.ran(how), integer(cells, "batch")
@@ -261,16 +248,17 @@ def read_epoch(row: PublishedRow) -> Iterator[Case]:
     fields = {**cells, "source": row.source, "power_limit_w": f"{limit:g}", "boundary": source_of(row.source).boundary}
 
     def case(metric: str, measured: float, anchor: Anchor | None = None) -> Case:
-        return row.case(how, found, work.net, metric, measured, trace=trace, fields=fields, task=task, work=work, batch=batch,
-                        limit=limit, anchor=anchor)  # fmt: skip
+        return row.case(work.net, metric, measured, how=how, ran=found, trace=trace, fields=fields, task=task, work=work,
+                        batch=batch, limit=limit, anchor=anchor)  # fmt: skip
 
     if cells["metric"] == "power_w":
         yield case("power_w", float(cells["value"]))
         return
     if cells["metric"] != "energy_j":
         raise Refused(f"metric {cells['metric']!r} is not power_w or energy_j")
-    curve = row.beside.get(_key(cells), {})
-    energy, power = curve["energy_j"], curve.get("power_w", {})
+    energy, power = ({at: float(one["value"]) for one in row.beside if one["metric"] == metric and one["value"]
+                      and _optimiser(one) == _optimiser(cells) and (at := _epoch_limit(one))}
+                     for metric in ("energy_j", "power_w"))  # fmt: skip
     top = max(energy)
     if limit == top or limit not in power or top not in power:
         raise Refused("the run to which those under a lower limit are compared" if limit == top else "no mean power is given")
@@ -278,8 +266,8 @@ def read_epoch(row: PublishedRow) -> Iterator[Case]:
     yield case("latency_s", energy[limit] / power[limit], Anchor(limit=top, measured=energy[top] / power[top]))
 
 
-def _key(cells: Mapping[str, str]) -> CurveKey:
-    return cells["hardware"], cells["model"], cells["batch"], str(parameters(cells).get("optimizer", ""))
+def _optimiser(cells: Mapping[str, str]) -> str:
+    return str(parameters(cells).get("optimizer", ""))
 
 
 def _epoch_limit(cells: Mapping[str, str]) -> float | None:
@@ -305,7 +293,7 @@ def read_served(row: PublishedRow) -> Iterator[Case]:
     if not steady and cells["arrival"] != "static":
         raise Refused(f"arrival {cells['arrival']!r} is not static or concurrency=N; `archsim simulate serve --llm` has arrivals")
     how = row.conditions(metric)
-    engine = row.stack(how)
+    engine = row.words["stack"] or how.stack
     if not engine:
         raise Refused(f"engine {cells['engine']!r} is not described")
     prompt = how.tokens or int(float(cells["input_len"] or 0))
@@ -317,8 +305,8 @@ def read_served(row: PublishedRow) -> Iterator[Case]:
         steady=steady is not None, fed=int(fed[1]) if fed else 0, arguments=_arguments(cells),
     )  # fmt: skip
     ran = Setting(spec=row.spec, stack=stacks.find(engine, row.spec.identity.kernels_of), precision=cells["precision"])
-    yield row.case(how, ran, cells["model"], metric, float(cells["value"]), batch=max(1, round(float(cells["batch"]))),
-                   pattern=pattern)  # fmt: skip
+    yield row.case(cells["model"], metric, float(cells["value"]), how=how, ran=ran, pattern=pattern,
+                   batch=max(1, round(float(cells["batch"]))))  # fmt: skip
 
 
 def engine_of(written: str) -> str:

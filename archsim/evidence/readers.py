@@ -4,35 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 from archsim.base.errors import InputError
-from archsim.evidence import layer_rows, network_rows, op_rows, unit_rows
+from archsim.evidence import network_rows, op_rows, unit_rows
 from archsim.evidence.case import TEST, WATCHED, Case, Skip
-from archsim.evidence.family import Family, families, malformed
-from archsim.evidence.resolve import Refused
-from archsim.evidence.row import PublishedRow, row_of
-from archsim.evidence.shipped import shipped_files
+from archsim.evidence.family import Family, families, malformed, shipped_files
+from archsim.evidence.row import PublishedRow, Refused, row_of
 from archsim.evidence.table import CsvTable, Row, read_table
 
-# family -> the cases of a row of it
-READERS: dict[str, Callable[[PublishedRow], Iterable[Case | Skip]]] = {
-    "networks": network_rows.read_network, "power limits": network_rows.read_epoch, "serving": network_rows.read_served,
-    "kernels with power": op_rows.read_kernel, "kernels": op_rows.read_kernel, "DeepBench": op_rows.read_deepbench,
-    "clocks": op_rows.read_clock, "layers": layer_rows.read_layer, "products and convolutions": layer_rows.read_product,
-    "microbenchmarks": unit_rows.read_access, "products by tile and stages": unit_rows.read_tile,
-    "power by unit": unit_rows.read_units, "power by clock": unit_rows.read_workload, "voltages": unit_rows.read_voltage,
-}  # fmt: skip
-# family -> of a whole table, what its rows are compared with
-BESIDE: dict[str, Callable[[CsvTable], Any]] = {
-    "power limits": network_rows.limit_curves, "microbenchmarks": unit_rows.runs,
-    "power by clock": lambda table: unit_rows.curves(table, "hardware", "workload"),
-    "voltages": lambda table: unit_rows.curves(table, "hardware", "quantity", "kind"),
+Reader = Callable[[PublishedRow], Iterable[Case | Skip]]
+# family -> the cases of a row of it, and the columns in which rows that it is compared with agree
+READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
+    "networks": (network_rows.read_network, ()), "serving": (network_rows.read_served, ()),
+    "power limits": (network_rows.read_epoch, ("hardware", "model", "batch")),
+    "kernels with power": (op_rows.read_kernel, ()), "kernels": (op_rows.read_kernel, ()), "clocks": (op_rows.read_clock, ()),
+    "DeepBench": (op_rows.read_deepbench, ()), "layers": (op_rows.read_layer, ()),
+    "products and convolutions": (op_rows.read_product, ()), "products by tile and stages": (unit_rows.read_tile, ()),
+    "microbenchmarks": (unit_rows.read_access, ("source_ref",)), "power by unit": (unit_rows.read_units, ()),
+    "power by clock": (unit_rows.read_workload, ("hardware", "workload")),
+    "voltages": (unit_rows.read_voltage, ("hardware", "quantity", "kind")),
 }  # fmt: skip
 # column -> what people call it; spaces, units in brackets and case do not matter
 COLUMNS = {
@@ -109,13 +105,16 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
     cases: list[Case] = []
     skips: list[Skip] = []
-    wrong, compared = malformed(table, family), BESIDE.get(family.name)
-    beside = None if compared is None else compared(table)
+    wrong, (reader, key) = malformed(table, family), READERS[family.name]
+    alike: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
+    for row in table.rows if key else ():
+        alike[tuple([row.cells.get(name, "") for name in key])].append(row.cells)
     for row in table.rows:
         try:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
-            found = list(READERS[family.name](row_of(family, row, table.name, beside)))
+            beside = alike[tuple([row.cells.get(name, "") for name in key])]
+            found = list(reader(row_of(family, row, table.name, beside)))
         except Refused as refused:
             skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
             continue

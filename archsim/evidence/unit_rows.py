@@ -9,11 +9,8 @@ import numpy as np
 
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
-from archsim.evidence.case import Case
-from archsim.evidence.pattern import AccessPattern, ClockPattern, ProductPattern, UnitPattern, VoltagePattern
-from archsim.evidence.resolve import Refused
-from archsim.evidence.row import PublishedRow, integer
-from archsim.evidence.table import CsvTable
+from archsim.evidence.case import AccessPattern, Case, ClockPattern, ProductPattern, UnitPattern, VoltagePattern
+from archsim.evidence.row import PublishedRow, Refused, integers
 
 # ------------------------------------------------------------------------------------------------------- memory and caches
 
@@ -47,22 +44,13 @@ def read_access(row: PublishedRow) -> Iterator[Case]:
         threads=int(cells["block_threads"] or 1), blocks=int(cells["blocks_per_sm"] or 0),
         size=float(cells["working_set_bytes"] or 0), stride=float(cells["stride"] or 0), words=words,
     )  # fmt: skip
-    label = f"{pattern.benchmark} {pattern.kernel}"
-    yield row.of_pattern(label, METRICS[cells["metric"]], float(cells["value"]), pattern=pattern)
-
-
-def runs(table: CsvTable) -> dict[str, dict[str, float]]:
-    """The rates of each run of a table of microbenchmarks, by where it is printed."""
-    found: dict[str, dict[str, float]] = {}
-    for row in table.rows:
-        if row.cells["metric"] in RATES:
-            found.setdefault(row.cells["source_ref"], {})[row.cells["metric"]] = float(row.cells["value"])
-    return found
+    yield row.case(f"{pattern.benchmark} {pattern.kernel}", METRICS[cells["metric"]], float(cells["value"]), pattern=pattern)
 
 
 def of_rates(row: PublishedRow) -> Case:
     """The case of the power of a run whose rates are known: multiply-adds on the lanes, and bytes through L2 and memory."""
-    cells, gpu, rates = row.cells, gpu_of(row), row.beside.get(row.cells["source_ref"], {})
+    cells, gpu = row.cells, gpu_of(row)
+    rates = {one["metric"]: float(one["value"]) for one in row.beside if one["metric"] in RATES}
     precision = cells["kernel"].removeprefix("fma_")
     if precision not in ("fp32", "fp64") or not cells["clock_mhz"] or not set(RATES) <= rates.keys():
         raise Refused("a power without the rates of its run")
@@ -73,7 +61,7 @@ def of_rates(row: PublishedRow) -> Case:
         shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock,
         alike=row.conditions("power_w").operands == "constant",
     )  # fmt: skip
-    return row.of_pattern(f"{cells['benchmark']} {cells['kernel']}", "power_w", float(cells["value"]), pattern=pattern)
+    return row.case(f"{cells['benchmark']} {cells['kernel']}", "power_w", float(cells["value"]), pattern=pattern)
 
 
 # ------------------------------------------------------------------------------------------------------- one tile
@@ -87,16 +75,14 @@ def read_tile(row: PublishedRow) -> Iterator[Case]:
     Refused for a product of more than one tile, and for an unknown precision.
     """
     cells = row.cells
-    sides = {name: integer(cells, name) for name in ("M", "N", "K", "TILE_M", "TILE_N", "TILE_K", "STAGES")}
-    if (sides["M"], sides["N"]) != (sides["TILE_M"], sides["TILE_N"]):
+    m, n, k, tile_m, tile_n, tile_k, stages = integers(cells, "M N K TILE_M TILE_N TILE_K STAGES")
+    if (m, n) != (tile_m, tile_n):
         raise Refused("the product has more than one tile")
     if cells["dtype"] not in PRECISIONS:
         raise Refused(f"no precision {cells['dtype']!r}; there are {', '.join(PRECISIONS)}")
     precision, operand = PRECISIONS[cells["dtype"]]
-    pattern = ProductPattern(m=sides["M"], n=sides["N"], k=sides["K"], tile_k=sides["TILE_K"], stages=sides["STAGES"],
-                             operand=operand)  # fmt: skip
-    label = f"product {sides['M']}x{sides['N']}x{sides['TILE_K']}"
-    yield row.of_pattern(label, "latency_s", float(cells["time_ms"]) * 1e-3, precision=precision, pattern=pattern)
+    yield row.case(f"product {m}x{n}x{tile_k}", "latency_s", float(cells["time_ms"]) * 1e-3, precision=precision,
+                   pattern=ProductPattern(m=m, n=n, k=k, tile_k=tile_k, stages=stages, operand=operand))  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------- units
@@ -119,28 +105,22 @@ def read_units(row: PublishedRow) -> Iterator[Case]:
     busy = {} if cells["kind"] == "idle" else {AWAKE: 1.0, **{unit: min(max(share, 0.0), 1.0) for unit, share in shares.items()}}
     pattern = UnitPattern(shares=busy, core=float(cells["ref_core_mhz"]) * 1e6, memory=memory, memory_now=now,
                           running=row.conditions("power_w").meter.running)  # fmt: skip
-    yield row.of_pattern(cells["app"] or cells["kind"], "power_w", float(cells["power_w"]), clock=clock_of(row), pattern=pattern)
+    yield row.case(cells["app"] or cells["kind"], "power_w", float(cells["power_w"]), clock=clock_of(row), pattern=pattern)
 
 
 # ------------------------------------------------------------------------------------------------------- clocks and voltages
 
 VOLTAGE, IDLE = "core_voltage_v", "idle_power_w"
-Curves = dict[tuple[str, ...], dict[float, Mapping[str, str]]]
 
 
-def curves(table: CsvTable, *names: str) -> Curves:
-    """The rows of a table by the values of some columns, and then by core clock [Hz]."""
-    found: Curves = {}
-    for row in table.rows:
-        if row.cells["core_mhz"]:
-            found.setdefault(tuple(row.cells[name] for name in names), {})[float(row.cells["core_mhz"]) * 1e6] = row.cells
-    return found
+def curve_of(row: PublishedRow) -> dict[float, Mapping[str, str]]:
+    """The rows that a row is compared with, by core clock [Hz]."""
+    return {float(one["core_mhz"]) * 1e6: one for one in row.beside if one["core_mhz"]}
 
 
 def read_workload(row: PublishedRow) -> Iterator[Case]:
     """The power of a workload, compared with that at the highest clock of its curve."""
-    cells, clock = row.cells, clock_of(row)
-    curve = row.beside[cells["hardware"], cells["workload"]]
+    cells, clock, curve = row.cells, clock_of(row), curve_of(row)
     top, least = max(curve), min(curve)
     if clock == top:
         raise Refused("the run to which those at a lower clock are compared")
@@ -148,7 +128,7 @@ def read_workload(row: PublishedRow) -> Iterator[Case]:
     rates = {at: float(of["relative_performance"]) / float(curve[top]["relative_performance"]) for at, of in curve.items()}
     free = 1.0 - math.log(rates[least]) / math.log(least / top)
     pattern = ClockPattern(top=top, power=float(curve[top]["power_w"]), rate=rates[clock], free=min(1.0, max(0.0, free)))
-    yield row.of_pattern(cells["workload"], "power_w", float(cells["power_w"]), clock=clock, pattern=pattern)
+    yield row.case(cells["workload"], "power_w", float(cells["power_w"]), clock=clock, pattern=pattern)
 
 
 def read_voltage(row: PublishedRow) -> Iterator[Case]:
@@ -161,16 +141,16 @@ def read_voltage(row: PublishedRow) -> Iterator[Case]:
     if cells["quantity"] == IDLE:
         memory = float(cells["mem_mhz"]) * 1e6 / usual_memory(row) if cells["mem_mhz"] else 1.0
         pattern = UnitPattern(shares={}, core=clock_of(row), memory=memory, memory_now=memory)
-        yield row.of_pattern("idle", "power_w", value, clock=clock_of(row), pattern=pattern)
+        yield row.case("idle", "power_w", value, clock=clock_of(row), pattern=pattern)
         return
     if cells["quantity"] != VOLTAGE:
         raise Refused(f"quantity {cells['quantity']!r} is not predicted")
-    curve = row.beside[cells["hardware"], cells["quantity"], cells["kind"]]
+    curve = curve_of(row)
     top = max(curve)
     if clock_of(row) == top:
         raise Refused("the voltage to which those at lower clocks are compared")
-    volts = VoltagePattern(top=top, volts=float(curve[top]["value"]))
-    yield row.of_pattern("core voltage", "voltage_v", value, clock=clock_of(row), pattern=volts)
+    yield row.case("core voltage", "voltage_v", value, clock=clock_of(row),
+                   pattern=VoltagePattern(top=top, volts=float(curve[top]["value"])))  # fmt: skip
 
 
 def clock_of(row: PublishedRow) -> float:

@@ -12,8 +12,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
-from archsim.evidence.case import Case
-from archsim.evidence.pattern import ServingPattern
+from archsim.evidence.case import Case, ServingPattern
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, served, serving_plan

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 
 from archsim.base.errors import ArchsimError
 from archsim.evidence import network_rows
-from archsim.evidence.case import Case, error_of
-from archsim.evidence.family import family_called
-from archsim.evidence.pattern import ServingPattern
-from archsim.evidence.resolve import Refused
-from archsim.evidence.row import row_of
-from archsim.evidence.shipped import serving_files
+from archsim.evidence.case import Case, ServingPattern, error_of
+from archsim.evidence.family import serving_files
+from archsim.evidence.row import Refused, row_of
 from archsim.evidence.sources import citation
-from archsim.evidence.table import Row, table_name
 from archsim.generation.measured import serving_value
 from archsim.generation.plan import ServingPlan
 from archsim.trace.huggingface.catalog import canonical
@@ -98,11 +91,11 @@ def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
 
 def _cases(model: str, hardware: str) -> Iterator[Case]:
     """The cases of a model on a device; rows that cannot be predicted are left out."""
-    for name, number, cells in _rows():
-        if cells["hardware"] != hardware or _name(cells["model"]) != model:
-            continue
-        with suppress(Refused):
-            yield from network_rows.read_served(row_of(family_called("serving"), Row(number, cells), name))
+    for row in network_rows.rows_with("serving", serving_files, (hardware,)):
+        cells = row[1].cells
+        if cells["hardware"] == hardware and _name(cells["model"]) == model:
+            with suppress(Refused):
+                yield from network_rows.read_served(row_of(*row))
 
 
 @cache
@@ -111,14 +104,3 @@ def _name(written: str) -> str:
         return canonical(written)
     except ArchsimError:
         return ""
-
-
-@cache
-def _rows() -> tuple[tuple[str, int, Mapping[str, str]], ...]:
-    """Name of the file, number of the line and cells of every row of a served model."""
-    found: list[tuple[str, int, Mapping[str, str]]] = []
-    for file in serving_files():
-        data = file.read_bytes()
-        text = io.StringIO((gzip.decompress(data) if file.name.endswith(".gz") else data).decode("utf-8"))
-        found += [(table_name(file.name), number, cells) for number, cells in enumerate(csv.DictReader(text), start=2)]
-    return tuple(found)

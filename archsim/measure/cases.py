@@ -15,8 +15,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.evidence.family import family_called
 from archsim.evidence.op_rows import kernel_op
-from archsim.evidence.resolve import Refused
-from archsim.evidence.row import parameters, row_of
+from archsim.evidence.row import Refused, parameters, row_of
 from archsim.evidence.table import CsvTable, Row
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.run import bound, refusal

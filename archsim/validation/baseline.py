@@ -1,4 +1,5 @@
-"""Models that any prediction has to beat: the roofline, and the roofline with three global constants.
+"""Models that any prediction has to beat: the roofline, that with three global constants, and the model asked with the words of a
+row alone.
 
 time = sum over ops of max(FLOP / (a peak), bytes / (b bandwidth)) + c ops: a and b are the shares of the peaks that all
 kernels reach, c [s] is what every op costs besides. The three are fitted to the rows of split calibrate.
@@ -12,12 +13,17 @@ from itertools import product
 
 import numpy as np
 
+from archsim.base.errors import ArchsimError
+from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
-from archsim.estimation.pipeline import spread
+from archsim.estimation.measured import request_of, value_of
+from archsim.estimation.pipeline import run, spread
+from archsim.estimation.references import differences
+from archsim.estimation.request import Request, make_request
 from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
-from archsim.validation.predict import Group
+from archsim.validation.predict import Group, evaluate
 
 PLAIN = "plain"  # the model itself, asked with the words of the row alone
 BASELINES = ("roofline", "constants", PLAIN)
@@ -25,7 +31,45 @@ TIMES = ("latency_s", "throughput_per_s")
 MOST_FITTED = 1500  # rows: three numbers need no more
 SHARES = np.geomspace(0.02, 1.0, 14)
 PER_OP_S = np.concatenate([[0.0], np.geomspace(1e-6, 1e-3, 13)])
+Conditions = tuple[str, ...]
 FINER = 5  # values of each constant in the second, finer pass
+
+
+def roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
+    """What the roofline predicts, NaN for rows without ops, to which it has no answer."""
+    found = evaluate(groups, calibration, "roofline")
+    for group in groups:
+        if group.lowered is None:
+            found[group.positions] = np.nan
+    return found
+
+
+def plain_values(cases: Sequence[Case], calibration: Calibration, fidelity: str) -> tuple[Array, list[Conditions]]:
+    """For each case the plain prediction in the unit of its metric, and the conditions of the source that it lacks.
+
+    NaN and no conditions for rows of single ops, of several devices, and where the words are not understood.
+    """
+    found, lacking = np.full(len(cases), np.nan), [Conditions()] * len(cases)
+    for i, case in enumerate(cases):
+        if case.work is None or case.group is not None or case.anchor is not None:
+            continue
+        try:
+            request = plain_request(case, calibration, fidelity)
+            found[i] = value_of(case, request, run(request))
+            lacking[i] = differences(request_of(case, calibration, fidelity), request)
+        except ArchsimError:
+            continue
+    return found, lacking
+
+
+def plain_request(case: Case, calibration: Calibration, fidelity: str) -> Request:
+    """What the row's own words ask. Raises ArchsimError for words that `archsim estimate` does not take."""
+    cells = case.fields
+    return make_request(
+        cells["network"], cells["hardware"], batch=int(cells["batch"]), precision=cells["precision"], task=cells["task"],
+        stack=cells["stack"], threads=case.threads, seq_len=int(cells["seq_len"]) if cells.get("seq_len") else None,
+        calibration=calibration, fidelity=fidelity,
+    )  # fmt: skip
 
 
 def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> Array:
@@ -38,14 +82,18 @@ def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> Array:
     if not usable.size:
         return np.full(len(cases), np.nan)
     parts = Parts.of(groups, len(cases))
-    seconds = np.array([c.measured if c.metric == "latency_s" else c.batch / c.measured for c in cases])
+    seconds = batch_times(cases, np.array([case.measured for case in cases]))
     chosen = usable[np.linspace(0, usable.size - 1, min(MOST_FITTED, usable.size)).astype(np.intp)]
     compute, bandwidth, per_op = _fitted(parts.only(chosen), seconds[chosen])
     time = parts.time(compute, bandwidth)[0] + per_op * parts.count
-    rate = np.array([case.metric == "throughput_per_s" for case in cases])
-    batch = np.array([case.batch for case in cases])
     with np.errstate(divide="ignore"):
-        return np.where(timed, np.where(rate, batch / time, time), np.nan)
+        return np.where(timed, batch_times(cases, time), np.nan)
+
+
+def batch_times(cases: Sequence[Case], values: Array) -> Array:
+    """Times of one batch [s] from times and rates, and the other way round."""
+    rate = np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool)
+    return np.where(rate, np.array([case.batch for case in cases]) / values, values)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,9 @@ from archsim.base.files import data_folder
 from archsim.detect import catalog as devices
 from archsim.evidence import network_rows
 from archsim.evidence.case import METRICS, TEST, WATCHED
-from archsim.evidence.family import Family, malformed
+from archsim.evidence.family import FOLDER, Family, malformed, shipped_files
 from archsim.evidence.readers import cases_of, family_of
-from archsim.evidence.resolve import PRECISIONS
-from archsim.evidence.shipped import FOLDER, shipped_files
+from archsim.evidence.row import PRECISIONS
 from archsim.evidence.sources import sources
 from archsim.evidence.table import UNPREDICTED, CsvTable, Row, read_table, refuse
 from archsim.stack import catalog as stacks

@@ -8,14 +8,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from archsim.base.errors import MissingExtra
 from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
-from archsim.evidence.case import DOUBTED, Case, with_power
-from archsim.evidence.pattern import UNSIMULATED
+from archsim.evidence.case import DOUBTED, UNSIMULATED, Case, with_power
+from archsim.validation.fit import Problem, robust_least_squares, weights, with_priors
 from archsim.validation.predict import predict
-from archsim.validation.problem import SOFT, Problem, weights, with_priors
 
 STEPS = 8  # most of a search: near its end, with slopes that hardly change, two or three are enough
 ENOUGH = 1e-3  # share of the sum of squares below which a step ends the search
@@ -44,7 +42,7 @@ class Refits:
 
     @cached_property
     def _begin(self) -> Array:
-        return np.clip(self._problem.logs(self.optimum), *self._problem.bounds(self.start))
+        return np.clip(self._problem.logs(self.optimum), *self._problem.bounds)
 
     @cached_property
     def _slopes(self) -> Array:
@@ -57,10 +55,6 @@ class Refits:
 
         Raises MissingExtra without scipy.
         """
-        try:
-            from scipy.optimize import least_squares
-        except ImportError:
-            raise MissingExtra("calibrate", "calibrate") from None
         base = start or self.start
         keep = np.array([not held_out(case) for case in self.cases], dtype=bool)
         if not keep.any() or not self._problem.names:
@@ -73,8 +67,8 @@ class Refits:
         def residuals(x: Array) -> Array:
             return np.concatenate([weight * problem.errors(x, groups)[keep], problem.pull(x)])
 
-        answer = least_squares(residuals, self._begin, jac=lambda x: jacobian, bounds=problem.bounds(base), loss="soft_l1",
-                               f_scale=SOFT, x_scale=1.0, max_nfev=STEPS, ftol=ENOUGH, xtol=1e-3)  # fmt: skip
+        answer = robust_least_squares(residuals, self._begin, lambda x: jacobian, problem.bounds, max_nfev=STEPS, ftol=ENOUGH,
+                                      xtol=1e-3)  # fmt: skip
         return problem.calibration(answer.x)
 
 

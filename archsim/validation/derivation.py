@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.errors import Unsupported
 from archsim.base.identity import digest_of
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.derived import Derived, derived, family_of
@@ -33,10 +32,8 @@ from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.memo import memo
 from archsim.estimation.request import Request
 from archsim.trace.trace import BoundOp
+from archsim.validation.fit import robust_least_squares
 from archsim.validation.random_kernels import gpus, precisions, random_op, request_on, times
-
-if TYPE_CHECKING:
-    from scipy.optimize import OptimizeResult
 
 LACKING = {"gemm.page_clk": 0.0}  # what the cycle model has no mechanism for, and so must not be laid on other constants
 SIMULATED_OF_FAMILY = 3
@@ -76,19 +73,26 @@ class _Sample:
 
     @classmethod
     def of(cls, request: Request, ops: Sequence[BoundOp], constants: Calibration) -> _Sample:
-        starts = _starts(constants) if _rings(request) else [constants]
-        found = [times(request, ops, start, SIMULATED) for start in starts]
+        row = constants.constants[START]
+        starts = [{START: max(row.low, row.value * factor)} for factor in START_FACTORS] if _rings(request) else [{}]
+        found = [times(request, ops, constants.with_values(start), SIMULATED) for start in starts]
         return cls(request, tuple(ops), np.asarray(np.minimum.reduce(found)))
 
-    def residuals(self, constants: Calibration) -> Array:
+    def errors(self, constants: Calibration) -> Array:
         """log(closed form / simulated) of the ops that take time."""
         logs = np.log(times(self.request, self.ops, constants, FITTED) / self.simulated_s)
         return np.asarray(logs[np.isfinite(logs)])
 
 
+Samples = Sequence[_Sample]  # of one device
+
+
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class _Free:
-    """Constants that a search moves, as logs. Those of the SM come first, then the starts; `begin` has all others."""
+    """Constants that a search moves, as logs. Those of the SM come first, then the starts; `begin` has all others.
+
+    Of a family x = [what the SM decides, starts, how far those of each device lie from them].
+    """
 
     names: tuple[str, ...]
     shared: int  # how many of them all devices of a family have in common
@@ -105,55 +109,35 @@ class _Free:
         rows = [self.begin.constants[name] for name in self.names]
         return np.log([row.low for row in rows]), np.log([row.high for row in rows])
 
-    def residuals(self, samples: Sequence[_Sample], x: Array) -> Array:
-        """log(closed form / simulated) of a device's kernels with these constants."""
-        constants = self.begin.with_values(dict(zip(self.names, np.exp(x).tolist(), strict=True)))
-        return np.concatenate([sample.residuals(constants) for sample in samples])
+    def errors(self, samples: Samples, own: Array) -> Array:
+        """log(closed form / simulated) of a device's kernels with its own constants."""
+        constants = self.begin.with_values(dict(zip(self.names, np.exp(own).tolist(), strict=True)))
+        return np.concatenate([sample.errors(constants) for sample in samples])
 
-    def slopes(self, samples: Sequence[_Sample], x: Array, there: Array) -> Array:
-        """The change of these residuals, `there` at x, by each constant, [N, P]."""
-        high = self.bounds[1]
-        columns = []
-        for i in range(len(x)):
-            step = STEP * max(1e-3, abs(float(x[i])))
-            moved = x.copy()
-            moved[i] += step if x[i] + step <= high[i] else -step
-            columns.append((self.residuals(samples, moved) - there) / (moved[i] - x[i]))
-        return np.stack(columns, axis=1)
+    def own(self, x: Array, devices: int) -> list[Array]:
+        """The constants of each device of a family."""
+        k, n = self.shared, len(self.names)
+        return [np.clip(np.concatenate([x[:k], x[k:n] + apart]), *self.bounds) for apart in x[n:].reshape(devices, n - k)]
 
+    def residuals(self, devices: Sequence[Samples], x: Array) -> Array:
+        """The errors of all kernels of a family, and what ties constants that no kernel tells to where they began."""
+        n = len(self.names)
+        logs = [self.errors(samples, own) for samples, own in zip(devices, self.own(x, len(devices)), strict=True)]
+        return np.concatenate([*logs, TIE * (x[:n] - self.first), TIE_OF_DEVICE * x[n:]])
 
-@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class _Joint:
-    """The problem of a family: x = [what the SM decides, starts, how far those of each device lie from them], in logs."""
-
-    free: _Free
-    samples: Sequence[Sequence[_Sample]]
-
-    def own(self, x: Array) -> list[Array]:
-        """The constants of each device."""
-        low, high = self.free.bounds
-        k, n = self.free.shared, len(self.free.names)
-        apart = x[n:].reshape(len(self.samples), n - k)
-        return [np.clip(np.concatenate([x[:k], x[k:n] + one]), low, high) for one in apart]
-
-    def residuals(self, x: Array) -> Array:
-        """Those of all kernels, and what ties constants that no kernel tells to where they began."""
-        n = len(self.free.names)
-        logs = [self.free.residuals(own, at) for own, at in zip(self.samples, self.own(x), strict=True)]
-        return np.concatenate([*logs, TIE * (x[:n] - self.free.first), TIE_OF_DEVICE * x[n:]])
-
-    def slopes(self, x: Array) -> Array:
+    def slopes(self, devices: Sequence[Samples], x: Array) -> Array:
         """Their change by each part of x: starts of one device move its kernels alone."""
-        k, n = self.free.shared, len(self.free.names)
-        rows = []
-        for i, (own, at) in enumerate(zip(self.samples, self.own(x), strict=True)):
-            found = self.free.slopes(own, at, self.free.residuals(own, at))
-            block = np.zeros((len(found), len(x)))
-            block[:, :n] = found
-            block[:, n + i * (n - k) : n + (i + 1) * (n - k)] = found[:, k:]
+        k, n, rows = self.shared, len(self.names), []
+        for i, (samples, own) in enumerate(zip(devices, self.own(x, len(devices)), strict=True)):
+            there, steps = self.errors(samples, own), STEP * np.maximum(1e-3, np.abs(own))
+            steps *= np.where(own + steps <= self.bounds[1], 1.0, -1.0)
+            moved = own + np.diag(steps)
+            found = [(self.errors(samples, moved[j]) - there) / (moved[j, j] - own[j]) for j in range(n)]
+            block = np.zeros((len(there), len(x)))
+            block[:, :n] = np.stack(found, axis=1)
+            block[:, n + i * (n - k) : n + (i + 1) * (n - k)] = block[:, k:n]
             rows.append(block)
-        ties = np.diag(np.where(np.arange(len(x)) < n, TIE, TIE_OF_DEVICE))
-        return np.concatenate([*rows, ties])
+        return np.concatenate([*rows, np.diag(np.where(np.arange(len(x)) < n, TIE, TIE_OF_DEVICE))])
 
 
 def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, earlier: Derived | None = None) -> Derived:
@@ -167,10 +151,6 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
 
     Raises MissingExtra without scipy, Unsupported for a family that no shipped GPU is of.
     """
-    try:
-        from scipy.optimize import least_squares
-    except ImportError:
-        raise MissingExtra("calibrate", "calibrate") from None
     members = families().get(family)
     if members is None:
         raise Unsupported(f"family {family}: no shipped GPU has it; one of {', '.join(families())}")
@@ -180,7 +160,7 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
     chosen, known = _representatives(family, members), memo()
     of_family = _source(*chosen, names, kernels, free.begin.constants)
     kept = earlier if earlier and earlier.made_from.get(family) == of_family else None
-    row = kept or _solved(free, chosen, kernels, known, least_squares)
+    row = kept or _solved(free, chosen, kernels, known)
     shown = {**row.constants, BESIDE: row.beside}
     common = np.log([shown.get(name, free.begin[name]) for name in free.names])
     devices, made_from = {hw: row.devices[hw] for hw in chosen}, {family: of_family}
@@ -189,23 +169,73 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
         if kept and kept.made_from.get(hw) == made_from[hw]:
             devices[hw] = kept.devices[hw]
         else:
-            logs = _alone(hw, free, common, kernels, known, least_squares)
+            logs = _alone(hw, free, common, kernels, known)
             devices[hw] = _values(free.names, logs, {*row.constants} & {*starts})
     return replace(row, devices=dict(sorted(devices.items())), made_from=made_from)
 
 
-def _solved(free: _Free, chosen: Sequence[str], kernels: int, known: Known, least_squares: Callable[..., Any]) -> Derived:
-    """What the representatives of a family tell: the constants of all, and their own starts."""
-    joint = _Joint(free=free, samples=[_samples(hw, free.begin, kernels, known) for hw in chosen])
-    answer = _nearest(joint, least_squares)
-    own, told = joint.own(answer.x), _told(joint, free)
-    errors = np.abs(np.expm1(np.concatenate([free.residuals(s, at) for s, at in zip(joint.samples, own, strict=True)])))
+def _solved(free: _Free, chosen: Sequence[str], kernels: int, known: Known) -> Derived:
+    """What the representatives of a family tell: the constants of all, and their own starts.
+
+    Of the answers of the searches from either side the nearest; of two as near the one with fewer warps.
+    """
+    n, devices = len(free.names), [_samples(hw, free.begin, kernels, known) for hw in chosen]
+    at, far = free.names.index(HALVED), np.full(len(devices) * (n - free.shared), APART)
+    low, high = (np.concatenate([end, sign * far]) for end, sign in zip(free.bounds, (-1.0, 1.0), strict=True))
+    best = None
+    for factor in HALVED_FACTORS:
+        first = np.concatenate([free.first + math.log(factor) * (np.arange(n) == at), 0.0 * far])
+        found = robust_least_squares(partial(free.residuals, devices), first, partial(free.slopes, devices), (low, high), SOFT,
+                                     max_nfev=STEPS)  # fmt: skip
+        fewer = best is not None and found.x[at] < best.x[at]
+        if best is None or found.cost < best.cost * (1.0 + AS_NEAR if fewer else 1.0 - AS_NEAR):
+            best = found
+    assert best is not None
+    own, told = free.own(best.x, len(devices)), _told(free, devices)
+    errors = np.abs(np.expm1(np.concatenate([free.errors(samples, at) for samples, at in zip(devices, own, strict=True)])))
     starts = told & {*free.names[free.shared :]}
     return Derived(
         simulated=tuple(chosen), kernels=len(errors), median=float(np.median(errors)), p90=float(np.quantile(errors, 0.9)),
-        constants=_values(free.names, answer.x[: len(free.names)], told), beside=_values(free.names, answer.x, {BESIDE})[BESIDE],
+        constants=_values(free.names, best.x[:n], told), beside=_values(free.names, best.x[:n], {BESIDE})[BESIDE],
         devices={hw: _values(free.names, at, starts) for hw, at in zip(chosen, own, strict=True)}, made_from={},
     )  # fmt: skip
+
+
+def _alone(hw: str, free: _Free, common: Array, kernels: int, known: Known) -> Array:
+    """The constants of one more device: its own starts beside what the SM decides."""
+    k, (low, high) = free.shared, free.bounds
+    samples = _samples(hw, free.begin, kernels, known)
+
+    def residuals(x: Array) -> Array:
+        return np.concatenate([free.errors(samples, np.concatenate([common[:k], x])), TIE_OF_DEVICE * (x - common[k:])])
+
+    first = np.clip(common[k:], low[k:] + 1e-6, high[k:] - 1e-6)
+    found = robust_least_squares(residuals, first, "2-point", (low[k:], high[k:]), SOFT, diff_step=STEP, max_nfev=STEPS)
+    return np.concatenate([common[:k], found.x])
+
+
+def _told(free: _Free, devices: Sequence[Samples]) -> set[str]:
+    """The constants that move kernels."""
+    first, at = free.first, [free.errors(samples, free.first) for samples in devices]
+    found = set()
+    for i, name in enumerate(free.names):
+        moved = first + DOUBLE * (np.arange(len(first)) == i)
+        change = [free.errors(samples, moved) - there for samples, there in zip(devices, at, strict=True)]
+        if name != BESIDE and np.linalg.norm(np.concatenate(change)) >= TOLD:
+            found.add(name)
+    return found
+
+
+def _values(names: Sequence[str], logs: Array, kept: set[str]) -> Mapping[str, float]:
+    return {name: float(f"{math.exp(x):.4g}") for name, x in zip(names, logs.tolist(), strict=True) if name in kept}
+
+
+def _samples(hw: str, constants: Calibration, kernels: int, known: Known) -> Samples:
+    found = []
+    for precision in precisions(hw):
+        request, rng = request_on(hw, precision, share=issue_share(hw, known)), random.Random(SEED)
+        found.append(_Sample.of(request, [random_op(rng, precision, _rings(request)) for _ in range(kernels)], constants))
+    return found
 
 
 def _source(*made_from: object) -> str:
@@ -249,80 +279,18 @@ def issue_share(hw: str, known: Known) -> float | None:
     return min(1.0, ctas * tile.m * tile.n * tile.k / trip_clocks(on, ctas, known) / float(np.ravel(device.rate.fp32)[0]))
 
 
-def _nearest(joint: _Joint, least_squares: Callable[..., Any]) -> OptimizeResult:
-    """The nearest answer of the searches from either side; of two as near the one with fewer warps."""
-    free = joint.free
-    low, high = free.bounds
-    n, devices = len(free.names), len(joint.samples) * (len(free.names) - free.shared)
-    at = free.names.index(HALVED)
-    far = np.full(devices, APART)
-    bounds = np.concatenate([low, -far]), np.concatenate([high, far])
-    best = None
-    for factor in HALVED_FACTORS:
-        first = np.concatenate([free.first + math.log(factor) * (np.arange(n) == at), np.zeros(devices)])
-        found = least_squares(joint.residuals, first, joint.slopes, bounds=bounds, loss="soft_l1", f_scale=SOFT, max_nfev=STEPS)
-        fewer = best is not None and found.x[at] < best.x[at]
-        if best is None or found.cost < best.cost * (1.0 + AS_NEAR if fewer else 1.0 - AS_NEAR):
-            best = found
-    return best
-
-
-def _alone(hw: str, free: _Free, common: Array, kernels: int, known: Known, least_squares: Callable[..., Any]) -> Array:
-    """The constants of one more device: its own starts beside what the SM decides."""
-    k = free.shared
-    samples = _samples(hw, free.begin, kernels, known)
-    low, high = free.bounds
-
-    def residuals(x: Array) -> Array:
-        return np.concatenate([free.residuals(samples, np.concatenate([common[:k], x])), TIE_OF_DEVICE * (x - common[k:])])
-
-    first = np.clip(common[k:], low[k:] + 1e-6, high[k:] - 1e-6)
-    found = least_squares(residuals, first, bounds=(low[k:], high[k:]), loss="soft_l1", f_scale=SOFT, diff_step=STEP,
-                          max_nfev=STEPS)  # fmt: skip
-    return np.concatenate([common[:k], found.x])
-
-
-def _told(joint: _Joint, free: _Free) -> set[str]:
-    """The constants that move kernels."""
-    first = free.first
-    at = [free.residuals(own, first) for own in joint.samples]
-    found = set()
-    for i, name in enumerate(free.names):
-        moved = first + DOUBLE * (np.arange(len(first)) == i)
-        change = [free.residuals(own, moved) - there for own, there in zip(joint.samples, at, strict=True)]
-        if name != BESIDE and np.linalg.norm(np.concatenate(change)) >= TOLD:
-            found.add(name)
-    return found
-
-
-def _values(names: Sequence[str], logs: Array, kept: set[str]) -> Mapping[str, float]:
-    return {name: float(f"{math.exp(x):.4g}") for name, x in zip(names, logs.tolist(), strict=False) if name in kept}
-
-
-def _samples(hw: str, constants: Calibration, kernels: int, known: Known) -> list[_Sample]:
-    found = []
-    for precision in precisions(hw):
-        request, rng = request_on(hw, precision, share=issue_share(hw, known)), random.Random(SEED)
-        found.append(_Sample.of(request, [random_op(rng, precision, _rings(request)) for _ in range(kernels)], constants))
-    return found
-
-
 def _representatives(family: str, members: Sequence[str]) -> Sequence[str]:
     """The devices that tell what the SM decides: those of the shipped table while they are there, so that a card that joins
-    moves no other."""
+    moves no other; else the smallest, the largest, and those in even steps between them."""
     shipped = derived().get(family)
-    known = () if shipped is None else shipped.simulated
-    return known if known and set(known) <= set(members) else _spread(members)
-
-
-def _spread(devices: Sequence[str]) -> list[str]:
-    """Some of the devices: the smallest, the largest, and those in even steps between them."""
-    by_size = sorted(devices, key=lambda name: (float(find_spec(name).device.pipe("fp32")) * _units(name), name))
+    if shipped is not None and shipped.simulated and set(shipped.simulated) <= set(members):
+        return shipped.simulated
+    by_size = sorted(members, key=lambda name: (float(find_spec(name).device.pipe("fp32")) * _sms(name), name))
     count = min(SIMULATED_OF_FAMILY, len(by_size))
     return [by_size[round(i * (len(by_size) - 1) / max(1, count - 1))] for i in range(count)]
 
 
-def _units(hw: str) -> float:
+def _sms(hw: str) -> float:
     device = find_spec(hw).device
     return float(np.ravel(device.sm.count)[0]) if isinstance(device, Gpu) else 1.0
 
@@ -341,9 +309,3 @@ def _rings(request: Request) -> bool:
     """Whether products on tensor cores fill rings of stages, so large that their CTA often has its SM alone, start and all."""
     device = request.device
     return isinstance(device, Gpu) and request.precision == "fp16" and device.sm.copies in ("async", "bulk")
-
-
-def _starts(constants: Calibration) -> list[Calibration]:
-    """The constants, and others by which CTAs on tensor cores start sooner, so that the closed form names smaller tiles, too."""
-    row = constants.constants[START]
-    return [constants.with_values({START: max(row.low, row.value * factor)}) for factor in START_FACTORS]

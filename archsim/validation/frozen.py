@@ -1,11 +1,11 @@
-"""The frozen result of the shipped corpus: a summary that is the same on every run, and what shows that it is out of date."""
+"""Frozen results, the same on every run: of the shipped corpus and of served language models, and what shows that they are out of
+date."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,17 +15,24 @@ from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.columns import RATES, quantity
-from archsim.validation.ablation import POWER_PARTS, worth
+from archsim.evidence.columns import quantity
+from archsim.evidence.family import serving_files
+from archsim.evidence.network_rows import engine_of
+from archsim.evidence.readers import read_files
 from archsim.validation.crossvalidate import cross_validate
-from archsim.validation.evaluation import Tell, Validation, ValidationSettings, intervals, validate
+from archsim.validation.evaluation import POWER_PARTS, GroupScore, Tell, Validation, ValidationSettings, group_scores, validate
 from archsim.validation.interval import class_of
-from archsim.validation.score import errors, score
 
-SCHEMA = "archsim-validation-summary/1"
+SCHEMA, SERVED = "archsim-validation-summary/1", "archsim-served/1"
 ROWS_PER_FIT = 60  # of each source; a summary refits the model for every device, network, stack and source
 DIGITS = 4  # after the point; errors are shares of one
 MADE_FROM = ("calibration", "data", "model")  # what has to be equal for a result to be still true
+# By these rows of served models are grouped, in the order in which a table lists them.
+CARD = ("engine", "hardware", "quantity")
+COLUMNS: dict[str, Callable[[Case], str]] = {
+    "engine": lambda case: engine_of(case.fields["engine"]), "hardware": lambda case: case.hardware,
+    "model": lambda case: case.label, "quantity": quantity,
+}  # fmt: skip
 
 Record = dict[str, Any]
 
@@ -35,112 +42,73 @@ def is_network(case: Case) -> bool:
     return quantity(case) == "time" and case.anchor is None and case.group is None and not class_of(case).endswith("kernel")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scored:
-    """Cases with what has to be known to score any part of them; `baselines` are their errors by name."""
-
-    cases: tuple[Case, ...]
-    error: Array
-    low: Array
-    high: Array
-    baselines: Mapping[str, Array]
-
-    @classmethod
-    def of(cls, v: Validation) -> Scored:
-        """The cases of a validation with its errors and those of its baselines."""
-        off = {name: _errors(v.cases, values) for name, values in v.baselines.items()}
-        return cls(cases=v.cases, error=v.error, low=v.low, high=v.high, baselines=off)
-
-    def by(self, key: Callable[[Case], str]) -> dict[str, Record]:
-        """The scores of the cases that agree in `key`."""
-        rows: dict[str, list[int]] = {}
-        for i, case in enumerate(self.cases):
-            rows.setdefault(key(case), []).append(i)
-        return {name: self._scores(own) for name, own in rows.items()}
-
-    def by_quantity(self, key: Callable[[Case], str]) -> dict[str, Record]:
-        """The scores of the cases that agree in `key`, times and powers apart."""
-        found: dict[str, Record] = {}
-        for kind in sorted({quantity(case) for case in self.cases}):
-            own = self.only(lambda case, kind=kind: quantity(case) == kind)  # type: ignore[misc]
-            for name, scores in own.by(key).items():
-                found.setdefault(name, {})[kind] = scores
-        return found
-
-    def only(self, wanted: Callable[[Case], bool]) -> Scored:
-        """The cases that `wanted` accepts."""
-        at = [i for i, case in enumerate(self.cases) if wanted(case)]
-        return Scored(
-            cases=tuple(self.cases[i] for i in at), error=self.error[at], low=self.low[at], high=self.high[at],
-            baselines={name: values[at] for name, values in self.baselines.items()},
-        )  # fmt: skip
-
-    def _scores(self, own: list[int]) -> Record:
-        measured = np.array([self.cases[i].measured for i in own])
-        low, high = self.low[own], self.high[own]
-        s = score(self.error[own], (low <= measured) & (measured <= high) if np.isfinite(low).all() else None)
-        return {
-            "n": s.n, "mape": s.mape, "median": s.median_ape, "p90": s.p90_ape, "bias": s.bias, "ci": list(s.mape_interval),
-            "coverage": s.coverage,
-            "baselines": {
-                name: {"mape": float(np.abs(values[own]).mean()), "median": float(np.median(np.abs(values[own])))}
-                for name, values in self.baselines.items() if np.isfinite(values[own]).all()
-            },
-        }  # fmt: skip
+def scores(
+    v: Validation, *by: Callable[[Case], str], only: Callable[[Case], bool] = lambda case: True
+) -> dict[tuple[str, ...], GroupScore]:
+    """The scores of the rows of a validation that agree in `by`."""
+    at = [i for i, case in enumerate(v.cases) if only(case)]
+    cases = [v.cases[i] for i in at]
+    columns, baselines = {str(i): list(map(key, cases)) for i, key in enumerate(by)}, v.baselines.items()
+    groups = group_scores(cases, columns, v.predicted[at], v.low[at], v.high[at], {name: of[at] for name, of in baselines})
+    return {tuple(group.by.values()): group for group in groups}
 
 
-def _errors(cases: Sequence[Case], predicted: Array) -> Array:
-    measured = np.array([case.measured for case in cases])
-    return errors(measured, predicted, np.array([case.metric in RATES for case in cases], dtype=bool))
+def record(group: GroupScore) -> Record:
+    """A score as plain values."""
+    s = group.score
+    return {
+        "n": s.n, "mape": s.mape, "median": s.median_ape, "p90": s.p90_ape, "bias": s.bias, "ci": list(s.mape_interval),
+        "coverage": s.coverage,
+        "baselines": {name: {"mape": one.mape, "median": one.median_ape} for name, one in group.baselines.items()},
+    }  # fmt: skip
 
 
 def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
     """The scores of a validation: overall, and by source, device kind and class; without ablation and cross-validation."""
-    every = Scored.of(v)
-    networks = every.only(is_network)
+
+    def by_quantity(key: Callable[[Case], str]) -> dict[str, Record]:
+        found: dict[str, Record] = {}
+        for (name, kind), group in scores(v, key, quantity).items():
+            found.setdefault(name, {})[kind] = record(group)
+        return found
+
+    networks = {**scores(v, lambda case: "all", only=is_network), **scores(v, lambda case: case.spec.kind, only=is_network)}
+    own, told = scores(v, lambda case: case.hardware, only=is_network), ("n", "median", "bias", "coverage")
+    devices: dict[str, Record] = {name: {"rows": rows} for name, rows in Counter(case.hardware for case in v.cases).items()}
+    for (name,), group in own.items():
+        devices[name] |= {key: record(group)[key] for key in told}
     return {
-        "schema": SCHEMA,
-        "provenance": dict(provenance),
-        "level": v.settings.calibration.level,
-        "overall": every.by_quantity(lambda case: "all").get("all", {}),
-        "networks": {**networks.by(lambda case: "all"), **networks.by(lambda case: case.spec.kind)},
-        "by_source": every.by_quantity(lambda case: case.source),
-        "by_kind": every.by_quantity(lambda case: case.spec.kind),
-        "by_class": every.by_quantity(class_of),
-        "devices": _by_device(every, networks),
-        "skipped": dict(Counter(skip.reason for skip in v.skips)),
-        "ablation": {},
-        "power_ablation": {},
-        "cross_validation": {},
-    }
-
-
-def _by_device(every: Scored, networks: Scored) -> dict[str, Record]:
-    """For each device how many rows it has, and how far those of whole networks on it are off."""
-    rows, scores = Counter(case.hardware for case in every.cases), networks.by(lambda case: case.hardware)
-    told = ("n", "median", "bias", "coverage")
-    return {name: {"rows": rows[name], **{key: scores[name][key] for key in told if name in scores}} for name in sorted(rows)}
+        "schema": SCHEMA, "provenance": dict(provenance), "level": v.settings.calibration.level,
+        "overall": by_quantity(lambda case: "all").get("all", {}),
+        "networks": {name: record(group) for (name,), group in networks.items()},
+        "by_source": by_quantity(lambda case: case.source), "by_kind": by_quantity(lambda case: case.spec.kind),
+        "by_class": by_quantity(class_of), "devices": devices, "skipped": dict(Counter(skip.reason for skip in v.skips)),
+        "ablation": {}, "power_ablation": {}, "cross_validation": {},
+    }  # fmt: skip
 
 
 def ablation(cases: Sequence[Case], calibration: Calibration, parts: Sequence[str], tell: Tell) -> dict[str, Record]:
-    """For each part of the model, how far these rows are off without it."""
-
-    def errors_without(part: str) -> Array:
+    """For each part of the model how many rows there are, and by how much they are off without it: MAPE and median."""
+    found = {}
+    for number, part in enumerate(parts if cases else (), 1):
+        tell(f"without {part} ({number} of {len(parts)})")
         settings = ValidationSettings(calibration=calibration, without=frozenset([part]), baselines=())
-        return validate(cases, [], settings).error
-
-    return worth(parts if cases else (), errors_without, tell)
+        off = np.abs(validate(cases, [], settings).error)
+        found[part] = {"n": off.size, "mape": float(off.mean()), "median": float(np.median(off))}
+    return found
 
 
 def held_out(
     cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, tell: Tell = lambda text: None
 ) -> dict[str, Record]:
     """The scores by device kind of rows of whole networks that were predicted by constants fitted without their fold."""
-    networks = [case for case in cases if is_network(case)]
-    predicted = cross_validate(networks, training, calibration, fold, progress=tell, most=ROWS_PER_FIT)
-    low, high = intervals(networks, predicted, calibration)
-    every = Scored(cases=tuple(networks), error=_errors(networks, predicted), low=low, high=high, baselines={})
-    return every.by(lambda case: case.spec.kind)
+
+    def predicted(rows: Sequence[Case]) -> Array:
+        return cross_validate(rows, training, calibration, fold, progress=tell, most=ROWS_PER_FIT)
+
+    settings = ValidationSettings(calibration=calibration, baselines=(), held_out=predicted)
+    v = validate([case for case in cases if is_network(case)], [], settings)
+    return {name: record(group) for (name,), group in scores(v, lambda case: case.spec.kind).items()}
 
 
 def kept_folds(text: str, provenance: Mapping[str, str]) -> dict[str, Record]:
@@ -173,8 +141,7 @@ def freeze(
     found["cross_validation"] = kept_folds(earlier, provenance)
     for fold in folds:
         found["cross_validation"][fold] = held_out(result.cases, cases, calibration, fold, tell)
-    plain: Record = rounded(found)
-    return plain
+    return rounded(found)  # type: ignore[no-any-return]
 
 
 def rounded(value: Any) -> Any:
@@ -184,6 +151,31 @@ def rounded(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [rounded(inner) for inner in value]
     return round(float(value), DIGITS) + 0.0 if isinstance(value, float) else value
+
+
+def served_cases() -> tuple[list[Case], list[Skip]]:
+    """The shipped runs of served models; no constant of the calibration is fitted to them."""
+    return read_files(serving_files())
+
+
+def served_summary(
+    cases: Sequence[Case], skips: Sequence[Skip], calibration: Calibration, *, data: str, version: str,
+    tell: Tell = lambda text: None,
+) -> Record:  # fmt: skip
+    """Scores by quantity, by engine and card, and for each model. `data` stands for the files of the rows."""
+    v = validate(cases, skips, ValidationSettings(calibration=calibration, baselines=()), tell)
+
+    def rows(*by: str) -> list[Record]:
+        told = ("n", "median", "p90", "bias", "coverage")
+        return [{**dict(zip(by, names, strict=True)), **{key: record(group)[key] for key in told}}
+                for names, group in sorted(scores(v, *map(COLUMNS.__getitem__, by)).items())]  # fmt: skip
+
+    return rounded({  # type: ignore[no-any-return]
+        "schema": SERVED, "level": calibration.level,
+        "provenance": {"version": version, "calibration": calibration.digest, "data": data},
+        "sources": dict(Counter(case.source for case in v.cases)), "skipped": dict(Counter(skip.reason for skip in v.skips)),
+        "overall": rows("quantity"), "cards": rows(*CARD), "groups": rows(*COLUMNS),
+    })  # fmt: skip
 
 
 def as_text(summary: Mapping[str, Any]) -> str:

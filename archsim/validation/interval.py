@@ -1,4 +1,4 @@
-"""Intervals: split-conformal quantiles of the errors on held-out rows, for each class of predictions.
+"""Intervals: split-conformal quantiles of the errors on held-out rows, for each class of predictions; and those of rows.
 
 Errors of one source are alike, so that a large source is little more evidence than a small one: rows weigh as one over the
 square root of how many their source has. A class of times with rows of few sources takes those of its kind of device, a class of
@@ -11,16 +11,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.calibration.constants import NETWORKS, Spread
+from archsim.calibration.constants import NETWORKS, Calibration, Spread, spread_of_product
 from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, Platform, step_of
+from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.cost import Array
-from archsim.evidence.case import Case
+from archsim.evidence.case import Case, ClockPattern, ServingPattern, UnitPattern
 from archsim.evidence.columns import quantity
-from archsim.evidence.pattern import ClockPattern, UnitPattern
+from archsim.generation.measured import POWER, RATE, TIME, served_spread
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
@@ -168,3 +169,38 @@ def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:
     alike = np.array([each.startswith(f"{kind} ") and each.endswith(POWERS) == is_power and not each.endswith(RELATIVE)
                       for each in names], dtype=bool)  # fmt: skip
     return [own, alike] if is_power else [alike]
+
+
+def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration, trusted: bool = True) -> tuple[Array, Array]:
+    """Where measured values are expected: lower and upper ends in the units of the metrics, shape [cases] each.
+
+    time, power, energy: [P exp(-high), P exp(-low)];  rate: [P exp(low), P exp(high)]
+
+    P: predicted values; low, high: quantiles of log(predicted / measured) of times, or of powers, of the case's class; of an
+    energy those of both, as an estimate states them
+    `trusted`: whether the calibration's own errors hold for these predictions; otherwise the class is an extrapolated one.
+    Rows of a case's own source are no evidence for it. A served language model has the intervals that `archsim llm` states.
+    NaN for ratios to another run, for clocks, and for classes without quantiles.
+    """
+    low, high = np.full(len(cases), np.nan), np.full(len(cases), np.nan)
+    for i, case in enumerate(cases):
+        if case.simulated:
+            continue
+        name = class_of(case)
+        if case.system is not None:
+            spread = wall_constants().spreads[GENERIC if case.system[0].generic else DESCRIBED]
+        elif isinstance(case.pattern, ServingPattern):
+            of = {"power": POWER, "energy": POWER, "tokens": RATE}.get(quantity(case), TIME)
+            _, spread = served_spread(calibration, case.spec.kind, platform_of(case), of)
+        elif case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
+            kind, _, what = name.partition(" ")
+            _, spread = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
+            if case.metric == "energy_j":
+                what = class_of(replace(case, metric="latency_s")).partition(" ")[2]
+                _, time = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
+                spread = spread_of_product(time, spread)
+        else:
+            continue
+        a, b = (spread.low, spread.high) if case.metric == "throughput_per_s" else (-spread.high, -spread.low)
+        low[i], high[i] = predicted[i] * np.exp(a), predicted[i] * np.exp(b)
+    return low, high

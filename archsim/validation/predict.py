@@ -23,10 +23,11 @@ from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
-from archsim.evidence.case import Anchor, Case
-from archsim.evidence.pattern import (
+from archsim.evidence.case import (
     UNSIMULATED,
     AccessPattern,
+    Anchor,
+    Case,
     ClockPattern,
     LoopPattern,
     ProductPattern,
@@ -82,10 +83,9 @@ def _loop_cycles(device: Cpu, case: Case, pattern: LoopPattern) -> float:
     """Cycles of an iteration of a loop [clk]."""
     from archsim.cycle.core.machine import core_machine
     from archsim.cycle.core.run import run_loop
-    from archsim.validation.loop_file import loop_of
 
     clock = float(np.ravel(device.usual_clock)[0]) if case.clock is None else case.clock
-    return run_loop(core_machine(device, clock), loop_of(pattern.words)).cycles
+    return run_loop(core_machine(device, clock), pattern.loop).cycles
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:
@@ -119,11 +119,15 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
 
 
 def evaluate(
-    groups: Sequence[Group], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset()
-) -> Array:
-    """Predicted values of prepared cases, in the order in which `prepare` got them."""
+    groups: Sequence[Group], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset(),
+    size: int | None = None,
+) -> Array:  # fmt: skip
+    """Predicted values of prepared cases, in the order in which `prepare` got them.
+
+    size: how many it got, where these are not all their groups; NaN for the cases of others
+    """
     model = find(fidelity)
-    result = np.full(sum(len(group.cases) for group in groups), math.nan)
+    result = np.full(sum(len(group.cases) for group in groups) if size is None else size, math.nan)
     for group in groups:
         result[group.positions] = _evaluate(group, calibration, model, without)
     return result

@@ -1,28 +1,32 @@
-"""Random kernels on GPUs: the ops, what they take by either model, and the devices that they run on."""
+"""Random kernels on GPUs: what they take by the closed form and by the cycle model, and both beside published times."""
 
 from __future__ import annotations
 
 import math
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
-from archsim.calibration.constants import Calibration
+from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.device.catalog import find as find_spec
 from archsim.device.catalog import names as device_names
 from archsim.device.device import Gpu
+from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import lowered_ops, priced
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.op_rows import conv, forward
+from archsim.evidence.readers import read_files
 from archsim.lower.gemm import THIN
 from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Matmul, Softmax
 from archsim.trace.trace import BoundOp
+from archsim.validation.predict import predict
 
+Tell = Callable[[str], None]
 NET = "alexnet"  # of the requests whose device, stack and setting the random ops take
 
 
@@ -120,3 +124,87 @@ OPS_OF_RINGS = (*OPS_OF_HALVES, *6 * (_small,), _shallow)
 def random_op(rng: random.Random, precision: str, rings: bool = False) -> BoundOp:
     """One op with a shape, of those that networks consist of; with `rings` more of those that mostly start and end."""
     return rng.choice(OPS if precision == "fp32" else OPS_OF_RINGS if rings else OPS_OF_HALVES)(rng)
+
+
+# ----------------------------------------------------------------------------- the closed form beside the cycle model
+
+KERNELS_OF_MACHINE = 25
+SEED = 11
+# Keys that random machines scale, which both models read.
+SCALED = ("rate.special", "memory.bandwidth", "memory.latency", "l2.size", "l2.bandwidth", "sm.shared_bandwidth")
+FACTORS = 0.5, 2.0
+MEASURED_OPS = ("gemm", "bmm", "conv", "attention", "softmax", "layernorm", "elementwise")
+MEASURED_ROWS = 60  # of each op
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SurrogateRow:
+    """One op on one machine: seconds by the closed form and by the cycle model [s].
+
+    scaled: whether keys of the device were scaled; op: its kind
+    """
+
+    hardware: str
+    architecture: str
+    precision: str
+    scaled: bool
+    op: str
+    closed_s: float
+    simulated_s: float
+
+    @property
+    def distance(self) -> float:
+        """log(closed form / simulated)."""
+        return math.log(self.closed_s / self.simulated_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """Published times of one op on GPUs beside both models: medians of |predicted / measured - 1|."""
+
+    op: str
+    rows: int
+    closed: float
+    simulated: float
+
+
+def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> list[SurrogateRow]:
+    """Random ops on random machines: one half of the machines as they are shipped, the other with keys scaled.
+
+    kernels: in all; seed: of the choice
+    """
+    rng = random.Random(seed)
+    machines = max(1, kernels // KERNELS_OF_MACHINE)
+    devices = sorted(gpus())
+    found: list[SurrogateRow] = []
+    for i in range(machines):
+        hw = rng.choice(devices)
+        precision = rng.choice(precisions(hw))
+        scales = {key: math.exp(rng.uniform(*map(math.log, FACTORS))) for key in rng.sample(SCALED, 2)} if i % 2 else {}
+        tell(f"machine {i + 1} of {machines}: {hw}")
+        ops = [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
+        found += _compared(request_on(hw, precision, scales), ops, bool(scales))
+    return found
+
+
+def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: int = SEED) -> list[Judged]:
+    """Which model published times agree with, of a sample of rows that are not kept for tests."""
+    cases, _ = read_files()
+    found = []
+    for op in ops:
+        own = [c for c in cases if c.label == op and c.spec.kind == "gpu" and c.fitted and c.metric == "latency_s"]
+        sample = random.Random(seed).sample(own, min(rows, len(own)))
+        measured = np.array([case.measured for case in sample])
+        errors = [float(np.median(np.abs(predict(sample, default(), fidelity) / measured - 1.0)))
+                  for fidelity in (FITTED, SIMULATED)]  # fmt: skip
+        found.append(Judged(op=op, rows=len(sample), closed=errors[0], simulated=errors[1]))
+    return found
+
+
+def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[SurrogateRow]:
+    closed, simulated = (times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
+    return [
+        SurrogateRow(hardware=request.spec.identity.id, architecture=request.spec.identity.architecture,
+                   precision=request.precision, scaled=scaled, op=op.kind.op, closed_s=float(a), simulated_s=float(b))
+        for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
+    ]  # fmt: skip

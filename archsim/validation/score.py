@@ -6,14 +6,15 @@ predictions that are too high and too low weigh alike.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+C = TypeVar("C", bound=Hashable)
 
 LEVEL = 0.95  # of the bootstrap interval
 RESAMPLES = 1000
@@ -51,12 +52,6 @@ class Pairs:
     all: int
 
 
-def errors(measured: Array, predicted: Array, is_rate: NDArray[np.bool_]) -> Array:
-    """predicted / measured - 1; of rates, that of the times that they stand for."""
-    with np.errstate(divide="ignore"):
-        return np.where(is_rate, measured / predicted, predicted / measured) - 1.0
-
-
 def score(error: Array, inside: NDArray[np.bool_] | None = None) -> Score:
     """The score of signed errors; `inside` says which rows their intervals cover. ValueError without rows."""
     if not error.size:
@@ -83,16 +78,31 @@ def bootstrap(values: Array, level: float = LEVEL, resamples: int = RESAMPLES, s
     return float(low), float(high)
 
 
+def _signs(values: Array) -> Array:
+    """Which of each pair is the larger, as -1, 0 or 1."""
+    return np.asarray(np.sign(values[:, None] - values[None, :])[np.triu_indices(values.size, k=1)])
+
+
 def kendall_tau(first: Array, second: Array) -> float:
     """Kendall's tau-b of two orders (Kendall 1945), by comparing all pairs; nan when either does not order anything.
 
     >>> kendall_tau(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
     0.3333333333333333
     """
-    upper = np.triu_indices(first.size, k=1)
-    a, b = (np.sign(values[:, None] - values[None, :])[upper] for values in (first, second))
+    a, b = _signs(first), _signs(second)
     norm = np.sqrt(np.sum(a != 0) * np.sum(b != 0))
     return float(np.sum(a * b) / norm) if norm else float("nan")
+
+
+def _by_cell(cells: Sequence[C], names: Sequence[str], measured: Array, predicted: Array) -> Iterator[tuple[C, Array, Array]]:
+    """Measured and predicted values of the names in each cell that has several, each once, by the median of its rows."""
+    by_cell: dict[C, dict[str, list[int]]] = {}
+    for row, (cell, name) in enumerate(zip(cells, names, strict=True)):
+        by_cell.setdefault(cell, {}).setdefault(name, []).append(row)
+    for cell, rows in by_cell.items():
+        if len(rows) > 1:
+            seen, thought = (np.array([np.median(values[own]) for own in rows.values()]) for values in (measured, predicted))
+            yield cell, seen, thought
 
 
 def device_order(
@@ -103,16 +113,11 @@ def device_order(
     Rows of equal `cells` did the same work. Each device counts once in a cell, by the median of its rows; the tau of a
     group is the mean over its cells, weighted by pairs of devices.
     """
-    by_cell: dict[tuple[Hashable, Hashable], dict[str, list[int]]] = {}
-    for row, (group, cell, device) in enumerate(zip(groups, cells, devices, strict=True)):
-        by_cell.setdefault((group, cell), {}).setdefault(device, []).append(row)
     taus: dict[Hashable, list[tuple[float, int]]] = {}
-    for (group, _), rows in by_cell.items():
-        if len(rows) > 1:
-            seen, thought = (np.array([_median(values, own) for own in rows.values()]) for values in (measured, predicted))
-            tau = kendall_tau(seen, thought)
-            if not np.isnan(tau):
-                taus.setdefault(group, []).append((tau, len(rows) * (len(rows) - 1) // 2))
+    for (group, _), seen, thought in _by_cell([*zip(groups, cells, strict=True)], devices, measured, predicted):
+        tau = kendall_tau(seen, thought)
+        if not np.isnan(tau):
+            taus.setdefault(group, []).append((tau, seen.size * (seen.size - 1) // 2))
     if not taus:
         return None
     means = [float(np.average([tau for tau, _ in found], weights=[pairs for _, pairs in found])) for found in taus.values()]
@@ -127,17 +132,6 @@ def pairs_in_order(cells: Sequence[Hashable], names: Sequence[str], measured: Ar
     >>> pairs_in_order([1, 1, 1], ["a", "b", "c"], np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0]))
     Pairs(right=2, all=3)
     """
-    by_cell: dict[Hashable, dict[str, list[int]]] = {}
-    for row, (cell, name) in enumerate(zip(cells, names, strict=True)):
-        by_cell.setdefault(cell, {}).setdefault(name, []).append(row)
-    right = pairs = 0
-    for rows in by_cell.values():
-        seen, thought = ([_median(values, own) for own in rows.values()] for values in (measured, predicted))
-        for i, j in combinations(range(len(rows)), 2):
-            pairs += seen[i] != seen[j]
-            right += (seen[i] - seen[j]) * (thought[i] - thought[j]) > 0
-    return Pairs(right=right, all=pairs) if pairs else None
-
-
-def _median(values: Array, own: list[int]) -> float:
-    return float(values[own[0]] if len(own) == 1 else np.median(values[own]))
+    signs = [(_signs(seen), _signs(thought)) for _, seen, thought in _by_cell(cells, names, measured, predicted)]
+    pairs = sum(int(np.sum(a != 0)) for a, _ in signs)
+    return Pairs(right=sum(int(np.sum(a * b > 0)) for a, b in signs), all=pairs) if pairs else None

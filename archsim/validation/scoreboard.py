@@ -1,21 +1,182 @@
-"""Several predictors on the same measured rows: archsim, the bare roofline, and others whose values are given."""
+"""Predictors on the same measured rows: archsim, the bare roofline, and others, each a file of predictions or a command.
+
+A file and what a command prints are the same table: a CSV with the columns `id` and `value`, the value in the unit of the case's
+metric, and if wanted `low` and `high` (an interval) and `seconds` (what this prediction took). A command gets one case a line on
+standard input.
+"""
 
 from __future__ import annotations
 
+import math
+import shlex
+import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
+from pathlib import Path
 
 import numpy as np
 
+from archsim.base.errors import InputError, MissingFile
+from archsim.base.files import read_bytes
+from archsim.base.limits import LIMITS
 from archsim.cost.cost import Array
-from archsim.evidence.case import Case, Skip
-from archsim.evidence.columns import ID
-from archsim.evidence.misses import Claim
-from archsim.evidence.pattern import UNSIMULATED
-from archsim.validation.evaluation import GroupScore, ValidationSettings, group_scores, measured_values, validate
-from archsim.validation.predictor import Predictions
-from archsim.validation.score import errors
+from archsim.evidence.case import UNSIMULATED, Case, Skip
+from archsim.evidence.columns import ID, case_line, column
+from archsim.evidence.sources import Claim
+from archsim.evidence.table import REMARK, CsvTable, positive, refuse, table_name, table_of
+from archsim.validation.evaluation import GroupScore, ValidationSettings, errors, group_scores, validate
+
+VALUE, LOW, HIGH, SECONDS = "value", "low", "high", "seconds"
+KNOWN = (ID, VALUE, LOW, HIGH, SECONDS)
+FILES = (".csv", ".csv.gz")  # endings by which a file is told from a command
+LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictions:
+    """What one predictor says, by the ids of cases.
+
+    seconds: what one prediction takes [s]; None where nobody says
+    about: whose they are and where they stand
+    """
+
+    name: str
+    values: Mapping[str, float]
+    intervals: Mapping[str, tuple[float, float]]
+    seconds: float | None
+    about: str = ""
+
+    def of(self, cases: Sequence[Case]) -> Array:
+        """The value of each case, NaN where there is none."""
+        return np.array([self.values.get(case.fields[ID], np.nan) for case in cases])
+
+    def intervals_of(self, cases: Sequence[Case]) -> tuple[Array, Array]:
+        """The ends of the interval of each case, NaN where there is none."""
+        none = (np.nan, np.nan)
+        ends = [self.intervals.get(case.fields[ID], none) for case in cases]
+        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+
+
+def is_file(word: str) -> bool:
+    """Whether a predictor is a file of predictions; anything else is a command.
+
+    >>> is_file("mine.csv"), is_file("python predict.py")
+    (True, False)
+    """
+    return word.lower().endswith(FILES) and not Path(word).name.startswith("-")
+
+
+def from_file(place: str | Traversable, known: Collection[str] | None, name: str = "") -> Predictions:
+    """The predictions of a file, by ids that are `known`, or by any where that is None.
+
+    Raises MissingFile, or InputError with every problem and its line.
+    """
+    file = Path(place) if isinstance(place, str) else place
+    data = read_bytes(file, LIMITS["measurements"].size)
+    return _checked(table_of(data, str(place)), known, name or table_name(file.name), about=_remarks(data))
+
+
+def from_command(command: str, cases: Sequence[Case], known: Collection[str]) -> Predictions:
+    """What a command prints for these cases; `seconds` is its own time, start included, unless it prints that column.
+
+    The command is started without a shell. Raises InputError where it cannot be started, fails, or prints something else.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InputError(command, f"is no command line ({error})") from None
+    if not words:
+        raise InputError("--predictor", "names nothing; a file of predictions (.csv) or a command")
+    given = "".join(f"{case_line(case)}\n" for case in cases).encode()
+    begin = time.perf_counter()
+    try:
+        done = subprocess.run(words, input=given, stdout=subprocess.PIPE, check=False)
+    except FileNotFoundError:
+        raise MissingFile(f"{words[0]}: no such command; a file of predictions ends in .csv") from None
+    except OSError as error:
+        raise InputError(command, f"cannot be started ({error.strerror or error})") from None
+    took = time.perf_counter() - begin
+    if done.returncode:
+        raise InputError(command, f"ended with status {done.returncode}; its predictions are not used")
+    if not done.stdout.strip():
+        raise InputError(command, f"printed nothing for {len(cases)} cases; it prints a CSV with the columns id,value")
+    name = table_name(Path(words[-1] if len(words) > 1 and not words[-1].startswith("-") else words[0]).name)
+    return _checked(table_of(done.stdout, command), known, name, took=took)
+
+
+def _checked(
+    table: CsvTable, known: Collection[str] | None, name: str, took: float | None = None, about: str = ""
+) -> Predictions:
+    """The predictions of a table. Raises InputError for wrong columns, unknown ids, ids that stand twice and bad values."""
+    missing = [column for column in (ID, VALUE) if column not in table.header]
+    refuse(table.path, [f"line 1: column {column!r} is missing; the columns are id,value" for column in missing])
+    strange = [column for column in table.header if column not in KNOWN]
+    refuse(table.path, [f"line 1: column {column!r} is not known; the columns are {', '.join(KNOWN)}" for column in strange])
+    if (LOW in table.header) != (HIGH in table.header):
+        raise InputError(table.path, "line 1: an interval has both ends; give both columns low and high")
+    lines: dict[str, int] = {}
+    problems: list[str] = []
+    found: dict[str, dict[str, float]] = {}
+    for row in table.rows:
+        cells = {column: row.cells.get(column, "").strip() for column in KNOWN}
+        own = cells.pop(ID)
+        try:
+            if own in lines:
+                raise ValueError(f"id {own!r} stands on line {lines[own]} already")
+            if known is not None and own not in known:
+                raise ValueError(f"no row has the id {own[:LONGEST_NAME]!r}; `archsim validate --cases FILE` writes all ids")
+            if not cells[VALUE]:
+                raise ValueError("no value; leave out the rows that you do not predict")
+            lines[own] = row.line
+            found[own] = one = {column: _positive(column, cell) for column, cell in cells.items() if cell}
+            if {LOW, HIGH} & one.keys() and one.get(LOW, math.inf) > one.get(HIGH, -math.inf):
+                raise ValueError("low and high are no interval")
+        except ValueError as error:
+            problems.append(f"line {row.line}: {error}")
+    refuse(table.path, problems)
+    seconds = [one[SECONDS] for one in found.values() if SECONDS in one]
+    return Predictions(
+        name=name[:LONGEST_NAME], values={own: one[VALUE] for own, one in found.items()}, about=about,
+        intervals={own: (one[LOW], one[HIGH]) for own, one in found.items() if LOW in one},
+        seconds=float(np.mean(seconds)) if seconds else None if took is None else took / len(found),
+    )  # fmt: skip
+
+
+def _positive(column: str, cell: str) -> float:
+    try:
+        return positive(cell)
+    except ValueError as error:
+        raise ValueError(f"{column} {error}") from None
+
+
+def _remarks(data: bytes) -> str:
+    """The remarks at the top of a file, as one text."""
+    lines = data.decode("utf-8-sig", "replace").splitlines() if not data.startswith(b"\x1f\x8b") else []
+    found: list[str] = []
+    for line in lines:
+        if not line.startswith(REMARK):
+            break
+        found.append(line.removeprefix(REMARK).strip())
+    return " ".join(found)
+
+
+def read_predictors(
+    words: Sequence[str], cases: Sequence[Case], known: Collection[str], tell: Callable[[str], None] = lambda text: None
+) -> list[Predictions]:
+    """The predictors named on a command line, each with a name of its own."""
+    found: dict[str, Predictions] = {}
+    for word in words:
+        tell(f"predictor {word}")
+        one = from_file(word, known) if is_file(word) else from_command(word, cases, known)
+        if one.name in found:
+            raise InputError("--predictor", f"two predictors are called {one.name!r}; rename a file")
+        found[one.name] = one
+    return [*found.values()]
+
+
+# ------------------------------------------------------------------------------------------------------------- scoreboard
 
 OWN, ROOFLINE = "archsim", "roofline"
 
@@ -65,7 +226,7 @@ def scoreboard(
     cases: Sequence[Case], skips: Sequence[Skip], others: Sequence[Predictions], settings: ValidationSettings,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Scoreboard:  # fmt: skip
-    """Score `others` beside archsim and the roofline; the cases have ids (`evidence.identity.with_ids`).
+    """Score `others` beside archsim and the roofline; the cases have ids (`with_ids`).
 
     Rows that nobody else answers are left to `validate`: they would say nothing of a predictor.
     """
@@ -74,9 +235,14 @@ def scoreboard(
     computed = [case for case in played if not isinstance(case.pattern, UNSIMULATED)]  # a roofline has no answer without ops
     own = [_own(OWN, settings.fidelity, played, settings, tell), _own(ROOFLINE, ROOFLINE, computed, settings, tell)]
     entered = [one for one in (*own, *others) if any(case.fields[ID] in one.values for case in played)]
-    measured, is_rate = measured_values(played)
-    off = {one.name: errors(measured, one.of(played), is_rate) for one in entered}
-    entrants = [_entrant(one, played, off, settings.by) for one in entered]
+    values = {one.name: one.of(played) for one in entered}
+    entrants = []
+    for one in entered:
+        low, high = one.intervals_of(played)
+        beside = {name: values[name] for name in (OWN, ROOFLINE) if name in values and name != one.name}
+        overall, groups = (_scores(one, played, beside, by) for by in (("quantity",), settings.by))
+        entrants.append(ScoredPredictor(predictions=one, predicted=values[one.name], error=errors(played, values[one.name]),
+                                        low=low, high=high, overall=overall, groups=groups))  # fmt: skip
     all_answer = np.all([np.isfinite(one.predicted) for one in entrants], axis=0) if entrants else np.zeros(len(played), bool)
     shared = [case for case, wanted in zip(played, all_answer, strict=True) if wanted]
     common = [_scores(one.predictions, shared, {}, ("quantity",)) for one in entrants] if shared else []
@@ -101,15 +267,6 @@ def _own(
     )  # fmt: skip
 
 
-def _entrant(one: Predictions, cases: Sequence[Case], off: dict[str, Array], by: Sequence[str]) -> ScoredPredictor:
-    low, high = one.intervals_of(cases)
-    beside = {name: values for name, values in off.items() if name in (OWN, ROOFLINE) and name != one.name}
-    return ScoredPredictor(
-        predictions=one, predicted=one.of(cases), error=off[one.name], low=low, high=high,
-        overall=_scores(one, cases, beside, ("quantity",)), groups=_scores(one, cases, beside, by),
-    )  # fmt: skip
-
-
 def _scores(
     one: Predictions, cases: Sequence[Case], beside: dict[str, Array], by: Sequence[str]
 ) -> tuple[GroupScore, ...]:
@@ -117,7 +274,5 @@ def _scores(
     predicted = one.of(cases)
     rows = np.flatnonzero(np.isfinite(predicted))
     left = [cases[int(i)] for i in rows]
-    low, high = one.intervals_of(left)
-    measured, is_rate = measured_values(left)
-    error = errors(measured, predicted[rows], is_rate)
-    return group_scores(left, by, error, {name: off[rows] for name, off in beside.items()}, predicted[rows], low, high)
+    return group_scores(left, {name: column(left, name) for name in by}, predicted[rows], *one.intervals_of(left),
+                        {name: values[rows] for name, values in beside.items()})  # fmt: skip

@@ -19,9 +19,8 @@ from archsim.evidence.columns import column, known_columns, written
 from archsim.stack.catalog import canonical as exact_stack
 from archsim.stack.stack import STACK_KEYS
 from archsim.trace.file import canonical as exact_network
-from archsim.validation.ablation import POWER_PARTS
 from archsim.validation.baseline import BASELINES
-from archsim.validation.evaluation import ValidationSettings
+from archsim.validation.evaluation import POWER_PARTS, ValidationSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

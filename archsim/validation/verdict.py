@@ -9,8 +9,8 @@ import numpy as np
 from archsim.base.units import show
 from archsim.cost.cost import Array
 from archsim.evidence.case import Case
-from archsim.evidence.columns import column, quantity
-from archsim.evidence.misses import published_stack
+from archsim.evidence.columns import quantity
+from archsim.evidence.sources import published_stack
 from archsim.validation.evaluation import GroupScore, Validation
 
 SPEEDS = frozenset(("time", "prefill", "decode", "end to end", "tokens", "bandwidth"))  # quantities that are slow or fast
@@ -52,14 +52,6 @@ def held(v: Validation, rows: Sequence[int]) -> tuple[int, int]:
     return sum(known), len(known)
 
 
-def rows_by(v: Validation, by: Sequence[str]) -> dict[tuple[str, ...], list[int]]:
-    """The positions of the rows that agree in these columns, by their values there."""
-    found: dict[tuple[str, ...], list[int]] = {}
-    for i, names in enumerate(zip(*(column(v.cases, name) for name in by), strict=True)):
-        found.setdefault(names, []).append(i)
-    return found
-
-
 def quantiles(ratios: Array) -> tuple[float, ...]:
     """The percentiles 10, 25, 50, 75 and 90."""
     return tuple(float(q) for q in np.percentile(ratios, (10, 25, 50, 75, 90)))
@@ -69,19 +61,18 @@ def sentences(v: Validation) -> list[str]:
     """A sentence for each of the quantities with most rows, and the worst prediction."""
     if not v.cases:
         return ["Nothing could be predicted."]
-    own = rows_by(v, ("quantity",))
     ranked = sorted(v.overall, key=lambda group: (-group.score.n, group.by["quantity"] not in SPEEDS))
-    found = [_quantity(v, group, own[(group.by["quantity"],)]) for group in ranked[:MOST]]
+    found = [_quantity(v, group) for group in ranked[:MOST]]
     if len(ranked) > MOST:
         others = ", ".join(group.by["quantity"] for group in ranked[MOST:])
         found.append(f"{len(ranked) - MOST} more behind --all: {others}.")
     return [*found, worst_words(v)] if len(v.cases) > 1 else found
 
 
-def _quantity(v: Validation, group: GroupScore, rows: Sequence[int]) -> str:
+def _quantity(v: Validation, group: GroupScore) -> str:
     """`Time: predictions are 2.0 % too fast in the median, half are within 7.8 %, nine in ten within 10.2 %; ...`."""
     s, name, level = group.score, group.by["quantity"], f"{100 * v.settings.calibration.level:.0f} %"
-    holds, known = held(v, rows)
+    holds, known = held(v, group.rows)
     if s.n == 1:
         where = f", {'inside' if holds else 'outside'} its {level} interval" if known else ""
         return f"{name.capitalize()}: the prediction is {off_words(s.bias, name)}{where}."

@@ -21,7 +21,7 @@ from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import run_loop
 from archsim.device.catalog import find
 from archsim.device.device import Cpu
-from archsim.validation.loop_file import read_loops
+from archsim.validation.loops import read_loops
 
 from ..core_loops import LOOP
 from .figure import arguments

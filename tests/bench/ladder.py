@@ -29,8 +29,8 @@ from archsim.estimation.fidelity import FIDELITIES, Fidelity
 from archsim.estimation.measured import request_of, value_of
 from archsim.estimation.pipeline import lowered_of, priced, scheduled
 from archsim.evidence.case import Case
+from archsim.evidence.family import shipped_files
 from archsim.evidence.readers import read_files
-from archsim.evidence.shipped import shipped_files
 
 ROWS, SEED = 120, 7
 NETWORKS = "networks.csv"

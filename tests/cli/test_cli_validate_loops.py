@@ -53,7 +53,7 @@ def test_the_text_names_the_loops_that_are_furthest_off(cli: Cli, path: str) -> 
 
 
 def test_a_clock_comes_from_beside_the_measurement(tmp_path: Path) -> None:
-    from archsim.validation.loop_cases import loop_cases
+    from archsim.validation.loops import loop_cases
 
     cases, _ = loop_cases(written(tmp_path, GROUPED, TWICE, meta=ZEN5))
     assert [case.clock for case in cases] == [None, pytest.approx(4.1e9)]

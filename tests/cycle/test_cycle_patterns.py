@@ -9,7 +9,7 @@ from archsim.cycle.machine import machine_of, translation
 from archsim.cycle.patterns import pattern_value
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
-from archsim.evidence.pattern import AccessPattern
+from archsim.evidence.case import AccessPattern
 
 
 def gpu(hw: str, **settings: str) -> Gpu:

@@ -15,8 +15,7 @@ from archsim.base.units import COUNT, TEXT
 from archsim.device.device import PARTS, Identity
 from archsim.device.part import Unit, declared
 from archsim.device.spec import keys
-from archsim.evidence.case import Case
-from archsim.evidence.pattern import ServingPattern
+from archsim.evidence.case import Case, ServingPattern
 from archsim.node.node import TABLES, LinkKind
 from archsim.stack import catalog
 from archsim.stack.compose import FOLDER
@@ -100,8 +99,8 @@ def kernel_tables() -> Mapping[str, str]:
 if __name__ == "__main__":
     from pathlib import Path
 
+    from archsim.evidence.family import serving_files, shipped_files
     from archsim.evidence.readers import read_files
-    from archsim.evidence.shipped import serving_files, shipped_files
 
     for where, tables in (("hwspecs", key_tables()), (FOLDER, markdown(Stack))):
         place = Path(str(data_folder(where))) / "README.md"

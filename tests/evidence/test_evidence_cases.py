@@ -11,15 +11,13 @@ from archsim.base.errors import InputError
 from archsim.base.files import data_folder
 from archsim.evidence import network_rows, readers
 from archsim.evidence import sources as described
-from archsim.evidence.case import Case
+from archsim.evidence.case import TIMERS, Case
 from archsim.evidence.conditions import COLUMNS, ConditionRule, Conditions, Meter, of_rules
-from archsim.evidence.family import family_called
+from archsim.evidence.family import PEER_ROWS, PEERS, family_called, serving_files, shipped_files
 from archsim.evidence.network_rows import network_cases, read_network
 from archsim.evidence.row import row_of
-from archsim.evidence.shipped import PEER_ROWS, PEERS, serving_files, shipped_files
 from archsim.evidence.sources import PublishedSource, citation, conditions_of, read_sources, rules, source_of, sources
 from archsim.evidence.table import Row
-from archsim.evidence.timer import TIMERS
 
 
 def cases_of(network: str, hardware: str) -> list[Case]:
@@ -63,7 +61,6 @@ def test_rows_of_single_ops_and_rows_that_are_not_predicted_are_left_out(tmp_pat
     row = "me,alexnet,gtx_1080,caffe-cudnn5.1,inference,1,fp32,latency_s,0.001,"
     file = tmp_path / "mine.csv"
     file.write_text("\n".join([head, row + ",", row + "conv1,", row + ",why"]), "utf-8")
-    monkeypatch.setattr(network_rows, "_network_files", network_rows._network_files.__wrapped__)
     monkeypatch.setattr(network_rows, "shipped_files", lambda: [file])
     assert [(case.file, case.line, len(case.ops) > 1) for case in cases_of("alexnet", "gtx_1080")] == [("mine", 2, True)]
 

@@ -13,12 +13,11 @@ from archsim.detect.catalog import find
 from archsim.device.device import PRECISION_BYTES, Gpu
 from archsim.estimation.measured import request_of
 from archsim.estimation.pipeline import lowered_of
-from archsim.evidence.case import Case, Skip
+from archsim.evidence.case import TIMERS, Case, Skip
+from archsim.evidence.family import serving_files, shipped_files
 from archsim.evidence.readers import data_hash, family_of, read, read_files
-from archsim.evidence.shipped import serving_files, shipped_files
 from archsim.evidence.sources import conditions_of
 from archsim.evidence.table import read_table
-from archsim.evidence.timer import TIMERS
 from archsim.lower.context import Stored
 from archsim.lower.lower import lower
 from archsim.lower.role import Role

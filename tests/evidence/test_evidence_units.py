@@ -9,9 +9,8 @@ import pytest
 from archsim.base.files import data_folder
 from archsim.device.catalog import find
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
-from archsim.evidence.case import Case
+from archsim.evidence.case import Case, ProductPattern, UnitPattern
 from archsim.evidence.family import family_called
-from archsim.evidence.pattern import ProductPattern, UnitPattern
 from archsim.evidence.readers import read_files
 from archsim.evidence.unit_rows import SHARES
 from tests.shipped import gpu

@@ -14,7 +14,7 @@ from archsim.device.dot import FORMS
 from archsim.device.pipeline import FALLBACK
 from archsim.estimation.pipeline import lowered_of, run
 from archsim.estimation.request import make_request, with_spec
-from archsim.evidence.resolve import Refused, setting
+from archsim.evidence.row import Refused, setting
 from archsim.lower.kernel import CpuKernels
 from archsim.simulate.core import X86, SimulatedCore, kernel_loop, simulate_core
 from archsim.stack import catalog as stacks

@@ -16,8 +16,8 @@ from archsim.estimation.references import CONDITIONS, OF_REQUEST, cases_of_cell,
 from archsim.estimation.request import make_request
 from archsim.evidence.case import Case
 from archsim.evidence.conditions import Conditions
+from archsim.evidence.family import shipped_files
 from archsim.evidence.readers import cases_of, family_of
-from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import citation
 from archsim.evidence.table import CsvTable, read_table
 from archsim.validation.predict import predict

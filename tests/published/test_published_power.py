@@ -11,8 +11,8 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.evidence.columns import quantity
+from archsim.evidence.family import shipped_files
 from archsim.evidence.readers import read
-from archsim.evidence.shipped import shipped_files
 from archsim.validation.predict import predict
 
 CLOCK_TOLERANCE = 0.08

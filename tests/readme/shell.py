@@ -20,7 +20,7 @@ from unittest import mock
 from archsim.cli.main import main
 from archsim.evidence import readers
 from archsim.evidence.case import Case, Skip
-from archsim.evidence.shipped import shipped_files
+from archsim.evidence.family import shipped_files
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -63,8 +63,8 @@ def _run(number: int) -> Values:
 
 def _corpus_tasks() -> Iterator[Task]:
     from archsim.evidence.columns import with_ids
+    from archsim.evidence.family import serving_files
     from archsim.evidence.readers import read_files
-    from archsim.evidence.shipped import serving_files
 
     for files, at_once in ((serving_files(), 100), ((), 1500)):  # first the rows that take longest, each a run of an engine
         cases, skips = read_files(files)

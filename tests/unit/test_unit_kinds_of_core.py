@@ -9,7 +9,7 @@ import pytest
 import archsim
 from archsim.detect.catalog import find, names, threads_of
 from archsim.estimation.request import make_request
-from archsim.evidence.resolve import setting
+from archsim.evidence.row import setting
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
 from archsim.trace.file import load

@@ -15,10 +15,9 @@ from archsim.estimation.fidelity import FIDELITIES
 from archsim.estimation.measured import predicted, request_of, value_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
-from archsim.evidence.case import Anchor, Case, DeviceGroup
+from archsim.evidence.case import TIMERS, Anchor, Case, DeviceGroup, replays
 from archsim.evidence.network_rows import network_cases
-from archsim.evidence.resolve import network
-from archsim.evidence.timer import TIMERS, replays
+from archsim.evidence.row import network
 from archsim.lower.context import Stored
 from archsim.node.spec import find as find_node
 from archsim.node.system import asked

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from archsim.evidence.shipped import serving_files
+from archsim.evidence.family import serving_files
 from archsim.generation.estimate import llm
 from archsim.generation.plan import serving_plan
 from archsim.generation.references import references_of

@@ -16,7 +16,7 @@ from archsim.calibration.constants import default
 from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case
 from archsim.evidence.readers import data_hash, read
-from archsim.validation import frozen, served
+from archsim.validation import frozen
 from archsim.validation.predict import predict
 
 from ..measurements import ROW
@@ -112,7 +112,7 @@ def tiny(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shipped corpus of two rows, one of them of an unknown device."""
     path = write(ROW, ROW.replace("gtx_1080", "gtx_0"))
     monkeypatch.setattr(archsim.evidence.readers, "shipped_files", lambda: [Path(path)])
-    monkeypatch.setattr(served, "served_cases", lambda: ([], []))
+    monkeypatch.setattr(frozen, "served_cases", lambda: ([], []))
 
 
 @pytest.mark.usefixtures("tiny")

@@ -17,13 +17,12 @@ from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.evidence.columns import ID, case_line, with_ids
-from archsim.evidence.misses import claims
+from archsim.evidence.family import PEER_ROWS, PEERS, peer_files, shipped_files
 from archsim.evidence.readers import read
-from archsim.evidence.shipped import PEER_ROWS, PEERS, peer_files, shipped_files
+from archsim.evidence.sources import claims
 from archsim.render.text import text_of
 from archsim.validation.evaluation import ValidationSettings
-from archsim.validation.predictor import Predictions, from_command, from_file
-from archsim.validation.scoreboard import Scoreboard, scoreboard
+from archsim.validation.scoreboard import Predictions, Scoreboard, from_command, from_file, scoreboard
 
 Write = Callable[..., str]
 SETTINGS = ValidationSettings(calibration=default(), by=("quantity",))

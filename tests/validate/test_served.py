@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-import archsim.validation.served as served
 from archsim.calibration.constants import default
 from archsim.evidence.case import Case
 from archsim.generation.measured import serving_value
 from archsim.site.pages import accuracy
+from archsim.validation.frozen import served_cases, served_summary
 
 FOLDER = Path(__file__).parents[2] / "reports" / "validation"
 AGAIN = "run `archsim validate --freeze reports/validation`"
@@ -23,7 +23,7 @@ CORPUS = json.loads((FOLDER / "validation.json").read_text("utf-8"))
 
 @pytest.fixture(scope="module")
 def every() -> list[Case]:
-    return served.served_cases()[0]
+    return served_cases()[0]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def four(every: list[Case]) -> list[Case]:
 
 @pytest.fixture(scope="module")
 def summary(four: list[Case]) -> dict[str, Any]:
-    return served.served_summary(four, [], default(), {"version": "v", "calibration": "c", "data": "d"})
+    return served_summary(four, [], default(), version="v", data="d")
 
 
 def test_scores_are_of_the_rows_of_each_group(summary: dict[str, Any]) -> None:

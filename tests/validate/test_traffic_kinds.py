@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from archsim.answers.closed_forms import traffic_record, traffic_sections
+from archsim.estimation.request import make_request
 from archsim.lower.role import Role
 from archsim.render.text import text_of
-from archsim.validation.traffic_kinds import KernelDistance, TrafficCase, by_role, kernel_distances
+from archsim.validation.traffic import KernelDistance, by_role, kernel_distances
 
 
 def row(closed: float, simulated: float, role: str = "pass", tensors: float = 1e6) -> KernelDistance:
@@ -37,10 +38,10 @@ def test_a_group_has_median_tail_and_its_worst_kernels() -> None:
 
 @pytest.fixture(scope="module")
 def kinds() -> list[KernelDistance]:
-    return kernel_distances([
-        TrafficCase(hardware="i7_6700k", network="lenet5", task="training_step", batch=4, stack="caffe-openblas"),
-        TrafficCase(hardware="gtx_1080", network="lenet5", task="training_step", batch=4),
-    ])  # fmt: skip
+    return [*kernel_distances([
+        make_request("lenet5", "i7_6700k", task="training_step", batch=4, stack="caffe-openblas"),
+        make_request("lenet5", "gtx_1080", task="training_step", batch=4),
+    ])]  # fmt: skip
 
 
 def test_every_kernel_has_every_level_of_its_device(kinds: list[KernelDistance]) -> None:

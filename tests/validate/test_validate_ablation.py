@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,14 @@ import pytest
 
 from archsim.calibration.constants import default
 from archsim.device.catalog import find
-from archsim.evidence.case import Case
+from archsim.evidence.case import Case, UnitPattern
 from archsim.evidence.family import family_called
-from archsim.evidence.pattern import UnitPattern
 from archsim.evidence.row import row_of
 from archsim.evidence.table import Row
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import STACK_KEYS, Stack
-from archsim.validation.ablation import LEFT_OUT, POWER_PARTS, left_out, worth
+from archsim.validation import frozen
+from archsim.validation.evaluation import LEFT_OUT, POWER_PARTS, left_out
 from archsim.validation.predict import predict
 from tests.ablation import Corpus
 
@@ -26,7 +27,7 @@ def case(shares: dict[str, float], hw: str = "titan_xp", mhz: float = 1404, memo
     row = Row(line=2, cells={"source": "me", "hardware": hw})
     pattern = UnitPattern(shares=shares, core=1404e6, memory_now=memory, **words)
     found = row_of(family_called("microbenchmarks"), row, "x.csv")
-    return found.of_pattern("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
+    return found.case("kernel", "power_w", 100.0, clock=mhz * 1e6, pattern=pattern)
 
 
 def power(one: Case, *without: str) -> float:
@@ -69,8 +70,10 @@ def test_parts_of_time_leave_the_power_alone() -> None:
     assert left_out(cases, default(), frozenset({"waves"})) == (cases, default())
 
 
-def test_what_a_part_is_worth_is_the_error_without_it() -> None:
-    found = worth(("a", "b"), {"a": np.array([-0.2, 0.4]), "b": np.zeros(3)}.__getitem__)
+def test_what_a_part_is_worth_is_the_error_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    off = {"a": np.array([-0.2, 0.4]), "b": np.zeros(3)}
+    monkeypatch.setattr(frozen, "validate", lambda cases, skips, settings: SimpleNamespace(error=off[min(settings.without)]))
+    found = frozen.ablation([case({})], default(), ("a", "b"), lambda text: None)
     assert found == {"a": {"n": 2, "mape": pytest.approx(0.3), "median": pytest.approx(0.3)},
                      "b": {"n": 3, "mape": 0.0, "median": 0.0}}  # fmt: skip
 

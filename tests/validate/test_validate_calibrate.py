@@ -7,15 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from archsim.calibration.constants import default, dump, load
-from archsim.evidence.pattern import UnitPattern
+from archsim.calibration.constants import FitRecord, default, dump, load
+from archsim.evidence.case import TIMERS, UnitPattern
 from archsim.evidence.readers import read_files
-from archsim.evidence.timer import TIMERS
 from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate, thinned, with_times
-from archsim.validation.fit import CannotFit, Fit, bounds_reached, fit, fittable, kept, recorded, rows_hash
+from archsim.validation.fit import CannotFit, Problem, bounds_reached, fit, fittable, kept, rows_hash
 from archsim.validation.interval import class_of, intervals_of
 from archsim.validation.predict import predict
-from archsim.validation.problem import Problem
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +31,9 @@ def test_a_fit_finds_the_constant_that_made_the_rows(rows):
     start = default().before_fit()
     truth = start.with_values({"conv.cudnn5": 0.6})
     found = fit(made_by(rows, truth), start, ["conv.cudnn5"])
-    assert found.calibration["conv.cudnn5"] == pytest.approx(0.6, rel=0.05)
-    assert found.error_after < 0.02 < found.error_before
-    assert found.calibration.constants["conv.cudnn5"].fitted
+    assert found["conv.cudnn5"] == pytest.approx(0.6, rel=0.05)
+    assert found.fit.median_after < 0.02 < found.fit.median_before
+    assert found.constants["conv.cudnn5"].fitted
 
 
 def test_watched_rows_move_nothing(rows):
@@ -44,7 +42,7 @@ def test_watched_rows_move_nothing(rows):
     doctored = [replace(c, split="watched", measured=100 * c.measured) for c in honest]
     alone = fit(honest, start, ["conv.winograd"])
     beside = fit([*honest, *doctored], start, ["conv.winograd"])
-    assert beside.calibration["conv.winograd"] == alone.calibration["conv.winograd"]
+    assert beside["conv.winograd"] == alone["conv.winograd"]
     with pytest.raises(CannotFit, match="split watched"):
         fit(doctored, start, ["conv.winograd"])
 
@@ -53,10 +51,10 @@ def test_a_constant_that_ends_at_its_bound_is_named(rows):
     start = default().before_fit()
     slow = [replace(c, measured=50 * c.measured) for c in made_by(rows, start)]
     found = fit(slow, start, ["conv.winograd", "conv.cudnn5"])
-    assert set(found.at_bound) >= {"conv.cudnn5"}
-    limits = found.calibration.constants
-    assert all(limits[name].low <= found.calibration[name] <= limits[name].high for name in found.names)
-    assert bounds_reached(found.calibration, ["conv.cudnn5"]) == ("conv.cudnn5",)
+    assert set(found.fit.at_bound) >= {"conv.cudnn5"}
+    limits = found.constants
+    assert all(limits[name].low <= found[name] <= limits[name].high for name in found.fit.names)
+    assert bounds_reached(found, ["conv.cudnn5"]) == ("conv.cudnn5",)
 
 
 def test_a_constant_that_no_row_feels_cannot_be_fitted(rows):
@@ -66,7 +64,7 @@ def test_a_constant_that_no_row_feels_cannot_be_fitted(rows):
 
 def test_a_fitted_calibration_survives_its_file(rows, tmp_path):
     start = default().before_fit()
-    found = recorded(fit(rows, start, ["conv.cudnn5"]), rows, version="trial")
+    found = replace(fit(rows, start, ["conv.cudnn5"]), version="trial")
     place = tmp_path / "calibration.toml"
     place.write_text(dump(found))
     again = load(place)
@@ -163,12 +161,15 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
 def test_a_fit_to_the_corpus_leaves_at_their_priors_what_its_rows_do_not_tell():
     given = default()
     start = given.before_fit(("cpu.sibling", "cpu.wake_s"))
-    answer = Fit(calibration=start, error_before=0.1, error_after=0.1, names=("cpu.sibling", "cpu.wake_s"), at_bound=(),
-                 identified=(0.9, 0.1), rows=2, rows_hash="", values=(0.6, 1e-6), covariance=np.eye(2))  # fmt: skip
-    for told, wake in ((False, start), (True, given)):
-        constants = kept(answer, given, told=told).constants
+    record = FitRecord(rows=2, kinds=("cpu",), rows_hash="", median_before=0.1, median_after=0.1, at_bound=(), covariance=(),
+                       names=("cpu.sibling", "cpu.wake_s"))  # fmt: skip
+    shares = {"cpu.sibling": 0.9, "cpu.wake_s": 0.1}
+    told = {name: replace(start.constants[name], identified=share) for name, share in shares.items()}
+    answer = replace(start, constants={**start.constants, **told}, fit=record)
+    for only_told, wake in ((False, answer), (True, given)):
+        constants = kept(answer, given, only_told).constants
         assert constants["cpu.wake_s"] == wake.constants["cpu.wake_s"]
-        assert constants["cpu.sibling"] == start.constants["cpu.sibling"]
+        assert constants["cpu.sibling"] == answer.constants["cpu.sibling"]
 
 
 def test_rows_of_ops_that_take_no_time_are_left_out_of_a_fit(write):
@@ -190,9 +191,9 @@ def test_a_fit_without_some_rows_from_the_slopes_of_all_ends_where_a_whole_one_d
     odd = rows[0].hardware
     cases = [replace(c, measured=2 * c.measured) if c.hardware == odd else c for c in made_by(rows, start)]
     names = ["conv.cudnn5"]
-    everything = fit(cases, start, names).calibration
+    everything = fit(cases, start, names)
     without = Refits(cases=cases, start=start, prefixes=names, optimum=everything).without(lambda case: case.hardware == odd)
-    alone = fit([c for c in cases if c.hardware != odd], start, names).calibration
+    alone = fit([c for c in cases if c.hardware != odd], start, names)
     assert abs(everything["conv.cudnn5"] / alone["conv.cudnn5"] - 1) > 0.02
     assert without["conv.cudnn5"] == pytest.approx(alone["conv.cudnn5"], rel=0.01)
 

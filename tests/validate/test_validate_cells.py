@@ -12,9 +12,9 @@ import pytest
 from archsim.base.errors import InputError
 from archsim.base.schema import rows_of
 from archsim.calibration.constants import default
-from archsim.evidence.misses import Miss, misses, reason_of
 from archsim.evidence.readers import read_files
-from archsim.validation.evaluation import plain_request, plain_values
+from archsim.evidence.sources import Miss, misses, reason_of
+from archsim.validation.baseline import plain_request, plain_values
 from archsim.validation.score import Pairs, pairs_in_order
 
 Run = Callable[..., tuple[int, str, str]]

@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from archsim.evidence.family import malformed
+from archsim.evidence.family import malformed, shipped_files
 from archsim.evidence.readers import family_of, read
-from archsim.evidence.shipped import shipped_files
 from archsim.evidence.sources import sources
 from archsim.evidence.table import read_table
 from archsim.validation.check import check

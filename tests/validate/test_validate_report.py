@@ -18,7 +18,8 @@ from archsim.evidence.case import QUANTITY, Anchor, Case
 from archsim.evidence.readers import read
 from archsim.render.text import text_of
 from archsim.validation.baseline import constants_of
-from archsim.validation.evaluation import Validation, ValidationSettings, intervals, validate
+from archsim.validation.evaluation import Validation, ValidationSettings, validate
+from archsim.validation.interval import intervals
 from archsim.validation.predict import predict, prepare
 from archsim.validation.verdict import UNITS, sentences
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from archsim.validation.score import bootstrap, device_order, errors, kendall_tau, score
+from archsim.validation.evaluation import errors
+from archsim.validation.score import bootstrap, device_order, kendall_tau, score
 
 
 def test_errors_of_times_and_rates() -> None:
-    measured, predicted = np.array([2.0, 100.0, 5.0]), np.array([3.0, 50.0, 4.0])
-    found = errors(measured, predicted, np.array([False, True, False]))
+    measured = (("latency_s", 2.0), ("throughput_per_s", 100.0), ("power_w", 5.0))
+    cases: list[Any] = [SimpleNamespace(metric=metric, measured=value) for metric, value in measured]
+    found = errors(cases, np.array([3.0, 50.0, 4.0]))
     # half the rate is twice the time
     assert found == pytest.approx([0.5, 1.0, -0.2])
 

@@ -15,7 +15,7 @@ from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default, dump, load
 from archsim.calibration.derived import derived, dump_derived, tables_of
 from archsim.cli.main import group
-from archsim.validation import derivation, surrogate
+from archsim.validation import derivation, random_kernels
 from archsim.validation.random_kernels import random_op
 
 FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "surrogate.json"
@@ -127,7 +127,7 @@ def test_rings_of_stages_are_told_by_products_that_mostly_start() -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_the_frozen_distance_is_that_of_a_sample_now() -> None:
-    rows = surrogate.compare(250, seed=23)
+    rows = random_kernels.compare(250, seed=23)
     body, frozen = kernels_record(rows, [], 23), json.loads(FROZEN.read_text("utf-8"))
     assert body["schema"] == frozen["schema"] == KERNELS
     assert frozen["kernels"] >= 1900
