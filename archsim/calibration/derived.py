@@ -1,4 +1,4 @@
-"""Constants of the closed form that follow from the cycle model: a table of each kind of SM, which a command makes."""
+"""Constants of the closed form that follow from the cycle model: a table of each kind of SM and core, which a command makes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 
 FILE = "derived.toml"
+HEAD = """\
+# Constants of the closed form that follow from the cycle model, for each kind of SM: an architecture and the warps
+# that an SM holds. Written by `archsim simulate kernels --derive`: random kernels are simulated on some of its
+# devices, and these constants bring the closed form nearest to them. How long CTAs start is each device's own.
+# Measurements enter in the mix of kernels alone. A core's are the clocks of programs of scalar loops.""".splitlines()
 
 Value = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
@@ -38,6 +43,7 @@ class DerivedForm(Form):
 
     schema_: Literal[2] = Field(alias="schema")
     families: dict[Word, FamilyForm]
+    cores: dict[Word, dict[Word, Value]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +78,24 @@ def family_of(architecture: str, warps: float) -> str:
 
 
 @cache
-def derived() -> Mapping[str, Derived]:
-    """The shipped table by family; InputError with every problem of the file."""
+def _shipped() -> DerivedForm:
+    """The shipped file; InputError with every problem of it."""
     place = data_folder("reports/calibration").joinpath(FILE)
     form, problems = problems_of(DerivedForm, read_document(place, "calibration"), "")
     if form is None:
         raise InputError(str(place), problems)
+    return form
+
+
+def cores() -> Mapping[str, Mapping[str, float]]:
+    """Constants of CPUs by the architecture of their core."""
+    return _shipped().cores
+
+
+@cache
+def derived() -> Mapping[str, Derived]:
+    """The shipped table of GPUs by family."""
+    form = _shipped()
     return {name: Derived(**{**row.model_dump(), "simulated": tuple(row.simulated)}) for name, row in form.families.items()}
 
 
@@ -94,19 +112,15 @@ def tables_of(device: str, architecture: str, warps: float) -> tuple[str, ...]:
 
 
 def values_of(name: str) -> dict[str, float]:
-    """A constant by table: on each family that has it, and on each device that has one of its own."""
+    """A constant by table: on each family and core that has it, and on each device that has one of its own."""
     found = {family: row.constants[name] for family, row in derived().items() if name in row.constants}
     own = {hw: values[name] for row in derived().values() for hw, values in row.devices.items() if name in values}
-    return {**found, **own}
+    return {**found, **own, **{core: values[name] for core, values in cores().items() if name in values}}
 
 
-def dump_derived(table: Mapping[str, Derived]) -> str:
+def dump_derived(table: Mapping[str, Derived], of_cores: Mapping[str, Mapping[str, float]]) -> str:
     """The table as the text of its file."""
-    lines = ["# Constants of the closed form that follow from the cycle model, for each kind of SM: an architecture and "
-             "the warps",
-             "# that an SM holds. Written by `archsim simulate kernels --derive`: random kernels are simulated on some of its",
-             "# devices, and these constants bring the closed form nearest to them. How long CTAs start is each device's own.",
-             "# Measurements enter in the mix of kernels alone.", "schema = 2"]  # fmt: skip
+    lines = [*HEAD, "schema = 2"]
     for name, row in sorted(table.items()):
         lines += ["", f"[families.{name}]", f"simulated = {json.dumps(row.simulated)}", f"kernels = {row.kernels}",
                   f"median = {row.median:.4g}", f"p90 = {row.p90:.4g}", f"beside = {row.beside:.4g}",
@@ -116,6 +130,8 @@ def dump_derived(table: Mapping[str, Derived]) -> str:
             lines += [f"[families.{name}.devices.{hw}]", *_lines(values)]
         lines += [f"[families.{name}.made_from]"]
         lines += [f"{json.dumps(of)} = {json.dumps(digest)}" for of, digest in row.made_from.items()]
+    for name, values in sorted(of_cores.items()):
+        lines += ["", f"[cores.{name}]", *_lines(values)]
     return "\n".join(lines) + "\n"
 
 

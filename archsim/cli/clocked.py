@@ -199,15 +199,17 @@ def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputF
 def _derive(file: OutputFile) -> None:
     from archsim.calibration.constants import default
     from archsim.calibration.derived import derived, dump_derived
-    from archsim.validation.derivation import derive, families
+    from archsim.validation.derivation import cores, derive, families
 
-    wanted = [name for name, constant in default().constants.items() if constant.derived is not None]
+    of_cores = cores()
+    wanted = [name for name, constant in default().constants.items()
+              if constant.derived is not None and not any(name in values for values in of_cores.values())]  # fmt: skip
     table, earlier = {}, derived()
     with Progress() as tell:
         for family in families():
             tell(family)
             table[family] = derive(family, wanted, earlier=earlier.get(family))
-    write(file, dump_derived(table))
+    write(file, dump_derived(table, of_cores))
     for name, row in table.items():
         click.echo(f"{name:<14} {row.kernels:5} kernels, median {100 * row.median:.1f} %, p90 {100 * row.p90:.1f} %")
 

@@ -154,12 +154,13 @@ def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
 def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
     """Clocks of what a library does value by value, in scalar code, summed over cores [clk].
 
-    sum over steps, branches, divisions, exps, pows, gathers and transitions of count c, [V]
+    sum over all that it does of count c, [V]
 
     counts: what the loop does in one launch, `ScalarLoop` [1], [V]
-    each: steps, elements, bounds tests and values of windows that are added up [1]
-    plain, called, fetched: clocks of steps and branches, of functions, of operands that are fetched or divided [clk]
-    c: clocks of each, `loop.steps_clk` and so on [clk] (A. Fog, Instruction tables, 2022)
+    plain, window, called, fetched: clocks of values one by one, of values of windows, of functions, of operands that are fetched
+        or divided [clk]
+    c: clocks of each, `loop.steps_clk` and so on [clk], bounds tests as steps (A. Fog, Instruction tables, 2022); of elements,
+        operations, windows and functions those of their programs on the core, which `archsim simulate kernels --derive` runs
 
     >>> from archsim.calibration.constants import default
     >>> from archsim.stack.loop import LOOP
@@ -169,11 +170,13 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
     900.0
     """
     counts = kernels.counts
-    each = counts["steps"] + counts["elements"] + counts["tests"] + counts["adds"]
-    plain = each * constants["loop.steps_clk"] + counts["branches"] * constants["loop.branches_clk"]
+    counted = counts["elements"] * constants["loop.elements_clk"] + counts["operations"] * constants["loop.operations_clk"]
+    inferred = (counts["steps"] + counts["tests"]) * constants["loop.steps_clk"]
+    plain = counted + inferred + counts["branches"] * constants["loop.branches_clk"]
+    window = counts["adds"] * constants["loop.adds_clk"] + counts["compares"] * constants["loop.compares_clk"]
     called = counts["exps"] * constants["loop.exps_clk"] + counts["pows"] * constants["loop.pows_clk"]
     fetched = counts["gathers"] * constants["loop.gathers_clk"] + counts["divisions"] * constants["loop.divisions_clk"]
-    return plain + called + fetched + counts["transitions"] * constants["loop.transitions_clk"]
+    return plain + window + called + fetched + counts["transitions"] * constants["loop.transitions_clk"]
 
 
 def core_clocks(

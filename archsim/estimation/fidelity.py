@@ -19,7 +19,7 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost, tpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
-from archsim.device.device import Device, Gpu, Tpu
+from archsim.device.device import Cpu, Device, Gpu, Tpu
 from archsim.device.rows import at_row, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
@@ -199,14 +199,16 @@ def _cost_at(
     assert isinstance(kernels, CpuKernels)
     boost = device.clock.boost if turbo else clock
     slower = replace(device, clock=replace(device.clock, boost=boost * share))
-    return cpu_cost(kernels, slower, precision, clock * share, threads, constants, without, moved)
+    return cpu_cost(kernels, slower, precision, clock * share, threads, on_device(constants, device), without, moved)
 
 
 def on_device(constants: Calibration, device: Device) -> Calibration:
-    """The constants with the values that are derived for a GPU."""
+    """The constants with the values that are derived for a GPU, or for the core of a CPU."""
+    of = device.identity
+    if isinstance(device, Cpu):
+        return constants.on(of.architecture)
     if not isinstance(device, Gpu):
         return constants
-    of = device.identity
     return constants.on(*tables_of(of.origin or of.id, of.kernels_of, float(np.ravel(device.sm.warps)[0])))
 
 

@@ -27,13 +27,14 @@ class ScalarLoop:
     elements: values that it loads, changes and stores
     operations: operations on them beyond one each, which the closed form has in the clocks of an element
     tests: values that it copies if their index lies within bounds
-    branches: on the values that it reads
+    compares: values of windows that it compares with the largest so far
     adds: values of windows that it adds up, one after the other
     exps: exponentials, logarithms and tangents of the C library
     pows: powers of the C library
     vectors: SIMD instructions for each register of values
 
     Inferred from times:
+    branches: on single values, mispredicted as the data are
     steps: of a load, an operation and a store whose instructions are not known
     divisions: of integers
     gathers: values that are fetched one by one, by index or at a stride
@@ -45,6 +46,7 @@ class ScalarLoop:
     steps: float = 0.0
     tests: float = 0.0
     branches: float = 0.0
+    compares: float = 0.0
     adds: float = 0.0
     divisions: float = 0.0
     exps: float = 0.0

@@ -20,13 +20,15 @@ from archsim.base.identity import digest_of
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.derived import Derived, derived, family_of
 from archsim.cost.cost import Array
+from archsim.cycle.core.kernels import loop_constants
 from archsim.cycle.kernels import Known, trip_clocks
 from archsim.cycle.machine import machine_of
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Source
 from archsim.cycle.run import prepared
 from archsim.device.catalog import find as find_spec
-from archsim.device.device import Gpu
+from archsim.device.catalog import names as devices
+from archsim.device.device import Cpu, Gpu
 from archsim.device.variant import values_digest
 from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.memo import memo
@@ -261,6 +263,16 @@ def families() -> dict[str, list[str]]:
         assert isinstance(device, Gpu)
         found.setdefault(family_of(device.identity.architecture, float(np.ravel(device.sm.warps)[0])), []).append(name)
     return dict(sorted(found.items()))
+
+
+def cores() -> dict[str, dict[str, float]]:
+    """The constants of the cores of shipped CPUs, by architecture."""
+    found: dict[str, dict[str, float]] = {}
+    for name in sorted(devices()):
+        device = find_spec(name).device
+        if isinstance(device, Cpu) and device.pipeline is not None and device.identity.architecture not in found:
+            found[device.identity.architecture] = loop_constants(device)
+    return found
 
 
 def issue_share(hw: str, known: Known) -> float | None:

@@ -18,11 +18,14 @@ from archsim.cycle.core.copies import MOST, SCALARS, UNROLLED, elements, rows_co
 from archsim.cycle.core.machine import core_machine, shared
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_element, narrow_block, vector_product
+from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import LANE_BITS, CpuVariant, Known, Simulated
+from archsim.device.device import Cpu
 
-COUNTED = ("elements", "operations", "tests", "branches", "adds", "exps", "pows")  # what has a program
-INFERRED = ("steps", "divisions", "gathers")  # from times: whose instructions nobody has counted
+COUNTED = ("elements", "operations", "tests", "compares", "adds", "exps", "pows")  # what has a program
+INFERRED = ("steps", "branches", "divisions", "gathers")  # from times: whose instructions nobody has counted
 STATES = "transitions"  # between AVX and SSE code: the processor saves its registers, which is no instruction of the loop
+FOOTPRINT, SIDE = 16384, 3  # of the data of `loop_constants` [B]; rows and columns of its window
 ROW = 8  # slots of the loop around the innermost one of an unfolding: pointers, the row's bounds test, counter and branch
 
 
@@ -48,7 +51,7 @@ def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], 
     moved = v.of("a_bytes") + v.of("b_bytes") + v.of("c_bytes")
     at = max(64, int(moved)), v.level(moved)
     area, trips = max(1, int(v.kernel.window)), int(v.kernel.trips)
-    if name == "branches":
+    if name == "compares":
         return scalar.stored_every(area), scalar.largest, (area, *at, trips)
     if name == "adds":
         return float(area if area <= scalar.WRITTEN_OUT else 1), scalar.mean, (area, *at, trips)
@@ -59,17 +62,31 @@ def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], 
     return 1.0, scalar.unfold if name == "tests" else scalar.step, (*at, trips)
 
 
+def loop_constants(device: Cpu) -> dict[str, float]:
+    """Constants of the closed form: clocks of what a counted loop does for each value, of data in the first level [clk]."""
+    machine, at = core_machine(device, float(np.ravel(device.clock.boost)[0]), 1.0), (FOOTPRINT, 1)
+
+    def clocks(program: Callable[..., CoreLoop], *words: object) -> float:
+        return run_loop(machine, program(*words)).cycles
+
+    return {
+        "loop.elements_clk": clocks(scalar.step, *at),
+        "loop.operations_clk": clocks(scalar.further) / scalar.SIDE_BY_SIDE,
+        "loop.adds_clk": clocks(scalar.mean, SIDE**2, *at, SIDE) / SIDE**2,
+        "loop.compares_clk": clocks(scalar.largest, SIDE**2, *at, SIDE) / scalar.stored_every(SIDE**2),
+        "loop.exps_clk": clocks(library.called, "exp", 1, FOOTPRINT),
+        "loop.pows_clk": clocks(library.called, "pow", 1, FOOTPRINT),
+    }
+
+
 def is_scalar(v: CpuVariant) -> bool:
     """Whether the stack says what instructions the loop of a kernel has for each value."""
     return not v.of("matrix") and any(v.count(name) for name in COUNTED) and not is_inferred(v)
 
 
 def is_inferred(v: CpuVariant) -> bool:
-    """Whether the stack has counts for a kernel that stand for clocks of its loop; such a kernel keeps its closed form.
-
-    So have branches on single values: how many of them are mispredicted depends on the data.
-    """
-    return any(v.count(name) for name in INFERRED) or (v.count("branches") > 0 and v.kernel.window <= 1)
+    """Whether the stack has counts for a kernel that stand for clocks of its loop; such a kernel keeps its closed form."""
+    return any(v.count(name) for name in INFERRED)
 
 
 def _together(v: CpuVariant, on: Simulated, program: Callable[..., CoreLoop], words: tuple[object, ...]) -> float:
