@@ -157,8 +157,9 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
     sum over all that it does of count c, [V]
 
     counts: what the loop does in one launch, `ScalarLoop` [1], [V]
-    plain, window, called, fetched: clocks of values one by one, of values of windows, of functions, of operands that are fetched
-        or divided [clk]
+    counted, inferred: clocks of values one by one, by their instructions and from times [clk]
+    plain: clocks of both, and of branches on single values [clk]
+    window, called, fetched: clocks of values of windows, of functions, of operands that are fetched or divided [clk]
     c: clocks of each, `loop.steps_clk` and so on [clk], bounds tests as steps (A. Fog, Instruction tables, 2022); of elements,
         operations, windows and functions those of their programs on the core, which `archsim simulate kernels --derive` runs
 

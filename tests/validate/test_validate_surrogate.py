@@ -13,10 +13,12 @@ from click.testing import CliRunner
 from archsim.answers.closed_forms import KERNELS, kernels_record
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default, dump, load
-from archsim.calibration.derived import derived, dump_derived, tables_of
+from archsim.calibration.derived import cores, derived, dump_derived, tables_of
 from archsim.cli.main import group
+from archsim.cycle.core.kernels import loop_constants
 from archsim.validation import derivation, random_kernels
 from archsim.validation.random_kernels import random_op
+from tests import shipped
 
 FROZEN = Path(__file__).parents[2] / "reports" / "validation" / "surrogate.json"
 DERIVED = tuple(name for name, constant in default().constants.items() if constant.derived is not None)
@@ -70,8 +72,16 @@ def test_a_written_calibration_has_the_table_again(tmp_path: Path) -> None:
 
 @pytest.mark.shipped_fit
 def test_the_table_is_written_as_it_is_shipped() -> None:
-    shipped = (Path(__file__).parents[2] / "reports" / "calibration" / "derived.toml").read_text("utf-8")
-    assert shipped.endswith(dump_derived(derived()))
+    written = (Path(__file__).parents[2] / "reports" / "calibration" / "derived.toml").read_text("utf-8")
+    assert written.endswith(dump_derived(derived(), cores()))
+
+
+@pytest.mark.shipped_fit
+def test_constants_of_cores_are_the_clocks_of_their_programs() -> None:
+    for name in ("i7_5930k", "raspberry_pi_3"):
+        device = shipped.cpu(name)
+        values = {constant: float(f"{value:.4g}") for constant, value in loop_constants(device).items()}
+        assert cores()[device.identity.architecture] == values
 
 
 @pytest.mark.shipped_fit
