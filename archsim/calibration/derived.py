@@ -78,7 +78,7 @@ def family_of(architecture: str, warps: float) -> str:
 
 
 @cache
-def _shipped() -> DerivedForm:
+def shipped() -> DerivedForm:
     """The shipped file; InputError with every problem of it."""
     place = data_folder("reports/calibration").joinpath(FILE)
     form, problems = problems_of(DerivedForm, read_document(place, "calibration"), "")
@@ -89,13 +89,13 @@ def _shipped() -> DerivedForm:
 
 def cores() -> Mapping[str, Mapping[str, float]]:
     """Constants of CPUs by the architecture of their core."""
-    return _shipped().cores
+    return shipped().cores
 
 
 @cache
 def derived() -> Mapping[str, Derived]:
     """The shipped table of GPUs by family."""
-    form = _shipped()
+    form = shipped()
     return {name: Derived(**{**row.model_dump(), "simulated": tuple(row.simulated)}) for name, row in form.families.items()}
 
 
