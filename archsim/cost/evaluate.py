@@ -52,7 +52,7 @@ def gpu_cost(
 
         record = partial(MovedGpuTerms, moved=moved)
     terms = record(kernels=kernels, device=device, precision=precision, clock=clock, constants=constants,
-                   waves="waves" not in without)  # fmt: skip
+                   whole_waves="waves" not in without)  # fmt: skip
     bounds = bounds_of(terms, GPU, without)
     return Cost(
         bounds=bounds,

@@ -23,7 +23,7 @@ TRIPS = 4.0  # to the L2 of a part that adds up behind another: semaphore, sums 
 class GpuTerms:
     """Some kernels on a GPU, and the quantities on the way to their bounds, each [D, V] or [V].
 
-    Every bound is a function of this record, and whatever it asks for is computed once. Without `waves` the CTAs spread
+    Every bound is a function of this record, and whatever it asks for is computed once. Without `whole_waves` the CTAs spread
     evenly over the SMs.
 
     clock: core clock [Hz]
@@ -34,7 +34,7 @@ class GpuTerms:
     precision: str
     clock: Array | float
     constants: Calibration
-    waves: bool = True
+    whole_waves: bool = True
 
     @cached_property
     def ctas(self) -> Array:
@@ -67,38 +67,38 @@ class GpuTerms:
         return warps_per_scheduler(self.kernels, self.device)
 
     @cached_property
-    def waiting(self) -> Array:
+    def prologue_clk(self) -> Array:
         """Clocks in which a CTA starts and ends: address set-up, first load, last store [clk]."""
         return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.ctas, self.constants)
 
     @cached_property
-    def beside(self) -> Array:
+    def overlapping_ctas(self) -> Array:
         """CTAs whose work fills these clocks."""
         return sm.neighbours(self.kernels, self.device, self.ctas, self.resident)
 
     @cached_property
-    def first(self) -> Array:
+    def cold_start_clk(self) -> Array:
         """Clocks that the first CTAs of a launch wait for once [clk]."""
         return sm.first_wave(self.kernels, self.device, self.precision, self.constants)
 
     @cached_property
     def cta_work(self) -> Array:
         """Multiply-accumulates of one CTA, with all that keeps its SM from issuing them."""
-        return sm.cta_work(self.kernels, self.device, self.depth, self.ctas, self.beside, self.rate, self.waiting,
+        return sm.cta_work(self.kernels, self.device, self.depth, self.ctas, self.overlapping_ctas, self.rate, self.prologue_clk,
                            self.constants, self.resident)  # fmt: skip
 
     @cached_property
-    def turns(self) -> Array:
+    def waves(self) -> Array:
         """Time of the busiest SM in units of one CTA at the full rate, at least that of the longest CTA with an SM to itself."""
-        if not self.waves:
+        if not self.whole_waves:
             return np.asarray(self.ctas / self.device.sm.count)
-        turns = issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
+        waves = issue_slots(self.ctas, self.resident, self.device.sm.count, self.fill, self.share)
         if not np.any(self.kernels.longest > 1.0):
-            return turns
+            return waves
         alone = issue_slots(np.ones_like(self.ctas), self.resident, self.device.sm.count, self.fill, self.share)
         masked = sm.tile_macs(self.kernels, self.depth) + sm.softmax_work(self.kernels, self.device, self.depth, self.rate)
         longest = 1.0 + (self.kernels.longest - 1.0) * masked / np.maximum(self.cta_work, masked)
-        return np.asarray(np.maximum(turns, longest * alone))
+        return np.asarray(np.maximum(waves, longest * alone))
 
     @cached_property
     def in_slots(self) -> Array:
@@ -106,20 +106,20 @@ class GpuTerms:
         return np.asarray(self.device.sm.count * self.resident)
 
     @cached_property
-    def still(self) -> Array:
+    def l2_hit_share(self) -> Array:
         """Share of a kernel's tensors that the L2 has from the round before."""
         touched = self.kernels.reread_bytes if self.device.l2.partitions is None else self.kernels.round_bytes
-        return retention.still_there(touched, self.device)
+        return retention.resident_share(touched, self.device)
 
     @cached_property
-    def rewritten(self) -> Array:
+    def write_back_avoided(self) -> Array:
         """Share of a kernel's results that the next call writes again before they leave the L2.
 
         Where an L2 has parts that keep copies, results are stored no faster than memory takes them, few or many (AIConfigurator
         tables of A100 and H100: 0.6 to 1.0 and 1.5 to 2.4 TB/s): they share what is left of the whole round.
         """
         whole = self.device.l2.partitions is None
-        return retention.still_there(self.kernels.call_bytes, self.device) if whole else self.still
+        return retention.resident_share(self.kernels.call_bytes, self.device) if whole else self.l2_hit_share
 
     @cached_property
     def written(self) -> Array:
@@ -127,30 +127,30 @@ class GpuTerms:
         return traffic.bytes_written(self.kernels, retention.shared_size(self.device))
 
     @cached_property
-    def retained(self) -> Array:
+    def inputs_resident(self) -> Array:
         """Share of what is read in each run, and no op of it writes, that the L2 still has from the run before."""
-        return retention.still_there(self.kernels.run_bytes, self.device)
+        return retention.resident_share(self.kernels.run_bytes, self.device)
 
     @cached_property
     def visited(self) -> Array:
         """Bytes that one launch reads from memory or finds in the L2 from the round before [B]."""
         return traffic.bytes_read(self.kernels, self.in_slots, retention.shared_size(self.device), self.constants["l2.rows_stay"],
-                                  self.retained, self.device.l2.size)  # fmt: skip
+                                  self.inputs_resident, self.device.l2.size)  # fmt: skip
 
     @cached_property
     def reads(self) -> Array:
         """Bytes read from memory by one launch [B]."""
-        return self.visited * (1.0 - self.still)
+        return self.visited * (1.0 - self.l2_hit_share)
 
     @cached_property
     def dram_bytes(self) -> Array:
         """Memory traffic of one launch [B]."""
-        return self.reads + self.written * (1.0 - self.rewritten)
+        return self.reads + self.written * (1.0 - self.write_back_avoided)
 
     @cached_property
     def found_bytes(self) -> Array:
         """What the L2 has from the round before, and serves in place of the memory [B]."""
-        return np.asarray(self.visited * self.still + self.written * self.rewritten)
+        return np.asarray(self.visited * self.l2_hit_share + self.written * self.write_back_avoided)
 
     @cached_property
     def row_hits(self) -> Array | float:
@@ -186,11 +186,11 @@ class GpuTerms:
 def compute_bound(t: GpuTerms) -> Array:
     """Time of the busiest SM: its CTAs, wave by wave, at the sustained rate [s].
 
-    (work turns / rate + first + queue) / f, [D, V]        queue = queued TRIPS hit
+    (work waves / rate + cold_start_clk + queue) / f, [D, V]        queue = queued TRIPS hit
 
     queued: parts of a split that add up one after the other, each behind the one before [1], [V]; hit: `l2.latency` [clk]
-    first: clocks that the first CTAs of the launch wait for once [clk], `first_wave`, [V]
-    work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; turns: `issue_slots`, [D, V]
+    cold_start_clk: clocks that the first CTAs of the launch wait for once [clk], `first_wave`, [V]
+    work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; waves: `issue_slots`, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]; f: core clock [Hz], a float, [D, 1] or [D, V]
 
     By Little's law some warps keep the pipes busy (`saturating`); `fill` CTAs hold as many, and one alone runs slower where
@@ -198,11 +198,12 @@ def compute_bound(t: GpuTerms) -> Array:
 
     >>> from types import SimpleNamespace as some
     >>> alone, gpu = some(queued=np.zeros(1)), some(l2=some(latency=200.0))
-    >>> compute_bound(some(cta_work=5e6, turns=4.0, rate=100.0, first=10000.0, clock=1e9, kernels=alone, device=gpu)).item()
+    >>> terms = some(cta_work=5e6, waves=4.0, rate=100.0, cold_start_clk=10000.0, clock=1e9, kernels=alone, device=gpu)
+    >>> compute_bound(terms).item()
     0.00021
     """
     queue = t.kernels.queued * (TRIPS * t.device.l2.latency) if np.any(t.kernels.queued) else 0.0
-    return np.asarray((t.cta_work * t.turns / t.rate + t.first + queue) / t.clock)
+    return np.asarray((t.cta_work * t.waves / t.rate + t.cold_start_clk + queue) / t.clock)
 
 
 def memory_bound(t: GpuTerms) -> Array:

@@ -8,7 +8,7 @@ from archsim.cost.cost import Array
 from archsim.device.device import Gpu
 
 NOTICED = 1e-3  # share of a tensor that has to be lost before it counts: a cache that holds all but so much holds it. A choice.
-STEPS, LARGE = 30, 1e3  # of the iteration in `still_there`; a round of so many caches leaves nothing in one
+STEPS, LARGE = 30, 1e3  # of the iteration in `resident_share`; a round of so many caches leaves nothing in one
 
 
 def shared_size(device: Gpu) -> Array | float:
@@ -23,7 +23,7 @@ def shared_size(device: Gpu) -> Array | float:
     return device.l2.size / (1.0 if device.l2.partitions is None else device.l2.partitions)
 
 
-def still_there(touched: Array | float, device: Gpu) -> Array:
+def resident_share(touched: Array | float, device: Gpu) -> Array:
     """Share of the bytes of a round that the L2 still has when they come again in the next, [D, V]:
 
     h = P(N <= ways), N of a Poisson distribution of mean ways x        x = touched partitions / size
@@ -42,7 +42,7 @@ def still_there(touched: Array | float, device: Gpu) -> Array:
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> of = np.array([0.5e6, 1.5e6, 2e6, 8e6])
-    >>> [still_there(of, some(l2=some(size=1e6, partitions=None, ways=n))).round(2).tolist() for n in (16.0, None)]
+    >>> [resident_share(of, some(l2=some(size=1e6, partitions=None, ways=n))).round(2).tolist() for n in (16.0, None)]
     [[1.0, 0.06, 0.0, 0.0], [1.0, 0.42, 0.2, 0.0]]
     """
     x = np.minimum(np.asarray(touched / shared_size(device), dtype=float), LARGE)

@@ -210,10 +210,10 @@ def bytes_read(
 
     a (1 - retained) + fetched + spilled + again, [D, V]
 
-    retained: share of a that the L2 still has from the run before, `still_there` of what a run touches [1], [D, V]
+    retained: share of a that the L2 still has from the run before, `resident_share` of what a run touches [1], [D, V]
     fetched: b evicted; of a kernel that reads its rows several times `rows_fetched`
     evicted: share of b that the L2 has no more, min(beyond, 1); all of it for a kernel timed alone (`round_bytes` is finite), of
-             which `still_there` says what its last round left
+             which `resident_share` says what its last round left
     beyond: what b has more than half the L2, over that half. The op before has just written b: of a tensor of half the L2 it
             still has all, of one of its own size nothing. Between write and read of what lies at a part p of b come all of b and
             the part p of the results, as large as b: the line that was used longest ago goes where b (1 + p) is more than the L2

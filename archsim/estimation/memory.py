@@ -19,7 +19,7 @@ from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.identity import ByIdentity
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
-from archsim.cost.retention import NOTICED, still_there
+from archsim.cost.retention import NOTICED, resident_share
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, with_batch
@@ -174,7 +174,7 @@ def caches_note(request: Request, result: Run) -> tuple[str, ...]:
     if not isinstance(request.device, Gpu):
         return ()
     touched = float(np.ravel(result.lowered.kernels.run_bytes)[0])
-    share = float(np.ravel(still_there(touched, request.device))[0])
+    share = float(np.ravel(resident_share(touched, request.device))[0])
     if share < NOTICED:
         return ()
     stays = f"all {show(touched, 'B', 3)}" if share == 1.0 else f"{100 * share:.2g} % of {show(touched, 'B', 3)}"

@@ -29,7 +29,7 @@ from archsim.estimation.fidelity import CLOSED
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
-from archsim.lower.lower import Again, Lowered, lower
+from archsim.lower.lower import CacheState, Lowered, lower
 from archsim.schedule.observer import Observer
 from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.timeline import Timeline
@@ -270,16 +270,16 @@ def lowered_of(request: Request) -> Lowered:
 
 
 def lowered_ops(
-    request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = (), left: Again | None = None
+    request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = (), cache: CacheState | None = None
 ) -> Lowered:
-    """Any ops as kernels, by the device, stack, precision and task of a request; `lengths` of several networks and what is `left`
-    to the next run: see `lower`.
+    """Any ops as kernels, by the device, stack, precision and task of a request; `lengths` of several networks and what a run
+    leaves in the `cache`: see `lower`.
     """
     device = request.device
     found = lower(ops, request.stack, device.kind, request.precision, request.training,
                   tensor=on_tensor_cores(request.stack, device, request.precision),
                   architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
-                  stored=request.stored, halves=in_halves(request.stack, device), left=left)  # fmt: skip
+                  stored=request.stored, halves=in_halves(request.stack, device), cache=cache)  # fmt: skip
     return replace(found, kernels=replace(found.kernels, run_bytes=np.inf)) if request.cold else found
 
 

@@ -25,7 +25,7 @@ from archsim.estimation.request import Request
 from archsim.generation.formats import CACHE_BYTES, HEAD, WEIGHTS
 from archsim.generation.plan import ServingPlan
 from archsim.lower.context import AS_MULTIPLIED, Stored
-from archsim.lower.lower import Again
+from archsim.lower.lower import CacheState
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.serial import asynchronous
@@ -188,7 +188,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     energy = dram = 0.0
     bounds: dict[str, float] = {}
     first = 0.0
-    left = _left(plan, trace, settings)
+    cache = _cache_state(plan, trace, settings)
     whole = Request(
         network=plan.model.name, trace=trace, work=None, spec=plan.spec, stack=plan.stack, task="inference",
         batch=trace.symbols.get("N", 1), precision=plan.precision, threads=None, clock=plan.clock, turbo=plan.turbo,
@@ -197,7 +197,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     for precision, stored in dict.fromkeys(settings):
         own = [i for i, each in enumerate(settings) if each == (precision, stored)]
         request = replace(whole, precision=precision, stored=stored)
-        lowered = lowered_ops(request, tuple([trace.ops[i] for i in own]), left=left)
+        lowered = lowered_ops(request, tuple([trace.ops[i] for i in own]), cache=cache)
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]
@@ -221,7 +221,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     )  # fmt: skip
 
 
-def _left(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting]) -> Again:
+def _cache_state(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting]) -> CacheState:
     """What a step leaves in the L2 to the next one, whichever of its ops are lowered together.
 
     run_bytes = weights, and keys and values of all sequences, as they are stored + twice the largest result
@@ -229,7 +229,7 @@ def _left(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting]) -
     weights = sum(op.parameters * (stored.weight_bytes or PRECISION_BYTES[precision])
                   for op, (precision, stored) in zip(trace.ops, settings, strict=True))  # fmt: skip
     kept = sum(prod(shape) for shape in trace.inputs.values()) * CACHE_BYTES[plan.cache]
-    return Again(cold=True, run_bytes=weights + kept + 2 * VALUE * max(prod(op.shape) for op in trace.ops), short_lived=True)
+    return CacheState(cold=True, run_bytes=weights + kept + 2 * VALUE * max(prod(op.shape) for op in trace.ops), short_lived=True)
 
 
 def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:

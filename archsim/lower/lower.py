@@ -85,7 +85,7 @@ class Lowered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Again:
+class CacheState:
     """What a run leaves to the next one, and an op to those behind it.
 
     cold: whether other kernels ran before, so that its code has to come again
@@ -98,28 +98,28 @@ class Again:
     short_lived: bool = False
 
 
-NOTHING = Again()
+NOTHING_CACHED = CacheState()
 
 
-def again(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) -> Again:
+def cache_state(ops: Sequence[BoundOp], stack: Stack, training: bool, element: float) -> CacheState:
     """What the ops of a network, run again and again at inference, leave in caches; nothing of training, or of one op alone.
 
     run_bytes = (parameters + results) element        results = twice the largest, or all where each op keeps its own
     """
     if stack.operand_sets or len(ops) < 2:
-        return NOTHING
+        return NOTHING_CACHED
     if training:
-        return Again(cold=True)
+        return CacheState(cold=True)
     kept = stack.activations == "kept"
     sizes = [prod(op.shape) for op in ops]
     touched = sum(op.stored(element) for op in ops if op.phase == "forward") + (sum(sizes) if kept else 2 * max(sizes)) * element
-    return Again(cold=True, run_bytes=touched if touched < UNCACHED else inf, short_lived=not kept)
+    return CacheState(cold=True, run_bytes=touched if touched < UNCACHED else inf, short_lived=not kept)
 
 
 def lower(
     ops: Sequence[BoundOp], stack: Stack, device_kind: str, precision: str, training: bool, tensor: bool | None = None,
     architecture: str = "", narrowed: frozenset[str] | None = None, lengths: tuple[int, ...] = (), stored: Stored = AS_MULTIPLIED,
-    halves: bool = False, left: Again | None = None,
+    halves: bool = False, cache: CacheState | None = None,
 ) -> Lowered:  # fmt: skip
     """The kernels of a network's ops on a stack; equal layers share one plan.
 
@@ -128,8 +128,8 @@ def lower(
     `tensor`: whether the device multiplies this precision on tensor cores; None: on a GPU, if it is a precision of theirs.
     `architecture` selects kernels that a library has for some GPUs only. `narrowed`: the op kinds whose products may have this
     precision, or be fp32 where that is faster, those of others being fp32; None: all have it. `stored`: formats of weights and of
-    cached values in memory. `halves`: a CPU on which the stack computes fp16 in lanes of 16 bit. `left`: what a run leaves to the
-    next, where `ops` are a part of it; None: what `again` says of them.
+    cached values in memory. `halves`: a CPU on which the stack computes fp16 in lanes of 16 bit. `cache`: what a run
+    leaves to the next, where `ops` are a part of it; None: what `cache_state` says of them.
 
     Raises Unsupported for a stack of the other kind of device or of other architectures, an unknown precision, or an op without a
     rule.
@@ -146,14 +146,14 @@ def lower(
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
-                    stored, halves, left)  # fmt: skip
+                    stored, halves, cache)  # fmt: skip
 
 
 @lru_cache(maxsize=128)
 def _lowered(
     network: ByIdentity[tuple[BoundOp, ...]], library: ByIdentity[Stack], device_kind: str, element: int, training: bool,
     tensor: bool, architecture: str, narrowed: frozenset[str] | None, lengths: tuple[int, ...], stored: Stored,
-    halves: bool, whole: Again | None,
+    halves: bool, whole: CacheState | None,
 ) -> Lowered:  # fmt: skip
     ops, stack = network.it, library.it
     context = Context(stack=stack, device_kind=device_kind, element=element, training=training, tensor=tensor,
@@ -162,12 +162,12 @@ def _lowered(
     networks = [ops[end - length : end] for end, length in zip(ends, lengths, strict=True)]
     plans: list[Plan] = []
     seen: dict[object, int] = {}
-    plan_of, planned, leaves = [], [], []
+    plan_of, planned, states = [], [], []
     into: dict[str, str] = {}
     for each in networks:
         staged = _stages(each, context)
         fusion = fusion_of(each, stack, training)
-        left = NOTHING if device_kind != "gpu" else whole or again(each, stack, training, element)
+        cache = NOTHING_CACHED if device_kind != "gpu" else whole or cache_state(each, stack, training, element)
         each, side = beside(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
         alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]
@@ -183,7 +183,7 @@ def _lowered(
                 continue
             joined, stage = fused.joined.get(op.name), staged.plans.get(op.name)
             sums = prod(op.shape) if element == 1 and device_kind == "cpu" and op.kind.op in ("conv2d", "linear") else 0.0
-            kind = (op.signature, joined, stage, left)
+            kind = (op.signature, joined, stage, cache)
             if kind not in seen:
                 plan = own[op.signature] if stage is None else stage
                 seen[kind] = len(plans) if plan is not None else -1
@@ -191,13 +191,13 @@ def _lowered(
                     plan = rewriting(plan, REQUANTISED * sums)
                     plans.append(plan if joined is None else joined.added_to(plan))
                     planned.append(op)
-                    leaves.append(left)
+                    states.append(cache)
             plan_of.append(seen[kind])
     if not plans:
         raise Unsupported("the network has no op that takes time")
     kernels = replace(_packed(plans, stack, device_kind, architecture), ops=tuple(planned))
-    if any(left is not NOTHING for left in leaves):
-        columns = np.array([(float(left.cold), left.run_bytes, float(left.short_lived)) for left in leaves])
+    if any(cache is not NOTHING_CACHED for cache in states):
+        columns = np.array([(float(cache.cold), cache.run_bytes, float(cache.short_lived)) for cache in states])
         cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
         kernels = replace(kernels, cold=cold, run_bytes=run_bytes, short_lived=short_lived)
     if stack.operand_sets:

@@ -111,8 +111,8 @@ def test_the_busiest_sm_computes_its_ctas_at_the_rate_of_its_pipes() -> None:
     t = terms(tiled(product(128 * 40, 128, 8)))  # 40 CTAs: three of them on the busiest SM, two at a time
     alone = float(np.ravel(t.fill)[0])  # CTAs that saturate an SM
     turns = max(2.0, alone) + max(1.0, alone)
-    assert only(t.turns) == turns
-    clocks = only(t.cta_work) * turns / only(t.rate) + only(t.first)
+    assert only(t.waves) == turns
+    clocks = only(t.cta_work) * turns / only(t.rate) + only(t.cold_start_clk)
     assert only(gpu.compute_bound(t)) == pytest.approx(clocks / CLOCK)
 
 

@@ -13,7 +13,7 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
 from archsim.cost.cost import Cost
-from archsim.cost.retention import still_there
+from archsim.cost.retention import resident_share
 from archsim.device import catalog
 from archsim.lower.columns import CpuRuntime
 
@@ -384,9 +384,10 @@ def test_keys_of_one_byte_are_widened_beside_the_softmax() -> None:
     assert sm.work_done(narrow, chip(), row(30.0), row(8.0), default())["issues"].tolist() == [5 * 7 * 3 * 5 + 30 * 8 * 256]
 
 
-def terms(kernels: Record, precision: str = "fp32", waves: bool = True, **words: Any) -> gpu.GpuTerms:
+def terms(kernels: Record, precision: str = "fp32", whole_waves: bool = True, **words: Any) -> gpu.GpuTerms:
     constants = default().with_values({"gemm.saturation": 24.0})
-    return gpu.GpuTerms(kernels=kernels, device=chip(**words), precision=precision, clock=1e9, constants=constants, waves=waves)
+    return gpu.GpuTerms(kernels=kernels, device=chip(**words), precision=precision, clock=1e9, constants=constants,
+                        whole_waves=whole_waves)  # fmt: skip
 
 
 def test_pairs_of_halves_take_twice_the_warps_to_fill_an_sm() -> None:
@@ -404,7 +405,7 @@ def test_how_much_of_the_l2_rows_may_fill_is_a_constant() -> None:
 
 
 def test_without_waves_ctas_spread_evenly() -> None:
-    assert number(terms(gpu_kernels(), waves=False).turns) == 16 / 10
+    assert number(terms(gpu_kernels(), whole_waves=False).waves) == 16 / 10
 
 
 def test_products_outside_tensor_cores_move_and_compute_in_turns() -> None:
@@ -454,7 +455,7 @@ def test_a_real_card_has_what_these_records_have() -> None:
 
 def still(size: float, partitions: float | None = None, ways: float | None = None) -> float:
     """What an L2 of 1 MB has of a round."""
-    return number(still_there(row(size), Some(l2=Some(size=1e6, partitions=partitions, ways=ways))))
+    return number(resident_share(row(size), Some(l2=Some(size=1e6, partitions=partitions, ways=ways))))
 
 
 def test_what_a_cache_has_from_the_round_before() -> None:
