@@ -21,7 +21,7 @@ COLUMNS = ("hardware", "hardware_name", "name", "clock_hz", "memory_clock_hz", "
            "voltage", "power_w", "measured_w", "error")  # fmt: skip
 MEANING = {
     "standing": "drawn whatever runs", "leakage": "of the transistors at this voltage", "clocks": "the clock tree",
-    "uncore": "caches, rings and controllers that no core owns", "awake": "cores or SMs that are not asleep",
+    "uncore": "caches, rings and controllers that no core owns", "active_units": "cores or SMs that are not asleep",
 }  # fmt: skip
 FIRST = 16  # rows of a file on the first screen
 
@@ -103,7 +103,7 @@ def parts_table(p: PowerEstimate) -> Table:
 
 
 def _share(p: PowerEstimate, part: str) -> str:
-    name = next((name for name in AT_WORK if name in p.shares), part) if part == "awake" else part
+    name = next((name for name in AT_WORK if name in p.shares), part) if part == "active_units" else part
     share = p.shares.get(name)
     return "" if share is None else f"{100 * share:.1f} %"
 

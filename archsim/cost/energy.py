@@ -35,17 +35,17 @@ from archsim.cost.voltage import voltage
 from archsim.device.device import Cpu, Device, Tpu
 
 COMPONENTS = {  # in this order in every output -> what it covers
-    "base": "what stands of the idle power: regulators, fans, memory that holds its data; of a CPU all of it, cores asleep",
+    "idle_board": "what stands of the idle power: regulators, fans, memory that holds its data; of a CPU all of it, cores asleep",
     "leakage": "leakage of the chip, at work or not; of a CPU that of the cores awake",
-    "clock": "clock tree of the chip that always runs; of a CPU the uncore, with any core awake",
-    "awake": "clock tree and front end of the SMs or cores at work",
-    "lanes": "multiply-accumulates on lanes, with their registers and shared memory or L1",
+    "clock_tree": "clock tree of the chip that always runs; of a CPU the uncore, with any core awake",
+    "active_units": "clock tree and front end of the SMs or cores at work",
+    "arithmetic": "multiply-accumulates on lanes, with their registers and shared memory or L1",
     "tensor": "multiply-accumulates on tensor cores, with their registers and shared memory",
     "instructions": "other instructions: fp32, integer and special functions, addresses, loads and stores",
     "cache": "bytes between the shared cache (L2, or L3 of a CPU) and the SMs or cores",
     "dram": "bytes from and to memory",
 }
-IDLE = ("base", "leakage", "clock")  # drawn as long as time passes, whatever runs
+IDLE = ("idle_board", "leakage", "clock_tree")  # drawn as long as time passes, whatever runs
 TINY = float(np.finfo(float).tiny)
 
 
@@ -105,12 +105,12 @@ class EnergyTerms:
         return leakage_power(self.device, self.volt, self.constants) * self.took
 
     @cached_property
-    def clock_j(self) -> Array:
+    def clock_tree_j(self) -> Array:
         """Clock trees that always run [J]."""
         return idle_clock_power(self.device, self.core_clock, self.volt, self.constants) * self.took
 
     @cached_property
-    def awake_j(self) -> Array:
+    def active_units_j(self) -> Array:
         """Clock trees of the units at work, with their front ends [J].
 
         clocks: of all units at work [1]
@@ -133,7 +133,7 @@ class EnergyTerms:
         return self.wide * mac_energy(self.device, "fp32", self.volt, operation_energy(self.device, self.node), self.constants)
 
     @cached_property
-    def lanes_j(self) -> Array:
+    def arithmetic_j(self) -> Array:
         """Multiply-accumulates on lanes [J]."""
         return self.product_j * (1.0 - tensor_share(self.device, self.precision)) + self.wide_j
 
@@ -165,10 +165,10 @@ class EnergyTerms:
     def dynamic_j(self) -> Array:
         """All that a lower clock lowers, or less work [J]."""
         switched = self.product_j + self.wide_j + self.instructions_j
-        return self.leakage_j + self.clock_j + self.awake_j + switched + self.cache_j + self.dram_j
+        return self.leakage_j + self.clock_tree_j + self.active_units_j + switched + self.cache_j + self.dram_j
 
     @cached_property
-    def base_j(self) -> Array:
+    def idle_board_j(self) -> Array:
         """What stands meanwhile of the idle power of the board, module or package [J]."""
         return standing_power(self.device, self.constants, self.device.memory.clock_share) * self.took
 
@@ -178,13 +178,13 @@ class EnergyTerms:
 
         left: what the limit leaves beside what stands [J]
         """
-        left = np.maximum(self.limit * self.took - self.base_j, 0.0)
+        left = np.maximum(self.limit * self.took - self.idle_board_j, 0.0)
         return np.where(self.dynamic_j > left, left / np.maximum(self.dynamic_j, TINY), 1.0)
 
     @cached_property
     def total_j(self) -> Array:
         """Energy of one launch [J]."""
-        return self.dynamic_j * self.kept + self.base_j
+        return self.dynamic_j * self.kept + self.idle_board_j
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -217,12 +217,12 @@ class PackageTerms(EnergyTerms):
         return core_leakage(self.device, self.volt, self.operation, self.constants) * self.awake_s
 
     @cached_property
-    def clock_j(self) -> Array:
+    def clock_tree_j(self) -> Array:
         """The uncore: ring or mesh, last cache level and memory controllers, whose clocks run with any core [J]."""
         return uncore_power(self.device, self.units, self.core_clock, self.operation, self.constants) * self.took
 
     @cached_property
-    def awake_j(self) -> Array:
+    def active_units_j(self) -> Array:
         """Clock trees and front ends of the cores that are awake [J]."""
         return clock_energy(self.device, self.volt, self.operation, self.constants) * self.core_clock * self.awake_s
 
@@ -232,7 +232,7 @@ class PackageTerms(EnergyTerms):
         return self.dram_bytes * byte_energy(self.device, self.constants) * inside(self.device, self.constants)
 
     @cached_property
-    def base_j(self) -> Array:
+    def idle_board_j(self) -> Array:
         """The idle power meanwhile [J]."""
         return np.asarray(self.device.power.idle * self.took)
 
@@ -248,26 +248,26 @@ class TpuEnergyTerms(EnergyTerms):
     device: Tpu
 
     @cached_property
-    def base_j(self) -> Array:
+    def idle_board_j(self) -> Array:
         """The idle power meanwhile [J]."""
         return np.asarray(self.device.power.idle * self.took)
 
     @cached_property
-    def awake_j(self) -> Array:
+    def active_units_j(self) -> Array:
         """What the chip draws at work beside its idle power [J]."""
         return np.asarray((self.device.power.busy - self.device.power.idle) * self.busy_s)
 
     @cached_property
     def dynamic_j(self) -> Array:
         """All but the idle power [J]."""
-        return self.awake_j
+        return self.active_units_j
 
     @property
     def _untold(self) -> Array:
         """Parts of the energy of a GPU that are not told apart [J]."""
         return np.zeros_like(self.took)
 
-    leakage_j = clock_j = lanes_j = tensor_j = instructions_j = cache_j = dram_j = _untold
+    leakage_j = clock_tree_j = arithmetic_j = tensor_j = instructions_j = cache_j = dram_j = _untold
 
 
 def energy_terms(
@@ -328,4 +328,4 @@ def spent(
     of = energy_terms(cost, device, precision, clock, limit, constants)
     with np.errstate(invalid="ignore"):
         kept = of.kept
-        return {name: of.base_j if name == "base" else getattr(of, f"{name}_j") * kept for name in COMPONENTS}
+        return {name: of.idle_board_j if name == "idle_board" else getattr(of, f"{name}_j") * kept for name in COMPONENTS}

@@ -150,9 +150,9 @@ def idle_parts(
     1.0
     """
     if isinstance(device, Cpu | Tpu):
-        return {"base": np.asarray(device.power.idle), "leakage": np.zeros(1), "clock": np.zeros(1)}
+        return {"idle_board": np.asarray(device.power.idle), "leakage": np.zeros(1), "clock_tree": np.zeros(1)}
     volt = voltage(clock, device, constants)
-    more = {"leakage": leakage_power(device, volt, constants), "clock": idle_clock_power(device, clock, volt, constants)}
+    more = {"leakage": leakage_power(device, volt, constants), "clock_tree": idle_clock_power(device, clock, volt, constants)}
     return _within(standing_power(device, constants, device.memory.clock_share), more, device, limit)
 
 
@@ -160,7 +160,7 @@ def _within(base: Array, more: Mapping[str, Array], device: Device, limit: Array
     """What stands, `base`, and `more` that a lower clock lowers until a power limit, or without one the TDP, is kept [W]."""
     left = np.maximum((device.power.tdp if limit is None else limit) - base, 0.0)
     kept = np.minimum(1.0, left / sum(more.values()))
-    return {"base": base, **{name: np.asarray(part * kept) for name, part in more.items()}}
+    return {"idle_board": base, **{name: np.asarray(part * kept) for name, part in more.items()}}
 
 
 def uncore_power(
@@ -256,7 +256,7 @@ def waiting_parts(
     volt, operation = voltage(at, device, constants), operation_energy(device, node_energy(device, constants))
     more = {
         "leakage": core_leakage(device, volt, operation, constants),
-        "clock": uncore_power(device, 1.0, at, operation, constants),
-        "awake": clock_energy(device, volt, operation, constants) * at,
+        "clock_tree": uncore_power(device, 1.0, at, operation, constants),
+        "active_units": clock_energy(device, volt, operation, constants) * at,
     }
     return _within(np.asarray(device.power.idle), more, device, limit)

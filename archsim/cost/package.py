@@ -17,7 +17,7 @@ from archsim.cost.voltage import voltage
 from archsim.device.device import Cpu
 from archsim.device.units import CORE, PACKAGE_UNITS, package_rates
 
-STANDING = ("standing", "uncore", "leakage", "awake")  # what is drawn beside what the units switch
+STANDING = ("standing", "uncore", "leakage", "active_units")  # what is drawn beside what the units switch
 
 
 def package_power(device: Cpu, shares: Mapping[str, Array | float], clock: float, constants: Calibration) -> dict[str, Array]:
@@ -52,6 +52,6 @@ def package_power(device: Cpu, shares: Mapping[str, Array | float], clock: float
         "standing": np.asarray(device.power.idle, dtype=float),
         "uncore": np.where(awake > 0.0, uncore_power(device, awake, clock, operation, constants), 0.0),
         "leakage": core_leakage(device, volt, operation, constants) * awake,
-        "awake": clock_energy(device, volt, operation, constants) * clock * awake,
+        "active_units": clock_energy(device, volt, operation, constants) * clock * awake,
     }
     return parts | {name: np.asarray(given[name] * rates[name] * energies[name]) for name in PACKAGE_UNITS}

@@ -21,7 +21,7 @@ from archsim.cost.voltage import voltage
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, MEMORY, UNITS, UnitClocks, unit_rates
 
-STANDING = ("standing", "leakage", "clocks", "awake")  # what is drawn beside what the units switch
+STANDING = ("standing", "leakage", "clocks", "active_units")  # what is drawn beside what the units switch
 BUSES = ("l2", "dram")  # units whose energy is in long wires, which take it where a bit differs from the one before
 
 
@@ -56,7 +56,7 @@ def unit_power(
         "standing": standing_power(device, constants, at.memory),
         "leakage": leakage_power(device, volt, constants),
         "clocks": idle_clock_power(device, at.core, volt, constants),
-        "awake": awake * device.sm.count * at.core * clock_energy(device, volt, node, constants),
+        "active_units": awake * device.sm.count * at.core * clock_energy(device, volt, node, constants),
     }
     rates = unit_rates(device, at)
     energies = unit_energies(device, volt, node, constants)

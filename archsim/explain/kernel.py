@@ -220,7 +220,8 @@ def energy_steps(explained: ExplainedRun, v: int) -> tuple[list[Step], dict[str,
     clock = np.asarray(cost.clock)
     terms = energy_terms(cost.at(np.array([v])), device, arithmetic(request.stack, device, request.precision),
                          clock if clock.size == 1 else clock[..., v : v + 1], limit, request.calibration)  # fmt: skip
-    values = {"base_j": parts["base"]} | ({} if terms.kept.item() < 1.0 else {f"{n}_j": part for n, part in parts.items()})
+    told = parts if terms.kept.item() >= 1.0 else {"idle_board": parts["idle_board"]}
+    values = {f"{name}_j": part for name, part in told.items()}
     reader = Reader(model=values.get)
     _at_memory_clock(reader, request)
     total = reader.quantity(Value(value=terms), "total_j")

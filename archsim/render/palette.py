@@ -12,7 +12,8 @@ from archsim.cost.bounds import BOUNDS
 
 SERIES = ("#0072b2", "#d55e00", "#e69f00", "#8c510a", "#66a61e", "#cc79a7", "#009e73", "#56b4e9")
 ENERGY = {  # greys for what is drawn at rest, blues for arithmetic, greens for data
-    "base": "#a3adb8", "leakage": "#7b8692", "clock": "#c7b8d8", "awake": "#9a86b8", "lanes": "#3f6fb0", "tensor": "#274b86",
+    "idle_board": "#a3adb8", "leakage": "#7b8692", "clock_tree": "#c7b8d8", "active_units": "#9a86b8",
+    "arithmetic": "#3f6fb0", "tensor": "#274b86",
     "instructions": "#8fb3dd", "cache": "#8cc08a", "dram": "#2f7d4f", "host": "#c9a36b", "memory": "#a37c3c", "other": "#7a6248",
     "fans": "#d9c8a8", "supply": "#5d4a35",
 }  # fmt: skip

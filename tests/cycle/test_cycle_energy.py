@@ -47,7 +47,7 @@ def test_faster_instructions_save_no_energy_of_the_operations() -> None:
     slow, fast = (simulate_sm(one, "gemm 64x64x8 threads=64", clock=1.65e9, depth=64, waves=1) for one in devices)
     assert fast.time_s < slow.time_s
     assert all(fast.energy_j[name] == slow.energy_j[name] for name in ("lanes", "tensor", "instructions", "cache", "dram"))
-    assert all(fast.energy_j[name] < slow.energy_j[name] for name in ("base", "leakage", "clock", "awake"))
+    assert all(fast.energy_j[name] < slow.energy_j[name] for name in ("idle_board", "leakage", "clock", "active_units"))
 
 
 @pytest.mark.parametrize("hw", ["tesla_v100_sxm2", "a100_sxm4_40gb", "h100_sxm5_80gb", "b200_sxm"])

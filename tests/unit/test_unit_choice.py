@@ -276,9 +276,9 @@ def test_the_roofline_counts_multiplications_and_no_other_instructions() -> None
     one = roof(limit=np.inf)
     bare = pack_gpu([replace(each, read_bytes=0.0, write_bytes=0.0) for each in ROOFS], {})
     free = evaluate.roofline_cost(bare, card(), "fp32", 1e9, 1, CONSTANTS, limit=np.inf)
-    per_flop = free.energy_j["lanes"][0] / free.flop[0]
+    per_flop = free.energy_j["arithmetic"][0] / free.flop[0]
     assert per_flop.tolist() == pytest.approx([per_flop[0]] * 3, rel=1e-9, abs=0)
-    assert one.energy_j["lanes"][0].tolist() == pytest.approx((per_flop * one.flop[0]).tolist())
+    assert one.energy_j["arithmetic"][0].tolist() == pytest.approx((per_flop * one.flop[0]).tolist())
     parts = np.sum([part[0] for part in one.energy_j.values()], axis=0)
     assert one.total_energy_j[0].tolist() == pytest.approx(parts.tolist())
     mac = mac_energy(card(), "fp32", voltage(1e9, card(), CONSTANTS), node_energy(card(), CONSTANTS), CONSTANTS)

@@ -278,18 +278,18 @@ def test_each_component_has_its_own_quantity() -> None:
     multiply = switched.mac_energy(device, "fp16", volt, node, CONSTANTS)
     issue = switched.issue_energy(device, volt, node, CONSTANTS)
     expected = {
-        "base": 3 * idle.standing_power(device, CONSTANTS, 1.0),
+        "idle_board": 3 * idle.standing_power(device, CONSTANTS, 1.0),
         "leakage": 3 * idle.leakage_power(device, volt, CONSTANTS),
         "clock": 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
-        "awake": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS),
-        "lanes": 7e9 * multiply,
+        "active_units": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS),
+        "arithmetic": 7e9 * multiply,
         "tensor": 0.0 * one,
         "instructions": 11e9 * issue,
         "cache": 5e9 * switched.cache_energy(volt, node, CONSTANTS),
         "dram": 3e9 * switched.byte_energy(device, CONSTANTS),
     }
     assert {name: only(part) for name, part in found.items()} == pytest.approx({name: only(x) for name, x in expected.items()})
-    assert only(expected["base"]) < 3 * device.power.idle
+    assert only(expected["idle_board"]) < 3 * device.power.idle
 
 
 def test_what_a_limit_leaves_is_shared_by_the_parts_that_a_lower_clock_saves() -> None:
@@ -299,9 +299,9 @@ def test_what_a_limit_leaves_is_shared_by_the_parts_that_a_lower_clock_saves() -
     free, tight, loose = (energy.spent(cost, device, "fp32", CLOCK, limit, CONSTANTS) for limit in (np.inf, 100.0, 1e6))
     assert {name: only(part) for name, part in loose.items()} == {name: only(part) for name, part in free.items()}
     assert sum(map(only, tight.values())) == pytest.approx(100.0)
-    shares = [only(tight[name]) / only(free[name]) for name in free if name != "base" and only(free[name])]
+    shares = [only(tight[name]) / only(free[name]) for name in free if name != "idle_board" and only(free[name])]
     assert shares == pytest.approx([shares[0]] * 6)
-    assert only(tight["base"]) == only(free["base"])
+    assert only(tight["idle_board"]) == only(free["idle_board"])
 
 
 def test_cost_of_a_kernel_is_made_of_its_bounds() -> None:

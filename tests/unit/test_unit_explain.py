@@ -159,7 +159,8 @@ def test_equations_hold_for_kernels_of_every_kind(trace, net, hw, choices):
             for name, (_, unit) in step.names.items():
                 assert unit in UNITS or unit == "1", name
         assert all(leaf.meaning or leaf.kind == CONSTANT for leaf in leaves.values())
-        tables = ("l2_hit_share", "inputs_resident", "highest", "lowest", "now")  # the root of an equation, and clocks between those of a table
+        # The root of an equation, and clocks between those of a table.
+        tables = ("l2_hit_share", "inputs_resident", "highest", "lowest", "now")
         kinds = {leaf.kind for name, leaf in leaves.items() if name not in tables}
         assert kinds <= {SPEC, CONSTANT, COLUMN, SETTING, FIXED}  # every equation could be read
 

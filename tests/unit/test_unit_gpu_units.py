@@ -143,18 +143,18 @@ def test_idle_at_the_highest_clock_is_the_idle_power(name: str) -> None:
     parts = unit_power(device, {}, UnitClocks(core=idle_top(device)), default())
     assert tuple(parts) == (*STANDING, *UNITS)
     assert total(parts) == pytest.approx(one(device.power.idle), rel=1e-9)
-    assert one(parts["awake"]) == 0.0
+    assert one(parts["active_units"]) == 0.0
 
 
 def test_awake_sms_take_their_clock_trees() -> None:
     device, constants = gpu("titan_xp"), default()
     tree = one(clock_energy(device, voltage(1e9, device, constants), node_energy(device, constants), constants))
-    assert one(unit_power(device, {AWAKE: 0.5}, GHZ, constants)["awake"]) == pytest.approx(0.5 * 30 * 1e9 * tree)
+    assert one(unit_power(device, {AWAKE: 0.5}, GHZ, constants)["active_units"]) == pytest.approx(0.5 * 30 * 1e9 * tree)
 
 
 def test_units_at_work_wake_their_sms_unless_somebody_says_how_many() -> None:
     device = gpu("titan_xp")
-    awake = [one(unit_power(device, shares, GHZ, default())["awake"])
+    awake = [one(unit_power(device, shares, GHZ, default())["active_units"])
              for shares in ({"fp32": 0.1}, {"fp32": 0.1, AWAKE: 0.5}, {AWAKE: 1.0}, {"fp32": 0.0})]  # fmt: skip
     assert awake[1] == pytest.approx(0.5 * awake[0])
     assert awake[2] == awake[0] > awake[3] == 0.0

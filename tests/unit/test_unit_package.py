@@ -44,11 +44,11 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
     mac = CONSTANTS["energy.core_mac"] + CONSTANTS["energy.core_vector"] / 8  # lanes of 256 bit
     core, share = CONSTANTS["energy.core_clock"], CONSTANTS["energy.core_leakage"]
     assert found == pytest.approx({
-        "base": 3 * device.power.idle,
+        "idle_board": 3 * device.power.idle,
         "leakage": (3 * 2 + 1) * share * node * core * 4.2e9 * volt**3,
         "clock": 3 * 4 * node * CONSTANTS["energy.uncore"] * CLOCK * volt**2,
-        "awake": (3 * 2 + 1) * node * core * CLOCK * volt**2,
-        "lanes": 7e9 * node * mac * volt**2,
+        "active_units": (3 * 2 + 1) * node * core * CLOCK * volt**2,
+        "arithmetic": 7e9 * node * mac * volt**2,
         "tensor": 0.0,
         "instructions": 11e9 * node * mac * volt**2,
         "cache": 5e9 * node * CONSTANTS["energy.cache"] * volt**2,
@@ -90,9 +90,9 @@ def test_more_cores_higher_clocks_and_more_work_take_more(name: str) -> None:
 def test_wider_vectors_draw_more_at_the_same_clock_but_less_for_the_same_work() -> None:
     cores = [processor("xeon_platinum_8280", core={"simd": bits}) for bits in (128.0, 256.0, 512.0)]
     for work in (1e9, 5e11):
-        same = [spent(core, macs=work)["lanes"] for core in cores]
+        same = [spent(core, macs=work)["arithmetic"] for core in cores]
         assert same == sorted(same, reverse=True)
-    full = [spent(core, macs=2.0 * 2.0 * CLOCK * float(np.ravel(core.pipe("fp32"))[0]))["lanes"] for core in cores]
+    full = [spent(core, macs=2.0 * 2.0 * CLOCK * float(np.ravel(core.pipe("fp32"))[0]))["arithmetic"] for core in cores]
     assert full == sorted(full)
     assert full[2] < 4 * full[0]  # instructions have a part that is the same at each width
 

@@ -120,7 +120,7 @@ def test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_on
     cost = launch()
     more, less = (energy.energy_terms(cost, device, "fp32", 0.8e9, np.inf, CONSTANTS) for device in (kepler, other))
     assert number(more.product_j) == pytest.approx(2.0 * number(less.product_j))
-    assert (number(more.awake_j), number(more.cache_j)) == (number(less.awake_j), number(less.cache_j))
+    assert (number(more.active_units_j), number(more.cache_j)) == (number(less.active_units_j), number(less.cache_j))
 
 
 def launch(took: float = 1.0, macs: float = 1e13, gap: float = 0.0, dram: float = 1e11) -> Cost:
@@ -138,13 +138,13 @@ def test_a_limit_is_one_of_power_whatever_the_time(took: float) -> None:
         assert number(terms.total_j) == pytest.approx(sum(map(number, energy.spent(cost, card(), "fp32", 1.7e9, limit,
                                                                                     CONSTANTS).values())))  # fmt: skip
     free = energy.energy_terms(cost, card(), "fp32", 1.7e9, np.inf, CONSTANTS)
-    assert number(free.total_j) == pytest.approx(number(free.dynamic_j) + number(free.base_j))
+    assert number(free.total_j) == pytest.approx(number(free.dynamic_j) + number(free.idle_board_j))
 
 
 def test_below_what_stands_a_limit_leaves_nothing() -> None:
     terms = energy.energy_terms(launch(), card(), "fp32", 1.7e9, 0.3 * card().power.idle, CONSTANTS)
     assert number(terms.kept) == 0.0
-    assert number(terms.total_j) == number(terms.base_j)
+    assert number(terms.total_j) == number(terms.idle_board_j)
 
 
 # --------------------------------------------------------------------------------------------------------------- power
