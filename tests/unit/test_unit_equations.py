@@ -146,7 +146,7 @@ def test_full_waves_and_the_tail_hold_the_slots_of_their_ctas() -> None:
     """40 CTAs, two to each of 16 SMs: a wave of 32 holds all slots, the tail of 8 a quarter of them."""
     kernels = tiled(product(128 * 40, 128, 512))
     cost = gpu_cost(kernels, card(), "fp32", CLOCK, CONSTANTS)
-    ((gap, full, tail),) = phases_of(kernels, plan_cost(cost, kernels, lambda ran: {"base": ran.busy_s}), card())
+    ((gap, full, tail),) = phases_of(kernels, plan_cost(cost, kernels, lambda ran: {"idle_board": ran.busy_s}), card())
     fill = only(cost.terms.fill)
     assert (full.slots, tail.slots) == (1.0, 8 / 32)
     assert full.work / tail.work == pytest.approx(max(2.0, fill) / max(1.0, fill))
@@ -160,7 +160,7 @@ def test_every_launch_of_a_repeated_kernel_has_its_overhead() -> None:
     cost = Cost(bounds={"dram": 2 * one}, busy_s=2 * one, overhead_s=3 * one, dram_bytes=one, cache_bytes=one, clock=CLOCK,
                 work={"macs": one, "issues": one, "units": one})  # fmt: skip
     assert choose(cost, kernels).time_s.tolist() == [[25.0]]
-    spent = plan_cost(cost, kernels, lambda ran: {"base": ran.busy_s})
+    spent = plan_cost(cost, kernels, lambda ran: {"idle_board": ran.busy_s})
     assert {name: only(time) for name, time in spent.bound_s.items()} == {"dram": 10.0, "launch": 15.0}
 
 
@@ -280,7 +280,7 @@ def test_each_component_has_its_own_quantity() -> None:
     expected = {
         "idle_board": 3 * idle.standing_power(device, CONSTANTS, 1.0),
         "leakage": 3 * idle.leakage_power(device, volt, CONSTANTS),
-        "clock": 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
+        "clock_tree": 3 * idle.idle_clock_power(device, CLOCK, volt, CONSTANTS),
         "active_units": 13 * 2 * CLOCK * switched.clock_energy(device, volt, node, CONSTANTS),
         "arithmetic": 7e9 * multiply,
         "tensor": 0.0 * one,

@@ -46,7 +46,7 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
     assert found == pytest.approx({
         "idle_board": 3 * device.power.idle,
         "leakage": (3 * 2 + 1) * share * node * core * 4.2e9 * volt**3,
-        "clock": 3 * 4 * node * CONSTANTS["energy.uncore"] * CLOCK * volt**2,
+        "clock_tree": 3 * 4 * node * CONSTANTS["energy.uncore"] * CLOCK * volt**2,
         "active_units": (3 * 2 + 1) * node * core * CLOCK * volt**2,
         "arithmetic": 7e9 * node * mac * volt**2,
         "tensor": 0.0,
@@ -66,13 +66,13 @@ def test_memory_modules_are_inside_a_board_and_a_module_alone() -> None:
 def test_a_core_that_is_asleep_draws_nothing_of_its_own() -> None:
     small, large = (processor("xeon_e5_2698_v3", core={"count": count}) for count in (8.0, 16.0))
     one, other = spent(small), spent(large)
-    assert {name for name in one if one[name] != other[name]} == {"clock"}  # slices of the uncore stay awake
-    assert other["clock"] == pytest.approx(2 * one["clock"])
+    assert {name for name in one if one[name] != other[name]} == {"clock_tree"}  # slices of the uncore stay awake
+    assert other["clock_tree"] == pytest.approx(2 * one["clock_tree"])
 
 
 def test_the_second_socket_wakes_with_its_first_core() -> None:
     two = processor("xeon_e5_2630_v3_2s")
-    found = [spent(two, units=units)["clock"] for units in (1.0, 8.0, 9.0, 16.0)]
+    found = [spent(two, units=units)["clock_tree"] for units in (1.0, 8.0, 9.0, 16.0)]
     assert found == pytest.approx([found[0], found[0], 2 * found[0], 2 * found[0]])
 
 
@@ -101,7 +101,7 @@ def test_cores_of_another_design_take_their_share() -> None:
     device = processor()
     small = processor(power={"operation": 0.25})
     large, little = spent(device, macs=1e9, issues=1e9, dram=1e9), spent(small, macs=1e9, issues=1e9, dram=1e9)
-    own = ("leakage", "clock", "awake", "lanes", "instructions")
+    own = ("leakage", "clock_tree", "active_units", "arithmetic", "instructions")
     assert little == pytest.approx(large | {name: 0.25 * large[name] for name in own})
 
 
@@ -119,7 +119,7 @@ def test_while_the_framework_runs_one_core_is_awake() -> None:
         return float(sum(part.item() for part in idle.waiting_parts(device, CONSTANTS, clock, limit).values()))
 
     assert waited() == pytest.approx(sum(spent(device, units=1.0, clock=4.2e9).values()) / 3)
-    assert spent(device, clock=4.2e9)["clock"] == spent(device, clock=4.0e9)["clock"]  # the uncore has no turbo
+    assert spent(device, clock=4.2e9)["clock_tree"] == spent(device, clock=4.0e9)["clock_tree"]  # the uncore has no turbo
     assert device.power.idle < waited(clock=2e9) < waited()
     assert waited(processor(power={"tdp": 9.0})) == pytest.approx(9.0)
     assert waited(limit=12.0) == pytest.approx(12.0)

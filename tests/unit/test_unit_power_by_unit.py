@@ -224,7 +224,7 @@ TWO = "xeon_e5_2630_v3_2s"  # of eight cores each
 def test_parts_of_packages_add_up_and_have_an_interval() -> None:
     found = power_by_unit("i7_6700k", {"core": 1.0, "simd": 0.8, "dram": 0.3})
     assert sum(found.parts_w.values()) == pytest.approx(found.power_w)
-    assert list(found.parts_w) == ["standing", "uncore", "leakage", "awake", "simd", "llc", "dram"]
+    assert list(found.parts_w) == ["standing", "uncore", "leakage", "active_units", "simd", "llc", "dram"]
     assert found.power_interval_w[0] < found.power_w < found.power_interval_w[1]
     assert (found.idle_w, found.power_boundary, found.power_limit_w) == (8.0, "package", 91.0)
 
@@ -236,7 +236,7 @@ def test_packages_without_an_awake_core_draw_their_idle_power() -> None:
 def test_half_the_cores_wake_one_uncore_of_two() -> None:
     one, both = (power_by_unit(TWO, {"core": share}).parts_w for share in (0.5, 1.0))
     assert both["uncore"] == pytest.approx(2 * one["uncore"])
-    assert both["awake"] == pytest.approx(2 * one["awake"])
+    assert both["active_units"] == pytest.approx(2 * one["active_units"])
 
 
 def test_power_of_packages_grows_with_clock_width_and_bytes() -> None:
