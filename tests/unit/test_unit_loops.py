@@ -52,7 +52,7 @@ def test_a_row_that_says_nothing_is_refused(tmp_path: Path, row: str, problem: s
 
 
 def test_a_file_that_is_not_there_or_has_other_columns_is_named(tmp_path: Path) -> None:
-    with pytest.raises(MissingFile, match="none.csv: no such file; `loops` names files of traces/kernels/loops"):
+    with pytest.raises(MissingFile, match=r"none\.csv: no such file; `loops` names files of traces/kernels/loops"):
         loops_of(("none",))
     (tmp_path / "other.csv").write_text("op,does\n", "utf-8")
     with pytest.raises(InputError, match="line 1: the columns must be op, phase, does, source"):
