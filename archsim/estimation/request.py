@@ -179,7 +179,7 @@ def make_request(
         clock = float(mode_clock(spec, power_mode, clock))
     chosen = composed or stack_choice.fused(wanted or spec.identity.default_stack, spec.identity.kernels_of, fusion)
     if inputs is not None:
-        chosen = stack_choice.fed(chosen, inputs, spec.identity.id, spec.kind)
+        chosen = stack_choice.with_inputs(chosen, inputs, spec.identity.id, spec.kind)
     variant = chosen.variants.get(net, net)
     notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
     notes += stack_choice.of_today(chosen, fusion)

@@ -168,7 +168,7 @@ def _lowered(
         staged = _stages(each, context)
         fusion = fusion_of(each, stack, training)
         cache = NOTHING_CACHED if device_kind != "gpu" else whole or cache_state(each, stack, training, element)
-        each, side = beside(each, stack, training)
+        each, side = horizontally_fused(each, stack, training)
         own: dict[object, Plan | None] = {}  # equal ops share one
         alone = [op for op in each if op.name not in staged.into and op.name not in staged.plans]
         for op in alone:
@@ -218,13 +218,13 @@ def _in_rounds(kernels: Kernels, sets: int) -> Kernels:
                    call_bytes=(reads + writes)[plan])  # fmt: skip
 
 
-def beside(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:
+def horizontally_fused(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tuple[BoundOp, ...], Mapping[str, str]]:
     """The ops, with products of one input joined as an engine multiplies them, and which product is part of which.
 
     Two products are joined if they read the same tensor, differ in the number of their results alone, and are followed by the
     same kinds of op, so that one epilogue does for both. Their weights lie side by side, and so do their results.
     """
-    if training or not stack.side_by_side:
+    if training or not stack.horizontal_fusion:
         return ops, {}
     behind: dict[str, list[str]] = {}
     for op in ops:
@@ -232,7 +232,7 @@ def beside(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -> tuple[tupl
             behind.setdefault(name, []).append(op.kind.op)
     groups: dict[object, list[BoundOp]] = {}
     for op in ops:
-        if op.kind.op in stack.side_by_side and op.phase == FORWARD and getattr(op.kind, "groups", 1) == 1:
+        if op.kind.op in stack.horizontal_fusion and op.phase == FORWARD and getattr(op.kind, "groups", 1) == 1:
             axis = CHANNELS[op.kind.op] % len(op.shape)
             apart = (*op.shape[:axis], *op.shape[axis + 1 :])
             alike = (op.inputs, op.input_shapes, op.kind, apart, tuple(sorted(behind.get(op.name, ()))))

@@ -147,7 +147,7 @@ def of_today(stack: Stack, rule: str | None) -> list[str]:
     return said
 
 
-def fed(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
+def with_inputs(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
     """The stack with its batches in device memory, the host's, or decoded by the host: `decoded,workers=8,stored=array`.
 
     What follows `decoded` are keys of the stack's `reader`. Raises ArgumentError for another place, another key, and for a CPU.

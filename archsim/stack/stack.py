@@ -212,7 +212,7 @@ class Stack(Identified):
         "inference: op kind = kinds of op whose kernel computes it too, where nothing else reads their result; for add also "
         "those that read the sum. Elsewhere its `passes` count", default={},
     )  # fmt: skip
-    side_by_side: tuple[str, ...] = key(
+    horizontal_fusion: tuple[str, ...] = key(
         "inference: op kinds whose products of one input are multiplied as one where the same follows them: linear, conv2d",
         default=(),
     )  # fmt: skip

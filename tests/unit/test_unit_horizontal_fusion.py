@@ -52,7 +52,7 @@ def test_other_windows_and_groups_stay_apart(other: BoundOp) -> None:
 
 def test_a_stack_without_the_rule_and_training_join_nothing() -> None:
     ops = (linear("q", 64), linear("k", 64))
-    assert beside(ops, replace(ENGINE, side_by_side=()), training=False) == beside(ops, ENGINE, training=True) == (ops, {})
+    assert beside(ops, replace(ENGINE, horizontal_fusion=()), training=False) == beside(ops, ENGINE, training=True) == (ops, {})
 
 
 def test_an_engine_multiplies_queries_keys_and_values_as_one() -> None:
@@ -60,7 +60,7 @@ def test_an_engine_multiplies_queries_keys_and_values_as_one() -> None:
     from archsim.estimation.pipeline import run
 
     request = make_request("bert_base", "a100_sxm4_40gb", stack="tensorrt-8", precision="fp16")
-    joined, apart = run(request), run(replace(request, stack=replace(ENGINE, side_by_side=())))
+    joined, apart = run(request), run(replace(request, stack=replace(ENGINE, horizontal_fusion=())))
     assert joined.lowered.into["block1.key"] == joined.lowered.into["block1.value"] == "block1.query"
     assert joined.latency_s[0] < apart.latency_s[0]
     products = [result.lowered.kernels.flop[result.lowered.kernels.matrix > 0].max() for result in (joined, apart)]
