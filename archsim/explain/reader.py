@@ -13,16 +13,14 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import textwrap
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass, field, is_dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 
-from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT
 from archsim.calibration.constants import FULL, Calibration
 from archsim.cost.traffic import on_columns
@@ -41,6 +39,7 @@ from archsim.explain.value import (
     literal,
     numeric,
     operation,
+    tree_of,
     unary,
 )
 from archsim.explain.value import plain as plain_value
@@ -284,21 +283,14 @@ class Reader:
         if isinstance(static, cached_property | property):
             return self.read(static.func if isinstance(static, cached_property) else static.fget, base, name=name)
         inner = getattr(owner, name)
-        if isinstance(owner, CpuRuntime):
-            return self._fact(CpuRuntime, name, inner)
         if isinstance(owner, Gpu | Cpu | Tpu):
             return Value(value=inner)
         if is_dataclass(owner) and numeric(inner):
             cls: Any = type(owner)
             unit, meaning = docs.symbols(cls).get(name, (COUNT, ""))
-            kind = SETTING if name in SETTINGS else RESULT
+            kind = COLUMN if isinstance(owner, CpuRuntime) else SETTING if name in SETTINGS else RESULT
             return replace(self.leaf(name, inner, unit, kind, meaning), absent=not np.any(inner))
         return Value(value=inner, free=base.free, reasons=base.reasons)
-
-    def _fact(self, record: Any, name: str, found: Any) -> Value:
-        """A field of a record that says what software does."""
-        unit, meaning = docs.symbols(record)[name]
-        return self.leaf(name, found, unit, COLUMN, meaning, free=False)
 
     def _column(self, kernels: Kernels, name: str) -> Value:
         found, columns = getattr(kernels, name), columns_of(type(kernels))
@@ -336,7 +328,8 @@ class Reader:
         if isinstance(base.value, Calibration):
             return self._constant(base.value, index.value)
         if isinstance(base.value, Mapping):  # what a scalar loop does
-            return self._fact(ScalarLoop, index.value, base.value[index.value])
+            unit, meaning = docs.symbols(ScalarLoop)[index.value]
+            return self.leaf(index.value, base.value[index.value], unit, COLUMN, meaning, free=False)
         if isinstance(index.value, slice):
             return base
         found = base.value[index.value]
@@ -374,11 +367,10 @@ class Reader:
             return literal(FILLED[called], absent=FILLED[called] == 0.0)
         if called in FUNCTIONS:
             return applied(FUNCTIONS[called], called, arguments)
-        if isinstance(called, MethodType) and called.__func__ is Gpu.pipe:
-            device: Any = called.__self__
-            return self._rate(device, arguments[0].value)
-        if isinstance(called, MethodType) and called.__func__ is Cpu.pipe:
-            return self.read(called.__func__, Value(value=called.__self__), *arguments, name=name)
+        if isinstance(called, MethodType) and called.__func__ in (Gpu.pipe, Cpu.pipe):
+            of: Any = called.__self__
+            return (self._rate(of, arguments[0].value) if isinstance(of, Gpu)
+                    else self.read(called.__func__, Value(value=of), *arguments, name=name))  # fmt: skip
         ours = str(getattr(called, "__module__", "")).partition(".")[0] not in sys.stdlib_module_names
         if ours and (isinstance(called, FunctionType) or hasattr(called, "__wrapped__")):
             return self.read(called, *arguments, name=name, doc=doc)
@@ -394,17 +386,3 @@ class Reader:
         value = device.pipe(precision)
         key = next(name for name in PIPES[precision] if getattr(device.rate, name) == value)
         return self._spec(device.rate, "rate", key)
-
-
-@cache
-def tree_of(function: Any) -> ast.FunctionDef:
-    """The source of a function; Unsupported where it is not there."""
-    try:
-        source = textwrap.dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        name = f"{function.__module__}.{function.__qualname__}"
-        raise Unsupported(f"explain reads equations from the source of the program, and that of {name} is not there") from None
-    tree = ast.parse(source).body[0]
-    if not isinstance(tree, ast.FunctionDef):
-        raise Unreadable(source)
-    return tree

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import operator
+import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from archsim.base.errors import Unsupported
 from archsim.explain.equation import OPERATORS
 
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -187,3 +191,17 @@ def applied(name: str, function: Callable[..., Any], arguments: list[Value]) -> 
             case text:
                 texts.append(text)
     return Value(value=value, text=ast.Call(ast.Name(name), texts, []), free=any(a.free for a in kept), reasons=reasons)
+
+
+@cache
+def tree_of(function: Any) -> ast.FunctionDef:
+    """The source of a function; Unsupported where it is not there."""
+    try:
+        source = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError):
+        name = f"{function.__module__}.{function.__qualname__}"
+        raise Unsupported(f"explain reads equations from the source of the program, and that of {name} is not there") from None
+    tree = ast.parse(source).body[0]
+    if not isinstance(tree, ast.FunctionDef):
+        raise Unreadable(source)
+    return tree

@@ -24,7 +24,6 @@ def depthwise(op: BoundOp) -> bool:
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
 PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
-FETCHED = ScalarLoop(gathers=1.0)  # of an operand of a product, by its index
 
 
 def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
@@ -95,7 +94,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     if op.kind.op == "conv2d" and blocks:
         rows = kernel.m * kernel.count if across else kernel.m
         own = replace(own, parts=1.0, channels=float(rows), tiled=columns * kernel.operand_b * blas)
-    kernel = replace(kernel, loop=FETCHED if fetched else UNKNOWN)
+    kernel = replace(kernel, loop=ScalarLoop(gathers=1.0) if fetched else UNKNOWN)
     if across:
         own = replace(own, depthwise=1.0)
         return replace(kernel, m=kernel.n, n=kernel.m * kernel.count, count=1, cpu=own)

@@ -18,8 +18,8 @@ from archsim.estimation.request import Request, make_request
 from archsim.explain.equation import Equation, evaluate, names_in, solve
 from archsim.explain.kernel import ExplainedRun, energy_steps, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
-from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader, tree_of
-from archsim.explain.value import Value
+from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader
+from archsim.explain.value import Value, tree_of
 
 ATTENTION = [
     {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
@@ -313,7 +313,7 @@ def test_without_the_source_of_the_program_there_is_one_clear_error(monkeypatch)
     def gone(_):
         raise OSError("could not get source code")
 
-    monkeypatch.setattr("archsim.explain.reader.inspect.getsource", gone)
+    monkeypatch.setattr("archsim.explain.value.inspect.getsource", gone)
     tree_of.cache_clear()
     with pytest.raises(Unsupported, match=r"explain reads equations from the source of the program, and that of archsim\.cost"):
         explain(make_request("alexnet", "gtx_1080"), "conv2")

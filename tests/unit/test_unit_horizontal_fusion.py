@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from archsim.estimation.request import make_request
-from archsim.lower.lower import again, beside
+from archsim.lower.lower import cache_state, horizontally_fused
 from archsim.stack import catalog as stacks
 from archsim.trace.op import Conv2d, Linear, Relu
 from archsim.trace.trace import BoundOp
@@ -32,7 +32,7 @@ def linear(name: str, features: int, reads: str = "x") -> BoundOp:
 
 def test_products_of_one_input_are_joined_along_their_results() -> None:
     ops = (linear("q", 64), linear("k", 32), linear("v", 32), linear("other", 64, reads="y"))
-    joined, into = beside(ops, ENGINE, training=False)
+    joined, into = horizontally_fused(ops, ENGINE, training=False)
     assert into == {"k": "q", "v": "q"}
     assert (joined[0].shape, joined[1:]) == ((1, 128, 128), ops[1:])
 
@@ -40,19 +40,20 @@ def test_products_of_one_input_are_joined_along_their_results() -> None:
 def test_branches_are_joined_only_where_the_same_follows() -> None:
     """The first convolution of a block has an activation behind it, the shortcut beside it has none."""
     one, two, shortcut = conv("one", 16), conv("two", 32), conv("shortcut", 256)
-    joined, into = beside((one, behind("a", one), two, behind("b", two), shortcut), ENGINE, training=False)
+    joined, into = horizontally_fused((one, behind("a", one), two, behind("b", two), shortcut), ENGINE, training=False)
     assert into == {"two": "one"}
     assert joined[0].shape == (1, 48, 28, 28)
 
 
 @pytest.mark.parametrize("other", [conv("two", 32, stride=(2, 2)), conv("two", 32, pad=(1, 1)), conv("two", 64, groups=64)])
 def test_other_windows_and_groups_stay_apart(other: BoundOp) -> None:
-    assert not beside((conv("one", 16), other), ENGINE, training=False)[1]
+    assert not horizontally_fused((conv("one", 16), other), ENGINE, training=False)[1]
 
 
 def test_a_stack_without_the_rule_and_training_join_nothing() -> None:
     ops = (linear("q", 64), linear("k", 64))
-    assert beside(ops, replace(ENGINE, horizontal_fusion=()), training=False) == beside(ops, ENGINE, training=True) == (ops, {})
+    for found in (horizontally_fused(ops, replace(ENGINE, horizontal_fusion=()), training=False), horizontally_fused(ops, ENGINE, training=True)):
+        assert found == (ops, {})
 
 
 def test_an_engine_multiplies_queries_keys_and_values_as_one() -> None:
@@ -70,14 +71,14 @@ def test_an_engine_multiplies_queries_keys_and_values_as_one() -> None:
 def test_a_small_network_leaves_its_parameters_to_the_next_run() -> None:
     """Parameters, and twice the largest result; one op alone, training and stacks that keep results leave no such thing."""
     ops = [linear("one", 64), behind("two", linear("one", 64))]
-    left = again(ops, ENGINE, False, 2)
+    left = cache_state(ops, ENGINE, False, 2)
     assert left.run_bytes == 2 * (64 * 64 + 64 + 2 * 128 * 64)
     assert left.short_lived
     assert left.cold
-    assert again(ops, ENGINE, False, 1 << 20).run_bytes == inf
-    assert again(ops[:1], ENGINE, False, 2).run_bytes == inf
-    assert not again(ops[:1], ENGINE, False, 2).cold
-    assert not again(ops, ENGINE, True, 2).short_lived
-    kept = again(ops, replace(ENGINE, activations="kept"), False, 2)
+    assert cache_state(ops, ENGINE, False, 1 << 20).run_bytes == inf
+    assert cache_state(ops[:1], ENGINE, False, 2).run_bytes == inf
+    assert not cache_state(ops[:1], ENGINE, False, 2).cold
+    assert not cache_state(ops, ENGINE, True, 2).short_lived
+    kept = cache_state(ops, replace(ENGINE, activations="kept"), False, 2)
     assert kept.run_bytes == left.run_bytes
     assert not kept.short_lived
