@@ -52,8 +52,8 @@ def test_other_windows_and_groups_stay_apart(other: BoundOp) -> None:
 
 def test_a_stack_without_the_rule_and_training_join_nothing() -> None:
     ops = (linear("q", 64), linear("k", 64))
-    for found in (horizontally_fused(ops, replace(ENGINE, horizontal_fusion=()), training=False), horizontally_fused(ops, ENGINE, training=True)):
-        assert found == (ops, {})
+    for stack, training in ((replace(ENGINE, horizontal_fusion=()), False), (ENGINE, True)):
+        assert horizontally_fused(ops, stack, training=training) == (ops, {})
 
 
 def test_an_engine_multiplies_queries_keys_and_values_as_one() -> None:
