@@ -88,9 +88,9 @@ def validate_command(
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     if template:
-        from archsim.evidence.readers import TEMPLATE
+        from archsim.evidence.readers import template as shipped
 
-        click.echo(TEMPLATE, nl=False)
+        click.echo(shipped(), nl=False)
         return
     if freeze is not None:
         _freeze(freeze, folds, calibration)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources.abc import Traversable
 from typing import TypeVar
 
@@ -58,7 +58,10 @@ class Family(Form):
     offsets: list[Word] = []
     measured: list[Word]
     called: dict[Word, Word] = {}
-    usual: dict[Word, Word] = {}
+    usual: dict[Word, str] = {}
+    other: dict[Word, list[Word]] = {}
+    values: dict[Word, dict[Word, float]] = {}
+    template: str = ""
 
     def cell(self, cells: Mapping[str, str], column: str) -> str:
         """A cell by the name that rules have for its column; empty where the file has none."""
@@ -80,7 +83,7 @@ def family_called(name: str) -> Family:
 def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
     """What is wrong in the form of the cells of each row, by its line; rows without fault are not among them."""
     rules = ((family.numbers, positive), (family.readings, number), (family.counters, counted), (family.whole, whole),
-             (family.offsets, offset))  # fmt: skip
+             (family.offsets, partial(whole, least=0)))  # fmt: skip
     checks = [(name, lru_cache(maxsize=65536)(_problem(rule))) for names, rule in rules for name in names if name in table.header]
     found: dict[int, list[str]] = {}
     for row in table.rows:
@@ -98,11 +101,6 @@ def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
         if len(found) > MOST_COUNTED:
             break
     return found
-
-
-def offset(text: str) -> int:
-    """A whole number from 0."""
-    return whole(text, least=0)
 
 
 def _problem(rule: Callable[[str], float]) -> Callable[[str], str]:

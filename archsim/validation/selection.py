@@ -15,7 +15,7 @@ from archsim.estimation.fidelity import FITTED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.measured import PARTS
 from archsim.evidence.case import TEST, WATCHED, Case, Skip
-from archsim.evidence.columns import column, known_columns, written
+from archsim.evidence.columns import column, known_columns
 from archsim.stack.catalog import canonical as exact_stack
 from archsim.stack.stack import STACK_KEYS
 from archsim.trace.file import canonical as exact_network
@@ -38,11 +38,11 @@ class Filters:
 
 CELL = "cell"  # among columns to group by: each row is shown, too
 USUAL = ("source", "quantity")
-
-# filter -> (column of cases, column of skipped rows, what errors call it); a network is the label of a row
+# filter -> column of cases, columns of skipped rows of which the first that is filled counts, what errors call it
 PLACES = {
-    "net": ("label", "network", "network"), "stack": ("stack", "stack", "stack"), "source": ("source", "source", "source"),
-    "split": ("split", "split", "split"), "metric": ("metric", "metric", "metric"),
+    "hw": ("hardware", ("hardware",), "device"), "net": ("label", ("network", "op"), "network"),
+    "stack": ("stack", ("stack",), "stack"), "source": ("source", ("source", "source_id"), "source"),
+    "split": ("split", ("split",), "split"), "metric": ("metric", ("metric",), "metric"),
 }  # fmt: skip
 
 
@@ -54,14 +54,20 @@ def device_files(devices: Sequence[str], measurements: Sequence[str]) -> dict[st
 
 def selected_rows(cases: list[Case], skips: list[Skip], filters: Filters) -> tuple[list[Case], list[Skip]]:
     """The cases and skips that pass every filter. Raises UnknownName for a value that no row has."""
-    cases, skips = _only(cases, skips, ("hardware", "hardware", "device"), [find_device(name).identity.id for name in filters.hw])
-    for name, place in PLACES.items():
-        cases, skips = _only(cases, skips, place, [_exact(name, value) for value in getattr(filters, name)])
-    if filters.disturbed:
-        return cases, skips
+    for option, (of_case, of_skip, word) in PLACES.items():
+        wanted = [_exact(option, value) for value in getattr(filters, option)]
+        if not wanted:
+            continue
+        values = column(cases, of_case)
+        left_out = [next(filter(None, map(skip.fields.get, of_skip)), "") for skip in skips]
+        for name in wanted:
+            if name not in values and name not in left_out:
+                raise UnknownName(word, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
+        cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
+        skips = [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
     left = [Skip(line=case.line, reason=f"other work took the cores in {case.disturbed}; --disturbed scores it all the same",
-                 file=case.file, fields=case.fields) for case in cases if case.disturbed]  # fmt: skip
-    return [case for case in cases if not case.disturbed], [*skips, *left]
+                 file=case.file, fields=case.fields) for case in cases if case.disturbed and not filters.disturbed]  # fmt: skip
+    return [case for case in cases if filters.disturbed or not case.disturbed], [*skips, *left]
 
 
 def settings_of(
@@ -88,24 +94,13 @@ def known_words(what: str, given: Sequence[str], known: Sequence[str] | Mapping[
     return given
 
 
-def _only(
-    cases: list[Case], skips: list[Skip], place: tuple[str, str, str], wanted: Sequence[str]
-) -> tuple[list[Case], list[Skip]]:
-    """Those whose column has one of the wanted values, or all without any."""
-    if not wanted:
-        return cases, skips
-    of_case, of_skip, word = place
-    values, left_out = column(cases, of_case), [written(skip, of_skip) for skip in skips]
-    for name in wanted:
-        if name not in values and name not in left_out:
-            raise UnknownName(word, name, sorted({*values, *left_out} - {""}), hint="no measured row has it")
-    cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
-    return cases, [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
-
-
-def _exact(name: str, value: str) -> str:
-    """What a network, a stack or a split is called here; what is none, like an op of kernel rows, stays as it is."""
+def _exact(option: str, value: str) -> str:
+    """What a device, a network, a stack or a split is called here; what is none, like an op of kernel rows, stays as it is."""
+    if option == "hw":
+        return find_device(value).identity.id
+    if (option, value) == ("split", TEST):
+        return WATCHED
     try:
-        return {"net": exact_network, "stack": exact_stack}.get(name, str)(WATCHED if (name, value) == ("split", TEST) else value)
+        return {"net": exact_network, "stack": exact_stack}.get(option, str)(value)
     except UnknownName:
         return value
