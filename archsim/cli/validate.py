@@ -153,10 +153,10 @@ def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -
     from archsim.evidence.columns import with_ids
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import read_files
-    from archsim.validation.loops import is_loop_file, loop_cases
+    from archsim.validation.loops import SUFFIX, loop_cases
     from archsim.validation.selection import device_files
 
-    tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
+    tables, loops = ([path for path in measurements if path.lower().endswith(SUFFIX) == wanted] for wanted in (False, True))
     files = shipped_files(with_peers=True) if identified and not measurements else tables
     cases, skips = ([], []) if loops and not tables else read_files(files, device_files(hw, tables))
     for path in loops:

@@ -6,7 +6,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -106,25 +106,12 @@ def refuse(path: str, problems: Sequence[str]) -> None:
 def _decoded(data: bytes, path: str) -> str:
     if not data.strip():
         raise InputError(path, "is empty")
-    refuse(path, [f"line {line}: a NUL byte; the file is not text" for line in _lines_with(b"\0", data)])
+    lines = enumerate(data.split(b"\n"), start=1)
+    refuse(path, [f"line {number}: a NUL byte; the file is not text" for number, line in lines if b"\0" in line])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(path, f"line {data.count(10, 0, error.start) + 1}: is not UTF-8 text") from None
-
-
-def _lines_with(mark: bytes, data: bytes) -> list[int]:
-    """The numbers of the lines that hold `mark`."""
-    lines: list[int] = []
-    line, begin = 1, 0
-    while (at := data.find(mark, begin)) >= 0 and len(lines) < MOST_COUNTED:
-        line += data.count(b"\n", begin, at)
-        lines.append(line)
-        end = data.find(b"\n", at)
-        if end < 0:
-            break
-        line, begin = line + 1, end + 1
-    return lines
 
 
 def _header_problems(header: Sequence[str]) -> list[str]:

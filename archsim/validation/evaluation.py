@@ -12,13 +12,13 @@ from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
-from archsim.evidence.case import RATES, Case, ServingPattern, Skip
+from archsim.evidence.case import RATES, Case, Skip
 from archsim.evidence.columns import column, quantity
 from archsim.evidence.sources import published_stack, reason_of
 from archsim.stack.stack import STACK_KEYS
 from archsim.validation.baseline import PLAIN, Conditions, batch_times, constants_of, plain_values, roofline
 from archsim.validation.interval import intervals
-from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern
+from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern, together
 from archsim.validation.score import Order, Pairs, Score, device_order, pairs_in_order, score
 
 Tell = Callable[[str], None]
@@ -134,7 +134,7 @@ def predictions(
     if "roofline" in settings.baselines:
         baselines["roofline"] = predicted.copy()
     prepared: list[Group] = []
-    waiting = _partitions(cases)
+    waiting = [part for part in together(cases) if not cases[part[0]].simulated]
     full, (cases, calibration) = cases, left_out(cases, settings.calibration, settings.without)
     for i, case in enumerate(cases):
         if case.simulated:
@@ -164,17 +164,6 @@ def predictions(
         tell("fitting the baseline")
         baselines["constants"] = constants_of(full, prepared)
     return predicted, baselines, failed
-
-
-def _partitions(cases: Sequence[Case]) -> list[list[int]]:
-    """Cases that are predicted together; each run of an engine by itself, since many do not fit their devices."""
-    found: dict[object, list[int]] = {}
-    for i, case in enumerate(cases):
-        if case.simulated:
-            continue
-        own = i if isinstance(case.pattern, ServingPattern) else None
-        found.setdefault((case.spec.digest, case.stack.digest, case.precision, case.training, own), []).append(i)
-    return list(found.values())
 
 
 def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:

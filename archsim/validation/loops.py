@@ -36,7 +36,7 @@ MOST_BACK = 64  # iterations from which an operand may come
 FARTHEST = 1 << 40  # bytes of an offset, a stride or a footprint
 WIDEST = 4096  # bit of a register
 ELEMENTS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64, "bf16": 16, "f16": 16, "i8": 8}
-SUFFIX = ".json"
+SUFFIX = ".json"  # by which a measurement file of loops is told from one of rows
 METRIC = "clk_per_iteration"
 COLUMNS = ("group", "isa", "elem", "description")  # of a loop, which become columns of its row
 
@@ -161,11 +161,6 @@ def _amount(value: Any, low: float) -> float:
 
 
 # ----------------------------------------------------------------------------------------------------------------- cases
-
-
-def is_loop_file(path: str) -> bool:
-    """Whether a measurement file has loops and not rows."""
-    return path.lower().endswith(SUFFIX)
 
 
 def loop_cases(path: str, devices: Sequence[str] = ()) -> tuple[list[Case], list[Skip]]:
