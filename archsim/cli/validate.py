@@ -109,14 +109,13 @@ def validate_command(
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash
     from archsim.validation.evaluation import validate
-    from archsim.validation.selection import Filters, selected_rows, settings_of
+    from archsim.validation.selection import selected_rows, settings_of
 
-    filters = Filters(hw=hw, disturbed=disturbed, **chosen)
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
-        every, skips = _read(measurements, filters.hw, identified=bool(predictors or cases))
-        rows, skips = selected_rows(every, skips, filters)
+        every, skips = _read(measurements, hw, identified=bool(predictors or cases))
+        rows, skips = selected_rows(every, skips, hw=hw, disturbed=disturbed, **chosen)
         rows = rows[:limit]
         if not told:
             by = ["quantity"] if predictors else ["group"] if _is_grouped(every) else by
@@ -263,7 +262,7 @@ def calibrate_command(
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
-    from archsim.validation.selection import Filters, device_files, selected_rows
+    from archsim.validation.selection import device_files, selected_rows
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
@@ -277,7 +276,7 @@ def calibrate_command(
         tell("reading")
         cases, skips = read_files(measurements, device_files(hw, measurements))
     every = thinned(with_power(cases) if of_energy else with_times(cases), doubted=bool(intervals))
-    every, _ = selected_rows(every, [], Filters(hw=hw, disturbed=True))
+    every, _ = selected_rows(every, [], hw=hw, disturbed=True)
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):

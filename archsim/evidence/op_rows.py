@@ -117,10 +117,6 @@ def _gemm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     return forward(kinds.Linear(bias=cells["sub_op"] == "linear_bias"), (m, n), (m, k))
 
 
-def _bmm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
-    return product(*integers(cells, "batch=1 m n k"))
-
-
 def _conv_of_kernel(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     sizes = {name: more.get(name) for name in CONV_SIZES}
     if not all(isinstance(size, int) and 0 <= size <= 1 << 24 for size in sizes.values()):
@@ -184,7 +180,8 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
 
 
 KERNELS: dict[str, Callable[[Cells, Mapping[str, Any]], BoundOp]] = {
-    "gemm": _gemm, "bmm": _bmm, "conv": _conv_of_kernel, "elementwise": _elementwise, "attention": _attention,
+    "gemm": _gemm, "conv": _conv_of_kernel, "elementwise": _elementwise, "attention": _attention,
+    "bmm": lambda cells, more: product(*integers(cells, "batch=1 m n k")),
     "softmax": lambda cells, more: _on_matrix(kinds.Softmax(), cells),
     "layernorm": lambda cells, more: _on_matrix(kinds.LayerNorm(), cells),
 }  # fmt: skip
@@ -285,10 +282,6 @@ def read_layer(row: PublishedRow) -> Iterator[Case]:
                        fields={**cells, "source": row.source, "timed": column})  # fmt: skip
 
 
-def _convolution(cells: Cells, phase: str) -> BoundOp:
-    return conv_of(cells, "N C H=1 W=1 K R S stride_h=1 stride_w=1 pad_h=0 pad_w=0 groups=1", phase=phase)
-
-
 def _image(cells: Cells) -> Shape:
     return integers(cells, "N C H=1 W=1")
 
@@ -329,8 +322,10 @@ def _scores(cells: Cells, phase: str) -> BoundOp:
     return forward(kinds.Softmax(), (n * h * w, c), (n * h * w, c))
 
 
+LAYER_SIZES = "N C H=1 W=1 K R S stride_h=1 stride_w=1 pad_h=0 pad_w=0 groups=1"
 LAYERS: dict[str, Callable[[Cells, str], BoundOp]] = {
-    "CONVOLUTION": _convolution, "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
+    "CONVOLUTION": lambda cells, phase: conv_of(cells, LAYER_SIZES, phase=phase),
+    "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
     "RELU": _on_image(kinds.Relu()), "LRN": _on_image(kinds.Lrn()), "SOFTMAX": _scores,
     "DROPOUT": _on_image(kinds.Dropout(training=True)),
 }  # fmt: skip

@@ -48,13 +48,8 @@ def read_files(
     `specs` are paths of spec files by the id that rows name them with; they go before shipped devices.
     Raises MissingFile, and InputError for a file whose form is broken; a row whose words are not known is a skip.
     """
-    cases: list[Case] = []
-    skips: list[Skip] = []
-    for place in list(files) or shipped_files():
-        found, left = read(place, specs)
-        cases += found
-        skips += left
-    return cases, skips
+    found = [read(place, specs) for place in list(files) or shipped_files()]
+    return [case for cases, _ in found for case in cases], [skip for _, skips in found for skip in skips]
 
 
 def data_hash(files: Iterable[str | Path | Traversable] = ()) -> str:
@@ -80,8 +75,7 @@ def read(
 
 def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
-    cases: list[Case] = []
-    skips: list[Skip] = []
+    found: list[Case | Skip] = []
     wrong, (reader, key) = malformed(table, family), READERS[family.name]
     alike: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for row in table.rows if key else ():
@@ -91,13 +85,10 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
             beside = alike[tuple([row.cells.get(name, "") for name in key])]
-            found = list(reader(row_of(family, row, table.name, beside)))
+            found += [*reader(row_of(family, row, table.name, beside))]
         except Refused as refused:
-            skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
-            continue
-        cases += [case for case in found if isinstance(case, Case)]
-        skips += [skip for skip in found if isinstance(skip, Skip)]
-    return cases, skips
+            found.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
+    return [case for case in found if isinstance(case, Case)], [skip for skip in found if isinstance(skip, Skip)]
 
 
 def family_of(table: CsvTable) -> Family:

@@ -63,21 +63,20 @@ def table_of(data: bytes, path: str, limit: InputLimit = LIMITS["measurements"])
     header: tuple[str, ...] = ()
     try:
         header = tuple(name.strip() for name in next(filter(None, reader), []))
-        problems += _header_problems(header)
-        if not problems:
-            width, before = len(header), reader.line_num
-            for cells in reader:
-                line, before = before + 1, reader.line_num
-                if len(cells) == width and line == before:
-                    rows.append(Row(line, dict(zip(header, cells, strict=True))))
-                elif line != before:
-                    problems.append(f"line {line}: a cell with a line break; write every row on one line")
-                elif cells:
-                    problems.append(f"line {line}: {len(cells)} cells, but the header has {width} columns")
-                if len(rows) > limit.entries:
-                    problems.append(f"has more than {limit.entries:,} rows")
-                if len(problems) >= MOST_COUNTED or len(rows) > limit.entries:
-                    break
+        refuse(path, _header_problems(header))
+        before = reader.line_num
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if line != before:
+                problems.append(f"line {line}: a cell with a line break; write every row on one line")
+            elif len(cells) == len(header):
+                rows.append(Row(line, dict(zip(header, cells, strict=True))))
+            elif cells:
+                problems.append(f"line {line}: {len(cells)} cells, but the header has {len(header)} columns")
+            if len(rows) > limit.entries:
+                problems.append(f"has more than {limit.entries:,} rows")
+            if len(problems) >= MOST_COUNTED or len(rows) > limit.entries:
+                break
     except csv.Error as error:
         problems.append(f"line {max(1, reader.line_num)}: {error}")
     if not problems and not rows:

@@ -21,6 +21,7 @@ from archsim.trace.file import names as networks
 from archsim.trace.task import prepared
 from archsim.trace.training import TASKS
 
+Problem = tuple[int, str]  # line, what is wrong there
 SPLITS = ("calibrate", WATCHED, TEST)
 CELL = (
     "source", "network", "hardware", "stack", "task", "batch", "precision", "threads", "devices", "clock_mhz", "source_ref"
@@ -32,10 +33,8 @@ def check_file(path: str) -> str:
     """What to do with a file that has no problems, in words. Raises InputError with all problems of another."""
     table = read_table(path)
     family = family_of(table)
-    problems = [f"line {line}: {said}" for line, found in malformed(table, family).items() for said in found]
-    if not problems:
-        problems = sorted(check(table, family), key=_line)
-    refuse(path, problems)
+    problems = [(line, said) for line, found in malformed(table, family).items() for said in found]
+    refuse(path, [f"line {line}: {said}" for line, said in problems or check(table, family)])
     cases, skips = cases_of(table, family)
     target = Path(str(data_folder(FOLDER))) / Path(path).name
     said = [f"{path}: {len(table.rows)} rows of {family.name}, {len(cases)} values that can be predicted, no problems"]
@@ -49,17 +48,13 @@ def check_file(path: str) -> str:
     return "\n".join(said)
 
 
-def check(table: CsvTable, family: Family) -> list[str]:
+def check(table: CsvTable, family: Family) -> list[Problem]:
     """Problems in the content of a file whose form is right: unknown words, repeated rows, rates that contradict latencies."""
-    problems = [f"line {row.line}: {said}" for row in table.rows for said in _words(row, family)]
+    problems = [(row.line, said) for row in table.rows for said in _words(row, family)]
     problems += _duplicates(table)
     if family.name == "networks":
         problems += _contradictions(table)
-    return problems
-
-
-def _line(problem: str) -> int:
-    return int(problem.removeprefix("line ").split(":")[0])
+    return sorted(problems, key=lambda problem: problem[0])
 
 
 def _words(row: Row, family: Family) -> list[str]:
@@ -102,14 +97,14 @@ def _unknown(what: str, word: str) -> str:
     return ""
 
 
-def _duplicates(table: CsvTable) -> list[str]:
+def _duplicates(table: CsvTable) -> list[Problem]:
     """Rows that are equal to an earlier one in every column."""
     first: dict[tuple[str, ...], int] = {}
-    return [f"line {row.line}: repeats line {at}" for row in table.rows
+    return [(row.line, f"repeats line {at}") for row in table.rows
             if (at := first.setdefault(tuple(row.cells.values()), row.line)) != row.line]  # fmt: skip
 
 
-def _contradictions(table: CsvTable) -> list[str]:
+def _contradictions(table: CsvTable) -> list[Problem]:
     """Rates that are not batch / latency, where the source gives both for one cell in one place."""
     rows = [(row.line, row.cells, float(row.cells["value"]), tuple([row.cells.get(name, "") for name in CELL]))
             for row in table.rows]  # fmt: skip
@@ -123,5 +118,5 @@ def _contradictions(table: CsvTable) -> list[str]:
         if cells["metric"] == "throughput_per_s" and seen and all(abs(rate * s / batch - 1) > ROUNDING for _, s in seen):
             other, seconds = seen[0]
             wanted = f"batch / latency is {batch / seconds:g}"
-            problems.append(f"line {line}: throughput {rate:g} contradicts line {other}, where {wanted}")
+            problems.append((line, f"throughput {rate:g} contradicts line {other}, where {wanted}"))
     return problems

@@ -119,9 +119,8 @@ def kept_folds(text: str, provenance: Mapping[str, str]) -> dict[str, Record]:
     if not isinstance(earlier, dict) or earlier.get("schema") != SCHEMA:
         return {}
     made_from, folds = earlier.get("provenance"), earlier.get("cross_validation")
-    if not isinstance(made_from, dict) or not isinstance(folds, dict):
-        return {}
-    return folds if all(made_from.get(name) == provenance[name] for name in MADE_FROM) else {}
+    sound = isinstance(made_from, dict) and all(made_from.get(name) == provenance[name] for name in MADE_FROM)
+    return folds if sound and isinstance(folds, dict) else {}
 
 
 def freeze(

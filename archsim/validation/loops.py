@@ -192,10 +192,9 @@ def loop_cases(path: str, devices: Sequence[str] = ()) -> tuple[list[Case], list
 
 def _clock(measured: Words) -> float | None:
     """The middle of the clocks beside a measurement [Hz]; None where it says nothing."""
-    ends = measured.get("clock_ghz")
-    if not isinstance(ends, list) or not all(isinstance(end, (int, float)) and 0 < end < 100 for end in ends) or not ends:
-        return None
-    return 1e9 * sum(ends) / len(ends)
+    ends: Any = measured.get("clock_ghz")
+    sound = isinstance(ends, list) and ends and all(isinstance(end, (int, float)) and 0 < end < 100 for end in ends)
+    return 1e9 * sum(ends) / len(ends) if sound else None
 
 
 def _device(path: str, meta: Words, devices: Sequence[str]) -> Spec:

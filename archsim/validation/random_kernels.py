@@ -36,10 +36,16 @@ def gpus() -> list[str]:
     return [name for name in device_names() if find_spec(name).kind == "gpu"]
 
 
+def gpu(hw: str) -> Gpu:
+    """One of them."""
+    device = find_spec(hw).device
+    assert isinstance(device, Gpu)
+    return device
+
+
 def precisions(hw: str) -> tuple[str, ...]:
     """What kernels on a GPU are drawn in: fp32, and halves where it has tensor cores."""
-    device = find_spec(hw).device
-    return ("fp32", "fp16") if isinstance(device, Gpu) and device.has_tensor("fp16") else ("fp32",)
+    return ("fp32", "fp16") if gpu(hw).has_tensor("fp16") else ("fp32",)
 
 
 def request_on(hw: str, precision: str, scales: Mapping[str, float] | None = None, share: float | None = None) -> Request:
@@ -173,8 +179,13 @@ def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> l
         precision = rng.choice(precisions(hw))
         scales = {key: math.exp(rng.uniform(*map(math.log, FACTORS))) for key in rng.sample(SCALED, 2)} if i % 2 else {}
         tell(f"machine {i + 1} of {machines}: {hw}")
-        ops = [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
-        found += _compared(request_on(hw, precision, scales), ops, bool(scales))
+        request, ops = request_on(hw, precision, scales), [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
+        closed, simulated = (times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
+        found += [
+            SurrogateRow(hardware=hw, architecture=request.spec.identity.architecture, precision=precision, scaled=bool(scales),
+                         op=op.kind.op, closed_s=float(a), simulated_s=float(b))
+            for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
+        ]  # fmt: skip
     return found
 
 
@@ -190,12 +201,3 @@ def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: i
                   for fidelity in (FITTED, SIMULATED)]  # fmt: skip
         found.append(Judged(op=op, rows=len(sample), closed=errors[0], simulated=errors[1]))
     return found
-
-
-def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[SurrogateRow]:
-    closed, simulated = (times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
-    return [
-        SurrogateRow(hardware=request.spec.identity.id, architecture=request.spec.identity.architecture,
-                   precision=request.precision, scaled=scaled, op=op.kind.op, closed_s=float(a), simulated_s=float(b))
-        for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
-    ]  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from archsim.base.errors import UnknownName
@@ -22,20 +21,6 @@ from archsim.trace.file import canonical as exact_network
 from archsim.validation.baseline import BASELINES
 from archsim.validation.evaluation import POWER_PARTS, ValidationSettings
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """The values that rows must have, for each filter; all rows where one is empty."""
-
-    hw: Sequence[str] = ()
-    net: Sequence[str] = ()
-    stack: Sequence[str] = ()
-    source: Sequence[str] = ()
-    split: Sequence[str] = ()
-    metric: Sequence[str] = ()
-    disturbed: bool = False  # whether measurements count that other work disturbed
-
-
 CELL = "cell"  # among columns to group by: each row is shown, too
 USUAL = ("source", "quantity")
 # filter -> column of cases, columns of skipped rows of which the first that is filled counts, what errors call it
@@ -52,10 +37,17 @@ def device_files(devices: Sequence[str], measurements: Sequence[str]) -> dict[st
     return {find_device(path).identity.id: path for path in (*near, *filter(is_path, devices))}
 
 
-def selected_rows(cases: list[Case], skips: list[Skip], filters: Filters) -> tuple[list[Case], list[Skip]]:
-    """The cases and skips that pass every filter. Raises UnknownName for a value that no row has."""
+def selected_rows(
+    cases: list[Case], skips: list[Skip], *, disturbed: bool = False, **values_of: Sequence[str]
+) -> tuple[list[Case], list[Skip]]:
+    """The cases and skips that have one of the values that are wanted for each of `PLACES`, any where none is given.
+
+    disturbed: whether measurements count that other work disturbed
+
+    Raises UnknownName for a value that no row has.
+    """
     for option, (of_case, of_skip, word) in PLACES.items():
-        wanted = [_exact(option, value) for value in getattr(filters, option)]
+        wanted = [_exact(option, value) for value in values_of.get(option, ())]
         if not wanted:
             continue
         values = column(cases, of_case)
@@ -66,8 +58,8 @@ def selected_rows(cases: list[Case], skips: list[Skip], filters: Filters) -> tup
         cases = [case for case, value in zip(cases, values, strict=True) if value in wanted]
         skips = [skip for skip, value in zip(skips, left_out, strict=True) if value in ("", *wanted)]
     left = [Skip(line=case.line, reason=f"other work took the cores in {case.disturbed}; --disturbed scores it all the same",
-                 file=case.file, fields=case.fields) for case in cases if case.disturbed and not filters.disturbed]  # fmt: skip
-    return [case for case in cases if filters.disturbed or not case.disturbed], [*skips, *left]
+                 file=case.file, fields=case.fields) for case in cases if case.disturbed and not disturbed]  # fmt: skip
+    return [case for case in cases if disturbed or not case.disturbed], [*skips, *left]
 
 
 def settings_of(
