@@ -228,8 +228,8 @@ def validate(
 
     from archsim.api.arguments import constants_of
     from archsim.evidence.readers import data_hash, read_files
+    from archsim.validation.evaluation import device_files, selected_rows, settings_of
     from archsim.validation.evaluation import validate as scored
-    from archsim.validation.selection import device_files, selected_rows, settings_of
 
     def listed(word: str, value: Names) -> list[str]:
         return texts(word, value) if value else []

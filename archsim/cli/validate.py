@@ -108,8 +108,7 @@ def validate_command(
     from archsim.calibration.constants import load
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash
-    from archsim.validation.evaluation import validate
-    from archsim.validation.selection import selected_rows, settings_of
+    from archsim.validation.evaluation import selected_rows, settings_of, validate
 
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
@@ -152,8 +151,8 @@ def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -
     from archsim.evidence.columns import with_ids
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import read_files
+    from archsim.validation.evaluation import device_files
     from archsim.validation.loops import SUFFIX, loop_cases
-    from archsim.validation.selection import device_files
 
     tables, loops = ([path for path in measurements if path.lower().endswith(SUFFIX) == wanted] for wanted in (False, True))
     files = shipped_files(with_peers=True) if identified and not measurements else tables
@@ -202,8 +201,8 @@ def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
     from archsim.evidence.family import serving_files
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.crossvalidate import FOLDS
+    from archsim.validation.evaluation import known_words
     from archsim.validation.frozen import as_text, freeze, served_cases, served_summary
-    from archsim.validation.selection import known_words
 
     refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
     wanted = known_words("fold", folds, list(FOLDS))
@@ -259,10 +258,10 @@ def calibrate_command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
+    from archsim.validation.evaluation import device_files, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
-    from archsim.validation.selection import device_files, selected_rows
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():

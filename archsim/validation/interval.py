@@ -42,9 +42,7 @@ def class_of(case: Case) -> str:
     alone = not case.dispatch or len(case.ops) <= FEW_OPS
     if case.metric in ("power_w", "energy_j"):
         return f"{case.spec.kind} {'kernel power' if alone else 'power'}"
-    if alone:
-        return f"{case.spec.kind} kernel"
-    return f"{case.spec.kind} {'training' if case.training else 'inference'}"
+    return f"{case.spec.kind} {'kernel' if alone else 'training' if case.training else 'inference'}"
 
 
 def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
