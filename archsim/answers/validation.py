@@ -31,9 +31,8 @@ from archsim.render.blocks import (
 )
 from archsim.render.csv import csv_lines
 from archsim.validation.baseline import PLAIN
-from archsim.validation.evaluation import GroupScore, Validation, ValidationSettings
+from archsim.validation.evaluation import USUAL, GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score
-from archsim.validation.selection import USUAL
 from archsim.validation.verdict import case_words, furthest, inside, off_words, quantiles, sentences, unit_of
 
 SCHEMA = "archsim-validation/1"

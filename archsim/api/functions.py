@@ -228,20 +228,20 @@ def validate(
 
     from archsim.api.arguments import constants_of
     from archsim.evidence.readers import data_hash, read_files
+    from archsim.validation.evaluation import device_files, selected_rows, settings_of
     from archsim.validation.evaluation import validate as scored
-    from archsim.validation.selection import Filters, device_files, selected_rows, settings_of
 
     def listed(word: str, value: Names) -> list[str]:
         return texts(word, value) if value else []
 
     files, devices = listed("measurements", measurements), listed("hw", hw)
     most = None if limit is None else positive("limit", limit)
-    filters = Filters(hw=devices, net=listed("net", net), stack=listed("stack", stack), source=listed("source", source),
-                      split=listed("split", split), metric=listed("metric", metric), disturbed=disturbed)  # fmt: skip
+    filters = {word: listed(word, value) for word, value in (("net", net), ("stack", stack), ("source", source), ("split", split),
+                                                             ("metric", metric))}  # fmt: skip
     cases, skips = read_files(files, device_files(devices, files))
     settings = settings_of(
         cases, by=listed("by", by), fidelity=read("fidelity", name, fidelity), baseline=listed("baseline", baseline),
         without=listed("without", without), calibration=constants_of(calibration),
     )  # fmt: skip
-    cases, skips = selected_rows(cases, skips, filters)
+    cases, skips = selected_rows(cases, skips, hw=devices, disturbed=disturbed, **filters)
     return replace(scored(cases[:most], skips, settings), data=data_hash(files))

@@ -88,9 +88,9 @@ def validate_command(
       archsim validate --predictor "python predict.py" --source jcjohnson --by hardware
     """
     if template:
-        from archsim.evidence.readers import TEMPLATE
+        from archsim.evidence.readers import template as shipped
 
-        click.echo(TEMPLATE, nl=False)
+        click.echo(shipped(), nl=False)
         return
     if freeze is not None:
         _freeze(freeze, folds, calibration)
@@ -108,15 +108,13 @@ def validate_command(
     from archsim.calibration.constants import load
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash
-    from archsim.validation.evaluation import validate
-    from archsim.validation.selection import Filters, selected_rows, settings_of
+    from archsim.validation.evaluation import selected_rows, settings_of, validate
 
-    filters = Filters(hw=hw, disturbed=disturbed, **chosen)
     told = click.get_current_context().get_parameter_source("by") is not ParameterSource.DEFAULT
     with Progress() as tell:
         tell("reading")
-        every, skips = _read(measurements, filters.hw, identified=bool(predictors or cases))
-        rows, skips = selected_rows(every, skips, filters)
+        every, skips = _read(measurements, hw, identified=bool(predictors or cases))
+        rows, skips = selected_rows(every, skips, hw=hw, disturbed=disturbed, **chosen)
         rows = rows[:limit]
         if not told:
             by = ["quantity"] if predictors else ["group"] if _is_grouped(every) else by
@@ -153,10 +151,10 @@ def _read(measurements: Sequence[str], hw: Sequence[str], *, identified: bool) -
     from archsim.evidence.columns import with_ids
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import read_files
-    from archsim.validation.loops import is_loop_file, loop_cases
-    from archsim.validation.selection import device_files
+    from archsim.validation.evaluation import device_files
+    from archsim.validation.loops import SUFFIX, loop_cases
 
-    tables, loops = ([path for path in measurements if is_loop_file(path) == wanted] for wanted in (False, True))
+    tables, loops = ([path for path in measurements if path.lower().endswith(SUFFIX) == wanted] for wanted in (False, True))
     files = shipped_files(with_peers=True) if identified and not measurements else tables
     cases, skips = ([], []) if loops and not tables else read_files(files, device_files(hw, tables))
     for path in loops:
@@ -203,8 +201,8 @@ def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
     from archsim.evidence.family import serving_files
     from archsim.evidence.readers import data_hash, read_files
     from archsim.validation.crossvalidate import FOLDS
+    from archsim.validation.evaluation import known_words
     from archsim.validation.frozen import as_text, freeze, served_cases, served_summary
-    from archsim.validation.selection import known_words
 
     refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
     wanted = known_words("fold", folds, list(FOLDS))
@@ -260,10 +258,10 @@ def calibrate_command(
     from archsim.evidence.case import with_power
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
+    from archsim.validation.evaluation import device_files, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import intervals_of
     from archsim.validation.predict import predict
-    from archsim.validation.selection import Filters, device_files, selected_rows
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
@@ -277,7 +275,7 @@ def calibrate_command(
         tell("reading")
         cases, skips = read_files(measurements, device_files(hw, measurements))
     every = thinned(with_power(cases) if of_energy else with_times(cases), doubted=bool(intervals))
-    every, _ = selected_rows(every, [], Filters(hw=hw, disturbed=True))
+    every, _ = selected_rows(every, [], hw=hw, disturbed=True)
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):

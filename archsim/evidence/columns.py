@@ -7,48 +7,33 @@ import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from operator import attrgetter
 
-from archsim.evidence.case import QUANTITY, Case, Skip
+from archsim.evidence.case import QUANTITY, Case
 from archsim.evidence.family import families
 
 # name -> value: columns that every row has, whatever its file calls them
-OWN: dict[str, Callable[[Case], str | int | None]] = {
-    "file": lambda case: case.file,
-    "line": lambda case: case.line,
-    "source": lambda case: case.source,
-    "label": lambda case: case.label,
-    "hardware": lambda case: case.hardware,
-    "stack": lambda case: case.stack_id,
-    "task": lambda case: case.task,
-    "batch": lambda case: case.batch,
-    "precision": lambda case: case.precision,
-    "metric": lambda case: case.metric,
-    "split": lambda case: case.split,
-}
-DERIVED: dict[str, Callable[[Case], str]] = {
-    "quantity": lambda case: QUANTITY[case.metric],
-    "kind": lambda case: case.spec.kind,
-    "architecture": lambda case: case.spec.identity.architecture,
-    "framework": lambda case: case.stack.framework,
-    "system": lambda case: "" if case.system is None else case.system[0].id,
-}
+OWN: dict[str, Callable[[Case], str | int]] = {
+    **{name: attrgetter(name) for name in ("file", "line", "source", "label", "hardware")}, "stack": attrgetter("stack_id"),
+    **{name: attrgetter(name) for name in ("task", "batch", "precision", "metric", "split")},
+}  # fmt: skip
+
 
 def quantity(case: Case) -> str:
     """Time, power or energy."""
     return QUANTITY[case.metric]
 
 
+DERIVED: dict[str, Callable[[Case], str]] = {
+    "quantity": quantity, "kind": attrgetter("spec.kind"), "architecture": attrgetter("spec.identity.architecture"),
+    "framework": attrgetter("stack.framework"), "system": lambda case: "" if case.system is None else case.system[0].id,
+}  # fmt: skip
+
+
 def column(cases: Sequence[Case], name: str) -> list[str]:
     """One column of all cases, as text; empty where a case has none."""
     own = OWN.get(name) or DERIVED.get(name)
     return [str(own(case)) if own else case.fields.get(name, "") for case in cases]
-
-
-def written(skip: Skip, name: str) -> str:
-    """The value of a column as the file of a skipped row has it; empty where it has none."""
-    places = {"source": ("source", "source_id"), "network": ("network", "op"), "metric": ("metric",)}.get(name, (name,))
-    return next((skip.fields[place] for place in places if skip.fields.get(place)), "")
 
 
 def known_columns(cases: Sequence[Case]) -> list[str]:
@@ -91,9 +76,9 @@ def conditions(case: Case) -> dict[str, str]:
 
 def case_line(case: Case) -> str:
     """A case as a line of JSON for a predictor: what it is as archsim reads it, and in `row` the columns of its file."""
-    own: dict[str, Any] = {name: OWN[name](case) for name in ("source", "label", "hardware", "stack", "task", "batch")}
-    own |= {"precision": case.precision, "metric": case.metric, "file": case.file, "row": conditions(case)}
-    return json.dumps({ID: case.fields[ID], **own}, ensure_ascii=True)
+    named = ("source", "label", "hardware", "stack", "task", "batch", "precision", "metric", "file")
+    own = {name: OWN[name](case) for name in named}
+    return json.dumps({ID: case.fields[ID], **own, "row": conditions(case)}, ensure_ascii=True)
 
 
 def _digest(case: Case) -> str:

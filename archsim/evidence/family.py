@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib.resources.abc import Traversable
 from typing import TypeVar
 
@@ -58,7 +58,10 @@ class Family(Form):
     offsets: list[Word] = []
     measured: list[Word]
     called: dict[Word, Word] = {}
-    usual: dict[Word, Word] = {}
+    usual: dict[Word, str] = {}
+    other: dict[Word, list[Word]] = {}
+    values: dict[Word, dict[Word, float]] = {}
+    template: str = ""
 
     def cell(self, cells: Mapping[str, str], column: str) -> str:
         """A cell by the name that rules have for its column; empty where the file has none."""
@@ -77,18 +80,21 @@ def family_called(name: str) -> Family:
     return next(one for one in families() if one.name == name)
 
 
+offset = partial(whole, least=0)
+
+
 def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
     """What is wrong in the form of the cells of each row, by its line; rows without fault are not among them."""
     rules = ((family.numbers, positive), (family.readings, number), (family.counters, counted), (family.whole, whole),
              (family.offsets, offset))  # fmt: skip
-    checks = [(name, lru_cache(maxsize=65536)(_problem(rule))) for names, rule in rules for name in names if name in table.header]
+    checks = [(name, rule) for names, rule in rules for name in names if name in table.header]
     found: dict[int, list[str]] = {}
     for row in table.rows:
         cells = row.cells
         problems = [f"{name} is empty" for name in family.words if not cells[name].strip()]
         if not any(cells.get(name) for name in family.measured):
             problems.append(f"no value in {' or '.join(family.measured)}")
-        problems += [f"{name} {said}" for name, problem in checks if cells[name] and (said := problem(cells[name]))]
+        problems += [f"{name} {said}" for name, rule in checks if cells[name] and (said := _problem(rule, cells[name]))]
         problems += [f"{name} begins with '{text[0]}', as a formula does"
                      for name, text in cells.items() if text[:1] in ("=", "@")]  # fmt: skip
         problems += [f"{name} is longer than {LONGEST_WORD} characters"
@@ -100,17 +106,10 @@ def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:
     return found
 
 
-def offset(text: str) -> int:
-    """A whole number from 0."""
-    return whole(text, least=0)
-
-
-def _problem(rule: Callable[[str], float]) -> Callable[[str], str]:
-    def problem(text: str) -> str:
-        try:
-            rule(text)
-        except ValueError as error:
-            return str(error)
-        return ""
-
-    return problem
+@lru_cache(maxsize=1 << 18)
+def _problem(rule: Callable[[str], float], text: str) -> str:
+    try:
+        rule(text)
+    except ValueError as error:
+        return str(error)
+    return ""

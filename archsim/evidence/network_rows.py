@@ -38,7 +38,7 @@ LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
 _RESULT = re.compile(r"/results/([^/]+)/")  # what MLPerf calls a system
 _ACCELERATORS = re.compile(r"[a-zA-Z]x(\d{1,2})(?=[_-])")
-_BEST_EFFICIENCY, _OFFLINE = re.compile("MaxQ"), re.compile("offline", re.IGNORECASE)
+_LIMITED = re.compile(r"(?=.*MaxQ)(?i:.*offline)")  # results of best efficiency, measured under a limit of power
 _PACKAGES = re.compile(r"(\d{1,4}) packages?, ")  # what `archsim measure` says that RAPL covered
 _SIZE = re.compile(r"(\S+)=([1-9]\d{0,8})(?!\S)")
 _VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
@@ -59,15 +59,16 @@ def read_network(row: PublishedRow) -> Iterator[Case]:
     if samples % devices:
         raise Refused(f"{devices} devices cannot share {samples} samples evenly")
     work = work_of(how, found, name, task, _sizes(cells.get("bind", "")))
-    trace = network(work, samples // devices, how.tokens or integer(cells, "seq_len=0") or None)
+    trace = network(work, samples // devices, how.tokens or (integer(cells, "seq_len") if cells.get("seq_len") else None))
     _same_spec(cells.get("spec_hash", ""), found.spec)
     _same_packages(cells.get("covers", ""), metric, found.spec)
     alone = cells.get("op", "")
     system = _system(cells, found.spec, host_of(how, found.spec)) if metric in SYSTEM_METRICS else None
+    limited = _LIMITED.match(cells.get("source_ref", ""))
     yield row.case(
         name, metric, float(cells["value"]), how=how, ran=found, task=task, batch=batch, work=None if alone else work,
         trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, timer=_timer(how, found), group=group,
-        system=system, limit=_limit(cells, found.spec, system),
+        system=system, limit=system[0].limits.get(found.spec.identity.id) if system and limited else None,
         threads=found.threads or None if found.spec.kind == "cpu" else None,
     )  # fmt: skip
 
@@ -133,13 +134,6 @@ def _system(cells: Mapping[str, str], spec: Spec, host: Spec | None) -> tuple[Po
     beside = find_device(spec.device.launch.host_cpu) if host is None else host
     assert isinstance(beside.device, Cpu)  # as the specs of GPUs name it
     return usual(spec.device, beside.device, beside.identity.id), devices
-
-
-def _limit(cells: Mapping[str, str], spec: Spec, system: tuple[PoweredSystem, int] | None) -> float | None:
-    """The power limit under which a row of best efficiency was measured [W], where the file of its system has it."""
-    if system is None or not _BEST_EFFICIENCY.search(cells.get("source_ref", "")):
-        return None
-    return system[0].limits.get(spec.identity.id) if _OFFLINE.search(cells.get("source_ref", "")) else None
 
 
 def _same_spec(written: str, spec: Spec) -> None:

@@ -8,34 +8,10 @@ from typing import Any
 
 from archsim.evidence.case import WATCHED, Case, Skip
 from archsim.evidence.row import PublishedRow, Refused, integer, integers, parameters
+from archsim.trace import op as kinds
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, FORWARD
-from archsim.trace.op import (
-    Add,
-    Attention,
-    AvgPool,
-    Concat,
-    Conv2d,
-    Dropout,
-    Gelu,
-    GlobalAvgPool,
-    Gru,
-    Kind,
-    LatentAttention,
-    LayerNorm,
-    Linear,
-    Lrn,
-    Lstm,
-    Matmul,
-    MaxPool,
-    Mul,
-    Quantise,
-    Relu,
-    Rnn,
-    Shape,
-    Softmax,
-    Tanh,
-)  # fmt: skip
+from archsim.trace.op import Kind, Shape
 from archsim.trace.trace import BoundOp
 
 Cells = Mapping[str, str]
@@ -64,7 +40,7 @@ def conv(
     """A convolution of [N, C, H, W] with `filters` filters; the output size follows."""
     if min(stride) < 1 or min(window) < 1 or groups < 1:
         raise Refused("a convolution has no window or no stride")
-    kind = Conv2d(kernel=window, stride=stride, pad=pad, groups=groups, bias=bias)
+    kind = kinds.Conv2d(kernel=window, stride=stride, pad=pad, groups=groups, bias=bias)
     try:
         out = kind.shape((image,), (image[0], filters, 0, 0))
     except ValueError as error:
@@ -81,16 +57,16 @@ def conv_of(cells: Cells, columns: str, bias: bool = True, phase: str = FORWARD)
 
 def product(count: int, m: int, n: int, k: int) -> BoundOp:
     """Products of `count` pairs of matrices."""
-    return forward(Matmul(), (count, m, n), (count, m, k), (count, k, n))
+    return forward(kinds.Matmul(), (count, m, n), (count, m, k), (count, k, n))
 
 
 # --------------------------------------------------------------------------------------------------------------- kernels
 
 # element-wise kernels by the source's name: the kind that moves as much, and how many tensors it reads
 STREAMS: dict[str, tuple[Kind, int]] = {
-    "add": (Add(), 2), "mul": (Mul(), 2), "div": (Mul(), 2), "pow": (Mul(), 2),
-    "addu": (Relu(), 1), "mulu": (Relu(), 1), "divu": (Relu(), 1), "relu": (Relu(), 1),
-    "powu": (Tanh(), 1), "tanh": (Tanh(), 1), "gelu": (Gelu(), 1),
+    "add": (kinds.Add(), 2), "mul": (kinds.Mul(), 2), "div": (kinds.Mul(), 2), "pow": (kinds.Mul(), 2),
+    "addu": (kinds.Relu(), 1), "mulu": (kinds.Relu(), 1), "divu": (kinds.Relu(), 1), "relu": (kinds.Relu(), 1),
+    "powu": (kinds.Tanh(), 1), "tanh": (kinds.Tanh(), 1), "gelu": (kinds.Gelu(), 1),
 }  # fmt: skip
 # roundings to one byte by the source's name: whether the scale is found first
 ROUNDINGS = {"quantize_scale_matrix": False, "quantize_compute_scale": True}
@@ -138,11 +114,7 @@ def _gemm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     m, n, k, count = integers(cells, "m n k batch=1")
     if count > 1:
         return product(count, m, n, k)
-    return forward(Linear(bias=cells["sub_op"] == "linear_bias"), (m, n), (m, k))
-
-
-def _bmm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
-    return product(*integers(cells, "batch=1 m n k"))
+    return forward(kinds.Linear(bias=cells["sub_op"] == "linear_bias"), (m, n), (m, k))
 
 
 def _conv_of_kernel(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
@@ -156,7 +128,7 @@ def _conv_of_kernel(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
 def _elementwise(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     if cells["sub_op"] in ROUNDINGS:
         values = integers(cells, "m k")
-        return forward(Quantise(dynamic=ROUNDINGS[cells["sub_op"]]), values, values)
+        return forward(kinds.Quantise(dynamic=ROUNDINGS[cells["sub_op"]]), values, values)
     if cells["sub_op"] not in STREAMS:
         raise Refused(f"element-wise op {cells['sub_op']!r} is not modelled")
     kind, inputs = STREAMS[cells["sub_op"]]
@@ -180,10 +152,10 @@ def _latent(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     queries = 1 if cells["sub_op"] == "mla_decode" else keys
     if queries == 1 or more.get("kernel") in ABSORBED:
         rank, size = sizes.rank, sizes.rank + sizes.turned
-        return forward(LatentAttention(heads=heads, rank=rank), (n, queries, heads * rank), (n, queries, heads * size),
+        return forward(kinds.LatentAttention(heads=heads, rank=rank), (n, queries, heads * rank), (n, queries, heads * size),
                        (n, keys, size))  # fmt: skip
     seen = (n, keys, heads * (sizes.plain + sizes.turned))
-    return forward(Attention(heads=heads, causal=True), seen, seen, seen, seen)
+    return forward(kinds.Attention(heads=heads, causal=True), seen, seen, seen, seen)
 
 
 def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
@@ -202,21 +174,23 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
         window = 0
     n, heads, size = integers(cells, "batch heads head_dim")
     shared = integer(cells, f"kv_heads={heads}")
-    kind = Attention(heads=heads, kv_heads=shared, causal=what == "prefill_causal" or window > 0, window=window)
+    kind = kinds.Attention(heads=heads, kv_heads=shared, causal=what == "prefill_causal" or window > 0, window=window)
     seen = (n, keys, shared * size)
     return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
 
 
 KERNELS: dict[str, Callable[[Cells, Mapping[str, Any]], BoundOp]] = {
-    "gemm": _gemm, "bmm": _bmm, "conv": _conv_of_kernel, "elementwise": _elementwise, "attention": _attention,
-    "softmax": lambda cells, more: _on_matrix(Softmax(), cells), "layernorm": lambda cells, more: _on_matrix(LayerNorm(), cells),
+    "gemm": _gemm, "conv": _conv_of_kernel, "elementwise": _elementwise, "attention": _attention,
+    "bmm": lambda cells, more: product(*integers(cells, "batch=1 m n k")),
+    "softmax": lambda cells, more: _on_matrix(kinds.Softmax(), cells),
+    "layernorm": lambda cells, more: _on_matrix(kinds.LayerNorm(), cells),
 }  # fmt: skip
 
 
 # ------------------------------------------------------------------------------------------------------------- DeepBench
 
 DIRECTIONS = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER)
-CELLS = {"LSTM": Lstm, "GRU": Gru, "Vanilla": Rnn}
+CELLS = {"LSTM": kinds.Lstm, "GRU": kinds.Gru, "Vanilla": kinds.Rnn}
 LAYOUTS = {"NN": BACKWARD_DATA, "NT": BACKWARD_FILTER}  # of A and B; forward has the weights transposed
 
 
@@ -238,7 +212,7 @@ def _column_major(cells: Cells, phase: str) -> BoundOp:
     m, n, k = integers(cells, "M N K")
     layout = LAYOUTS.get(cells.get("A_trans", "") + cells.get("B_trans", ""), phase)
     shapes = {BACKWARD_DATA: ((n, k), (n, m)), BACKWARD_FILTER: ((k, m), (k, n))}
-    return op(Linear(bias=False), layout, *shapes.get(layout, ((n, m), (n, k))))
+    return op(kinds.Linear(bias=False), layout, *shapes.get(layout, ((n, m), (n, k))))
 
 
 def _filter(cells: Cells, phase: str) -> BoundOp:
@@ -308,17 +282,13 @@ def read_layer(row: PublishedRow) -> Iterator[Case]:
                        fields={**cells, "source": row.source, "timed": column})  # fmt: skip
 
 
-def _convolution(cells: Cells, phase: str) -> BoundOp:
-    return conv_of(cells, "N C H=1 W=1 K R S stride_h=1 stride_w=1 pad_h=0 pad_w=0 groups=1", phase=phase)
-
-
 def _image(cells: Cells) -> Shape:
     return integers(cells, "N C H=1 W=1")
 
 
 def _inner_product(cells: Cells, phase: str) -> BoundOp:
     n, *features = _image(cells)
-    return op(Linear(), phase, (n, integer(cells, "K")), (n, math.prod(features)))
+    return op(kinds.Linear(), phase, (n, integer(cells, "K")), (n, math.prod(features)))
 
 
 def _pooling(cells: Cells, phase: str) -> BoundOp:
@@ -328,10 +298,10 @@ def _pooling(cells: Cells, phase: str) -> BoundOp:
     """
     image, window = _image(cells), integers(cells, "R S")
     if window == image[2:]:
-        return forward(GlobalAvgPool(), (*image[:2], 1, 1), image)
+        return forward(kinds.GlobalAvgPool(), (*image[:2], 1, 1), image)
     out = (*image[:2], *integers(cells, "out_h out_w"))
     down, across, top, left = integers(cells, "stride_h=1 stride_w=1 pad_h=0 pad_w=0")
-    pool = AvgPool if "ave" in cells.get("layer", "").lower() else MaxPool
+    pool = kinds.AvgPool if "ave" in cells.get("layer", "").lower() else kinds.MaxPool
     full, partial = (pool(kernel=(window[0], window[1]), stride=(down, across), pad=(top, left), ceil_mode=partial)
                      for partial in (False, True))  # fmt: skip
     return forward(full if full.shape((image,), out) == out else partial, out, image)
@@ -340,7 +310,7 @@ def _pooling(cells: Cells, phase: str) -> BoundOp:
 def _concat(cells: Cells, phase: str) -> BoundOp:
     """As many values in two parts: the source does not record the shapes that are joined."""
     n, c, h, w = _image(cells)
-    return forward(Concat(), (n, c, h, w), (n, c - c // 2, h, w), *([(n, c // 2, h, w)] if c > 1 else []))
+    return forward(kinds.Concat(), (n, c, h, w), (n, c - c // 2, h, w), *([(n, c // 2, h, w)] if c > 1 else []))
 
 
 def _on_image(kind: Kind) -> Callable[[Cells, str], BoundOp]:
@@ -349,12 +319,15 @@ def _on_image(kind: Kind) -> Callable[[Cells, str], BoundOp]:
 
 def _scores(cells: Cells, phase: str) -> BoundOp:
     n, c, h, w = _image(cells)
-    return forward(Softmax(), (n * h * w, c), (n * h * w, c))
+    return forward(kinds.Softmax(), (n * h * w, c), (n * h * w, c))
 
 
+LAYER_SIZES = "N C H=1 W=1 K R S stride_h=1 stride_w=1 pad_h=0 pad_w=0 groups=1"
 LAYERS: dict[str, Callable[[Cells, str], BoundOp]] = {
-    "CONVOLUTION": _convolution, "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
-    "RELU": _on_image(Relu()), "LRN": _on_image(Lrn()), "SOFTMAX": _scores, "DROPOUT": _on_image(Dropout(training=True)),
+    "CONVOLUTION": lambda cells, phase: conv_of(cells, LAYER_SIZES, phase=phase),
+    "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
+    "RELU": _on_image(kinds.Relu()), "LRN": _on_image(kinds.Lrn()), "SOFTMAX": _scores,
+    "DROPOUT": _on_image(kinds.Dropout(training=True)),
 }  # fmt: skip
 TRAINED = ("DROPOUT",)  # `caffe time` runs the net of the training phase, in which this layer has work to do
 WITH_GRADIENTS = ("CONVOLUTION", "INNERPRODUCT")

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from archsim.base.errors import InputError
 from archsim.evidence import network_rows, op_rows, unit_rows
 from archsim.evidence.case import TEST, WATCHED, Case, Skip
-from archsim.evidence.family import Family, families, malformed, shipped_files
+from archsim.evidence.family import Family, families, family_called, malformed, shipped_files
 from archsim.evidence.row import PublishedRow, Refused, row_of
 from archsim.evidence.table import CsvTable, Row, read_table
 
@@ -30,32 +30,14 @@ READERS: dict[str, tuple[Reader, tuple[str, ...]]] = {
     "power by clock": (unit_rows.read_workload, ("hardware", "workload")),
     "voltages": (unit_rows.read_voltage, ("hardware", "quantity", "kind")),
 }  # fmt: skip
-# column -> what people call it; spaces, units in brackets and case do not matter
-COLUMNS = {
-    "hardware": ("gpu", "cpu", "device", "hw", "card", "accelerator"), "network": ("model", "net"),
-    "stack": ("framework", "software", "library", "backend"), "precision": ("dtype", "data_type"),
-    "batch": ("batch_size", "bs"), "seq_len": ("sequence_length", "tokens"), "source": ("source_id",),
-}  # fmt: skip
-RATES = ("throughput_per_s", "throughput", "throughput_img_s", "images_per_s", "img_s", "samples_per_s", "samples_s", "fps")
-# column of values -> its metric, and how much of the metric's unit one is
-VALUES: dict[str, tuple[str, float]] = {
-    **{f"{word}_{unit}": ("latency_s", scale) for word in ("latency", "time")
-       for unit, scale in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))},
-    **dict.fromkeys(RATES, ("throughput_per_s", 1.0)),
-    "power_w": ("power_w", 1.0), "energy_j": ("energy_j", 1.0), "energy_mj": ("energy_j", 1e-3),
-}  # fmt: skip
-NEEDED = ("hardware", "network")  # by which a table of whole networks is told
-USUAL = {"task": "inference", "precision": "fp32", "stack": ""}  # of a file that has no such column; no stack: the device's own
-
+OTHERS, NEEDED = "networks", {"hardware", "network"}  # the kind of other people's tables, and by which of its columns one is told
 TEMPLATE_HINT = "`archsim validate --template` prints a file to start from"
-TEMPLATE = f"""\
-# One measured value a row. Lines that begin with "# " are remarks. Optional columns: threads, seq_len, clock_mhz, source_ref.
-# metric: latency_s (of a batch), throughput_per_s, power_w or energy_j (of a batch). stack: empty for the device's usual one.
-# A table such as `gpu,model,batch,precision,latency_ms` is read, too: {", ".join(VALUES)}.
-source,network,hardware,stack,task,batch,precision,metric,value
-mine,resnet_50,gtx_1080,torch7-cudnn5.1,inference,16,fp32,latency_s,0.043
-mine,resnet_50,gtx_1080,torch7-cudnn5.1,inference,16,fp32,power_w,110
-"""
+
+
+def template() -> str:
+    """A file of measurements to start from, with what its columns are."""
+    family = family_called(OTHERS)
+    return family.template.format(values=", ".join(name for columns in family.values.values() for name in columns))
 
 
 def read_files(
@@ -66,13 +48,8 @@ def read_files(
     `specs` are paths of spec files by the id that rows name them with; they go before shipped devices.
     Raises MissingFile, and InputError for a file whose form is broken; a row whose words are not known is a skip.
     """
-    cases: list[Case] = []
-    skips: list[Skip] = []
-    for place in list(files) or shipped_files():
-        found, left = read(place, specs)
-        cases += found
-        skips += left
-    return cases, skips
+    found = [read(place, specs) for place in list(files) or shipped_files()]
+    return [case for cases, _ in found for case in cases], [skip for _, skips in found for skip in skips]
 
 
 def data_hash(files: Iterable[str | Path | Traversable] = ()) -> str:
@@ -89,22 +66,16 @@ def read(
 ) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of one file."""
     table = as_written(read_table(place))
-    return cases_of(_resolved(table, specs) if specs else table, family_of(table))
-
-
-def _resolved(table: CsvTable, specs: Mapping[str, str]) -> CsvTable:
-    """The table with the paths of specs in place of their ids."""
-    if "hardware" not in table.header:
-        return table
-    rows = [replace(row, cells={**row.cells, "hardware": specs.get(row.cells["hardware"], row.cells["hardware"])})
-            for row in table.rows]  # fmt: skip
-    return replace(table, rows=tuple(rows))
+    if specs and "hardware" in table.header:
+        rows = [Row(row.line, {**row.cells, "hardware": specs.get(row.cells["hardware"], row.cells["hardware"])})
+                for row in table.rows]  # fmt: skip
+        table = replace(table, rows=tuple(rows))
+    return cases_of(table, family_of(table))
 
 
 def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
-    cases: list[Case] = []
-    skips: list[Skip] = []
+    found: list[Case | Skip] = []
     wrong, (reader, key) = malformed(table, family), READERS[family.name]
     alike: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for row in table.rows if key else ():
@@ -114,13 +85,10 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
             beside = alike[tuple([row.cells.get(name, "") for name in key])]
-            found = list(reader(row_of(family, row, table.name, beside)))
+            found += [*reader(row_of(family, row, table.name, beside))]
         except Refused as refused:
-            skips.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
-            continue
-        cases += [case for case in found if isinstance(case, Case)]
-        skips += [skip for skip in found if isinstance(skip, Skip)]
-    return cases, skips
+            found.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))
+    return [case for case in found if isinstance(case, Case)], [skip for skip in found if isinstance(skip, Skip)]
 
 
 def family_of(table: CsvTable) -> Family:
@@ -143,14 +111,15 @@ def as_written(table: CsvTable) -> CsvTable:
     table = replace(table, rows=tuple(rows))
     if any(set(table.header).issuperset(family.columns) for family in families()):
         return table
-    known = {other: name for name, others in COLUMNS.items() for other in others}
+    family = family_called(OTHERS)
+    known = {other: name for name, others in family.other.items() for other in others}
     spelled = {name: known.get(plain, plain) for name in table.header for plain in [_plain(name)]}
-    values = {name: VALUES[column] for name, column in spelled.items() if column in VALUES}
-    long = {"metric", "value"} <= {*spelled.values()}
-    if not {*NEEDED} <= {*spelled.values()} or not (values or long) or len({*spelled.values()}) < len(spelled):
+    scales = {column: (metric, scale) for metric, columns in family.values.items() for column, scale in columns.items()}
+    values = {name: scales[column] for name, column in spelled.items() if column in scales}
+    found, long = {*spelled.values()}, {"metric", "value"} <= {*spelled.values()}
+    if not found >= NEEDED or not (values or long) or len(found) < len(spelled):
         return table
-    usual = USUAL | {"source": table.name}
-    rows = []
+    rows, usual = [], family.usual | {"source": table.name}
     for row in table.rows:
         cells = usual | {spelled[name]: text for name, text in row.cells.items() if name not in values}
         given = {} if long else {name: row.cells[name] for name in values if row.cells[name].strip()}

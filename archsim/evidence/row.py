@@ -54,7 +54,10 @@ class Refused(Exception):
 
 
 def remembered(find: Callable[P, T]) -> Callable[P, T]:
-    """The function with its answers kept, refusals too: equal words, which many rows have, give the same object."""
+    """The function with its answers kept, refusals too: equal words, which many rows have, give the same object.
+
+    Its `cache_clear` forgets them.
+    """
 
     @lru_cache(maxsize=4096)
     def answer(*words: P.args, **more: P.kwargs) -> T | Refused:
@@ -70,6 +73,7 @@ def remembered(find: Callable[P, T]) -> Callable[P, T]:
             raise Refused(str(found))
         return found
 
+    asked.cache_clear = answer.cache_clear  # type: ignore[attr-defined]
     return asked
 
 

@@ -17,7 +17,7 @@ from archsim.evidence.case import Case
 from archsim.evidence.conditions import ConditionRule, Conditions, of_rules, rules_of
 from archsim.evidence.family import FOLDER, PEERS, toml_rows
 
-FILE, COMMON = "sources.toml", "rules.toml"
+FILES = "sources.toml", "rules.toml"  # of each source, and rules for rows of every source
 RULE = "rule"
 FAR = 0.25  # an error of more needs a reason
 NOTE = ("On rows and by measures of their own, a mean where others have a median: comparable neither with a score on these rows "
@@ -59,15 +59,16 @@ def sources() -> Mapping[str, PublishedSource]:
 
 def rules(source: str) -> tuple[ConditionRule, ...]:
     """The rules for rows of a source, the decisive last."""
-    return (*_common(), *_shipped()[1].get(source, ()))
+    own = _shipped()[1]
+    return (*own[""], *own.get(source, ()))
 
 
 def read_sources(text: str, path: str) -> tuple[dict[str, PublishedSource], dict[str, tuple[ConditionRule, ...]]]:
-    """The sources in the text of a file, which `path` names in errors, and the rules of each."""
-    found: dict[str, PublishedSource] = {}
-    own: dict[str, tuple[ConditionRule, ...]] = {}
-    problems: list[str] = []
-    for name, entry in parsed(text, path, "sources").items():
+    """The sources in the text of a file, which `path` names in errors, and the rules of each; "" has those of every source."""
+    document, found = parsed(text, path, "sources"), dict[str, PublishedSource]()
+    common, problems = rules_of(document.pop(RULE, []), "")
+    own = {"": common}
+    for name, entry in document.items():
         if not isinstance(entry, dict):
             problems.append(f"{name}: must be a table")
             continue
@@ -82,18 +83,9 @@ def read_sources(text: str, path: str) -> tuple[dict[str, PublishedSource], dict
 
 @cache
 def _shipped() -> tuple[Mapping[str, PublishedSource], Mapping[str, tuple[ConditionRule, ...]]]:
-    place = data_folder(FOLDER).joinpath(FILE)
-    return read_sources(read_text(place, LIMITS["sources"].size), str(place))
-
-
-@cache
-def _common() -> tuple[ConditionRule, ...]:
-    place = data_folder(FOLDER).joinpath(COMMON)
-    document = parsed(read_text(place, LIMITS["sources"].size), str(place), "sources")
-    found, problems = rules_of(document.pop(RULE, None), "")
-    if problems or document:
-        raise InputError(str(place), problems + [f"{name}: unknown key; known: {RULE}" for name in document])
-    return found
+    files = [data_folder(FOLDER).joinpath(name) for name in FILES]
+    of_sources, of_all = (read_sources(read_text(file, LIMITS["sources"].size), str(file)) for file in files)
+    return of_sources[0], of_sources[1] | of_all[1]
 
 
 @cache

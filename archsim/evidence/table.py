@@ -63,21 +63,20 @@ def table_of(data: bytes, path: str, limit: InputLimit = LIMITS["measurements"])
     header: tuple[str, ...] = ()
     try:
         header = tuple(name.strip() for name in next(filter(None, reader), []))
-        problems += _header_problems(header)
-        if not problems:
-            width, before = len(header), reader.line_num
-            for cells in reader:
-                line, before = before + 1, reader.line_num
-                if len(cells) == width and line == before:
-                    rows.append(Row(line, dict(zip(header, cells, strict=True))))
-                elif line != before:
-                    problems.append(f"line {line}: a cell with a line break; write every row on one line")
-                elif cells:
-                    problems.append(f"line {line}: {len(cells)} cells, but the header has {width} columns")
-                if len(rows) > limit.entries:
-                    problems.append(f"has more than {limit.entries:,} rows")
-                if len(problems) >= MOST_COUNTED or len(rows) > limit.entries:
-                    break
+        refuse(path, _header_problems(header))
+        before = reader.line_num
+        for cells in reader:
+            line, before = before + 1, reader.line_num
+            if line != before:
+                problems.append(f"line {line}: a cell with a line break; write every row on one line")
+            elif len(cells) == len(header):
+                rows.append(Row(line, dict(zip(header, cells, strict=True))))
+            elif cells:
+                problems.append(f"line {line}: {len(cells)} cells, but the header has {len(header)} columns")
+            if len(rows) > limit.entries:
+                problems.append(f"has more than {limit.entries:,} rows")
+            if len(problems) >= MOST_COUNTED or len(rows) > limit.entries:
+                break
     except csv.Error as error:
         problems.append(f"line {max(1, reader.line_num)}: {error}")
     if not problems and not rows:
@@ -106,25 +105,12 @@ def refuse(path: str, problems: Sequence[str]) -> None:
 def _decoded(data: bytes, path: str) -> str:
     if not data.strip():
         raise InputError(path, "is empty")
-    refuse(path, [f"line {line}: a NUL byte; the file is not text" for line in _lines_with(b"\0", data)])
+    lines = enumerate(data.split(b"\n"), start=1)
+    refuse(path, [f"line {number}: a NUL byte; the file is not text" for number, line in lines if b"\0" in line])
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(path, f"line {data.count(10, 0, error.start) + 1}: is not UTF-8 text") from None
-
-
-def _lines_with(mark: bytes, data: bytes) -> list[int]:
-    """The numbers of the lines that hold `mark`."""
-    lines: list[int] = []
-    line, begin = 1, 0
-    while (at := data.find(mark, begin)) >= 0 and len(lines) < MOST_COUNTED:
-        line += data.count(b"\n", begin, at)
-        lines.append(line)
-        end = data.find(b"\n", at)
-        if end < 0:
-            break
-        line, begin = line + 1, end + 1
-    return lines
 
 
 def _header_problems(header: Sequence[str]) -> list[str]:

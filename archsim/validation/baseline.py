@@ -81,11 +81,12 @@ def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> Array:
     usable = np.flatnonzero(timed & np.array([case.split == "calibrate" for case in cases]))
     if not usable.size:
         return np.full(len(cases), np.nan)
-    parts = Parts.of(groups, len(cases))
+    compute, dram, count = _at_peaks(groups, len(cases))
     seconds = batch_times(cases, np.array([case.measured for case in cases]))
     chosen = usable[np.linspace(0, usable.size - 1, min(MOST_FITTED, usable.size)).astype(np.intp)]
-    compute, bandwidth, per_op = _fitted(parts.only(chosen), seconds[chosen])
-    time = parts.time(compute, bandwidth)[0] + per_op * parts.count
+    some = Parts.of([compute[i] for i in chosen], [dram[i] for i in chosen], count[chosen])
+    share, of_bandwidth, per_op = _fitted(some, seconds[chosen])
+    time = Parts.of(compute, dram, count).time(share, of_bandwidth, per_op)[0]
     with np.errstate(divide="ignore"):
         return np.where(timed, batch_times(cases, time), np.nan)
 
@@ -94,6 +95,25 @@ def batch_times(cases: Sequence[Case], values: Array) -> Array:
     """Times of one batch [s] from times and rates, and the other way round."""
     rate = np.array([case.metric == "throughput_per_s" for case in cases], dtype=bool)
     return np.where(rate, np.array([case.batch for case in cases]) / values, values)
+
+
+def _at_peaks(groups: Sequence[Group], size: int) -> tuple[list[Array], list[Array], Array]:
+    """Of each case the times of its ops at the peaks of arithmetic and of the memory [s], and how many launch something."""
+    compute: list[Array] = [np.zeros(1)] * size
+    dram: list[Array] = [np.zeros(1)] * size
+    count = np.zeros(size)
+    for group in groups:
+        if group.lowered is None:
+            continue
+        first = group.requests[0]
+        threads = 1 if first.threads is None else first.threads
+        terms = RooflineTerms(kernels=group.lowered.kernels, device=first.spec.device, precision=first.precision,
+                              clock=first.clock, threads=threads)  # fmt: skip
+        at_peak, at_bandwidth = np.broadcast_arrays(compute_bound(terms), memory_bound(terms))
+        for position, plan_of in zip(group.positions, group.plans, strict=True):
+            compute[position], dram[position] = spread(at_peak, plan_of)[0], spread(at_bandwidth, plan_of)[0]
+            count[position] = np.sum(plan_of >= 0)
+    return compute, dram, count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,38 +126,15 @@ class Parts:
     count: Array  # ops of each case that launch something
 
     @classmethod
-    def of(cls, groups: Sequence[Group], size: int) -> Parts:
-        """The parts of prepared cases, in the order of the cases."""
-        compute: list[Array] = [np.zeros(1)] * size
-        dram: list[Array] = [np.zeros(1)] * size
-        count = np.zeros(size)
-        for group in groups:
-            if group.lowered is None:
-                continue
-            first = group.requests[0]
-            threads = 1 if first.threads is None else first.threads
-            terms = RooflineTerms(kernels=group.lowered.kernels, device=first.spec.device, precision=first.precision,
-                                  clock=first.clock, threads=threads)  # fmt: skip
-            at_peak, at_bandwidth = np.broadcast_arrays(compute_bound(terms), memory_bound(terms))
-            for position, plan_of in zip(group.positions, group.plans, strict=True):
-                compute[position], dram[position] = spread(at_peak, plan_of)[0], spread(at_bandwidth, plan_of)[0]
-                count[position] = np.sum(plan_of >= 0)
-        return cls._joined(compute, dram, count)
-
-    @classmethod
-    def _joined(cls, compute: Sequence[Array], dram: Sequence[Array], count: Array) -> Parts:
+    def of(cls, compute: Sequence[Array], dram: Sequence[Array], count: Array) -> Parts:
+        """The ops of some cases."""
         start = np.cumsum([0, *(part.size for part in compute)], dtype=np.intp)[:-1]
         return cls(compute=np.concatenate(compute), dram=np.concatenate(dram), start=start, count=count)
 
-    def only(self, chosen: Index) -> Parts:
-        """The parts of some cases."""
-        ends = np.append(self.start[1:], self.compute.size)
-        spans = [slice(self.start[i], ends[i]) for i in chosen]
-        return self._joined([self.compute[s] for s in spans], [self.dram[s] for s in spans], self.count[chosen])
-
-    def time(self, compute: float, bandwidth: float) -> Array:
-        """Time without the constant of each op [s], [1, cases]."""
-        return np.add.reduceat(np.maximum(self.compute / compute, self.dram / bandwidth), self.start)[None, :]
+    def time(self, compute: float, bandwidth: float, per_op: Array | float) -> Array:
+        """Time of each case with these constants [s], [constants of an op, cases]."""
+        at_shares = np.add.reduceat(np.maximum(self.compute / compute, self.dram / bandwidth), self.start)
+        return at_shares + np.atleast_1d(per_op)[:, None] * self.count
 
 
 def _fitted(parts: Parts, seconds: Array) -> tuple[float, float, float]:
@@ -153,8 +150,7 @@ def _fitted(parts: Parts, seconds: Array) -> tuple[float, float, float]:
 def _search(parts: Parts, seconds: Array, compute: Array, bandwidth: Array, per_op: Array) -> tuple[float, float, float]:
     best = (np.inf, 1.0, 1.0, 0.0)
     for a, b in product(compute, bandwidth):
-        time = parts.time(float(a), float(b)) + per_op[:, None] * parts.count
-        off = np.mean(np.abs(np.log(np.maximum(time, 1e-12) / seconds)), axis=1)
+        off = np.mean(np.abs(np.log(np.maximum(parts.time(float(a), float(b), per_op), 1e-12) / seconds)), axis=1)
         i = int(np.argmin(off))
         best = min(best, (float(off[i]), float(a), float(b), float(per_op[i])))
     return best[1:]

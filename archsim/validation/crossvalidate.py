@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 
@@ -73,11 +74,9 @@ class Refits:
 
 
 FOLDS: dict[str, Callable[[Case], str]] = {
-    "hardware": lambda case: case.hardware,
-    "network": lambda case: case.label,
-    "stack": lambda case: case.stack_id,
-    "source": lambda case: case.source,
-}
+    "hardware": attrgetter("hardware"), "network": attrgetter("label"), "stack": attrgetter("stack_id"),
+    "source": attrgetter("source"),
+}  # fmt: skip
 # Kinds of op to which nothing is fitted (attention over a window neither): their errors say how the constants of others do there.
 NOT_FITTED = ("rnn", "gru", "dropout", "quantise")
 POWERS_PER_SOURCE = 150  # that a fit without a fold uses: most constants of energy belong to every GPU
@@ -117,17 +116,16 @@ def cross_validate(
                 Refits(cases=thinned(with_power(own), min(most, POWERS_PER_SOURCE)), prefixes=of_energy,
                        start=calibration.before_energy_fit(of_energy), optimum=calibration, workers=workers),
             )  # fmt: skip
+
+        def unseen(case: Case, own: str = name) -> bool:
+            return key(case) == own
+
         times, powers = fits[kind]
-        unseen = partial(_of_fold, key, name)
         constants = times.without(unseen) if of_times else calibration
         if of_energy and any(depends_on_power(case) for case in held) and any(unseen(case) for case in powers.cases):
             constants = powers.without(unseen, constants.before_energy_fit(of_energy))
         result[inside] = predict(held, constants)
     return result
-
-
-def _of_fold(key: Callable[[Case], str], name: str, case: Case) -> bool:
-    return key(case) == name
 
 
 def depends_on_power(case: Case) -> bool:

@@ -35,7 +35,7 @@ from archsim.estimation.memo import memo
 from archsim.estimation.request import Request
 from archsim.trace.trace import BoundOp
 from archsim.validation.fit import robust_least_squares
-from archsim.validation.random_kernels import gpus, precisions, random_op, request_on, times
+from archsim.validation.random_kernels import gpu, gpus, precisions, random_op, request_on, times
 
 LACKING = {"gemm.page_clk": 0.0}  # what the cycle model has no mechanism for, and so must not be laid on other constants
 SIMULATED_OF_FAMILY = 3
@@ -259,8 +259,7 @@ def families() -> dict[str, list[str]]:
     """The shipped GPUs by family, as `family_of` names it."""
     found: dict[str, list[str]] = {}
     for name in sorted(gpus()):
-        device = find_spec(name).device
-        assert isinstance(device, Gpu)
+        device = gpu(name)
         found.setdefault(family_of(device.identity.architecture, float(np.ravel(device.sm.warps)[0])), []).append(name)
     return dict(sorted(found.items()))
 
@@ -280,8 +279,8 @@ def issue_share(hw: str, known: Known) -> float | None:
 
     Other constants must not make up for a published share that differs from it.
     """
-    device = find_spec(hw).device
-    if not isinstance(device, Gpu) or device.sm.issue_share is None:
+    device = gpu(hw)
+    if device.sm.issue_share is None:
         return None
     machine = machine_of(device, float(np.ravel(device.clock.sustained)[0]))
     near = Source(past_l2=0.0)
@@ -297,14 +296,9 @@ def _representatives(family: str, members: Sequence[str]) -> Sequence[str]:
     shipped = derived().get(family)
     if shipped is not None and shipped.simulated and set(shipped.simulated) <= set(members):
         return shipped.simulated
-    by_size = sorted(members, key=lambda name: (float(find_spec(name).device.pipe("fp32")) * _sms(name), name))
+    by_size = sorted(members, key=lambda name: (float(gpu(name).pipe("fp32")) * float(np.ravel(gpu(name).sm.count)[0]), name))
     count = min(SIMULATED_OF_FAMILY, len(by_size))
     return [by_size[round(i * (len(by_size) - 1) / max(1, count - 1))] for i in range(count)]
-
-
-def _sms(hw: str) -> float:
-    device = find_spec(hw).device
-    return float(np.ravel(device.sm.count)[0]) if isinstance(device, Gpu) else 1.0
 
 
 def _as_derived(names: Sequence[str]) -> Calibration:

@@ -154,14 +154,12 @@ def robust_least_squares(
 
 
 def fit(
-    cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (), begin: Calibration | None = None,
-    tell: Tell = lambda text: None, workers: int = 1,
-) -> Calibration:  # fmt: skip
+    cases: Sequence[Case], start: Calibration, prefixes: Sequence[str] = (), tell: Tell = lambda text: None, workers: int = 1
+) -> Calibration:
     """The calibration with every constant of `start` fitted that the cases depend on, or those whose names begin with one of
     `prefixes`. Its record `fit` says how good it is, and of each constant how far the rows tell it.
 
-    `start` has the priors. The search begins there, or at `begin`, near which it ends sooner and a little less exactly.
-    `workers` processes share each step.
+    `start` has the priors, where the search begins. `workers` processes share each step.
 
     Raises CannotFit without usable rows or constants, MissingExtra without scipy.
     """
@@ -180,8 +178,8 @@ def fit(
         tell(f"{next(steps)} of at most {MOST_STEPS} steps with {len(problem.names)} constants and {len(usable):,} rows")
         return with_priors(weight[:, None] * problem.slopes(x, workers))
 
-    answer = robust_least_squares(residuals, np.clip(problem.logs(begin or start), *problem.bounds), jacobian, problem.bounds,
-                                  max_nfev=MOST_STEPS, ftol=1e-4 if begin is None else 1e-3, xtol=1e-3)  # fmt: skip
+    answer = robust_least_squares(residuals, np.clip(problem.prior, *problem.bounds), jacobian, problem.bounds,
+                                  max_nfev=MOST_STEPS, ftol=1e-4, xtol=1e-3)  # fmt: skip
     told = dict(zip(problem.names, identified(answer.jac).tolist(), strict=True))
     fitted = problem.calibration(answer.x)
     constants = {name: replace(c, fitted=True, identified=told[name]) if name in told else c

@@ -64,7 +64,7 @@ def record(group: GroupScore) -> Record:
 
 
 def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
-    """The scores of a validation: overall, and by source, device kind and class; without ablation and cross-validation."""
+    """The scores of a validation: overall, and by source, device kind and class."""
 
     def by_quantity(key: Callable[[Case], str]) -> dict[str, Record]:
         found: dict[str, Record] = {}
@@ -83,7 +83,6 @@ def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
         "networks": {name: record(group) for (name,), group in networks.items()},
         "by_source": by_quantity(lambda case: case.source), "by_kind": by_quantity(lambda case: case.spec.kind),
         "by_class": by_quantity(class_of), "devices": devices, "skipped": dict(Counter(skip.reason for skip in v.skips)),
-        "ablation": {}, "power_ablation": {}, "cross_validation": {},
     }  # fmt: skip
 
 
@@ -101,13 +100,13 @@ def ablation(cases: Sequence[Case], calibration: Calibration, parts: Sequence[st
 def held_out(
     cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, tell: Tell = lambda text: None
 ) -> dict[str, Record]:
-    """The scores by device kind of rows of whole networks that were predicted by constants fitted without their fold."""
+    """The scores by device kind of rows that are predicted by constants fitted without their fold."""
 
     def predicted(rows: Sequence[Case]) -> Array:
         return cross_validate(rows, training, calibration, fold, progress=tell, most=ROWS_PER_FIT)
 
     settings = ValidationSettings(calibration=calibration, baselines=(), held_out=predicted)
-    v = validate([case for case in cases if is_network(case)], [], settings)
+    v = validate(cases, [], settings)
     return {name: record(group) for (name,), group in scores(v, lambda case: case.spec.kind).items()}
 
 
@@ -120,9 +119,8 @@ def kept_folds(text: str, provenance: Mapping[str, str]) -> dict[str, Record]:
     if not isinstance(earlier, dict) or earlier.get("schema") != SCHEMA:
         return {}
     made_from, folds = earlier.get("provenance"), earlier.get("cross_validation")
-    if not isinstance(made_from, dict) or not isinstance(folds, dict):
-        return {}
-    return folds if all(made_from.get(name) == provenance[name] for name in MADE_FROM) else {}
+    sound = isinstance(made_from, dict) and all(made_from.get(name) == provenance[name] for name in MADE_FROM)
+    return folds if sound and isinstance(folds, dict) else {}
 
 
 def freeze(
@@ -134,14 +132,13 @@ def freeze(
     tell("scoring")
     made = digest_of(np.round(np.log(result.predicted), DIGITS) + 0.0)
     provenance = {"version": version, "calibration": calibration.digest, "data": data, "model": made}
-    found = summary(result, provenance)
-    found["ablation"] = ablation([case for case in result.cases if is_network(case)], calibration, PARTS, tell)
-    powers = [case for case in result.cases if quantity(case) == "power"]
-    found["power_ablation"] = ablation(powers, calibration, POWER_PARTS, tell)
-    found["cross_validation"] = kept_folds(earlier, provenance)
-    for fold in folds:
-        found["cross_validation"][fold] = held_out(result.cases, cases, calibration, fold, tell)
-    return rounded(found)  # type: ignore[no-any-return]
+    networks, powers = (list(filter(wanted, result.cases)) for wanted in (is_network, lambda case: quantity(case) == "power"))
+    return rounded({  # type: ignore[no-any-return]
+        **summary(result, provenance), "ablation": ablation(networks, calibration, PARTS, tell),
+        "power_ablation": ablation(powers, calibration, POWER_PARTS, tell),
+        "cross_validation": kept_folds(earlier, provenance) | {fold: held_out(networks, cases, calibration, fold, tell)
+                                                               for fold in folds},
+    })  # fmt: skip
 
 
 def rounded(value: Any) -> Any:

@@ -9,7 +9,7 @@ found once, for networks of all classes, and divided out of the errors before th
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -42,9 +42,7 @@ def class_of(case: Case) -> str:
     alone = not case.dispatch or len(case.ops) <= FEW_OPS
     if case.metric in ("power_w", "energy_j"):
         return f"{case.spec.kind} {'kernel power' if alone else 'power'}"
-    if alone:
-        return f"{case.spec.kind} kernel"
-    return f"{case.spec.kind} {'training' if case.training else 'inference'}"
+    return f"{case.spec.kind} {'kernel' if alone else 'training' if case.training else 'inference'}"
 
 
 def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
@@ -75,14 +73,12 @@ def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: st
     falls inside with at least the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2; weights: Tibshirani et al.
     2019).
     """
-    absolute = [case.anchor is None and case.group is None and case.system is None and case.metric != "clock_hz"
-                for case in cases]  # fmt: skip
-    rows = [case for case, whole in zip(cases, absolute, strict=True) if whole]
-    errors = log_errors(cases, predicted)[np.array(absolute, dtype=bool)]
+    absolute = [i for i, case in enumerate(cases)
+                if (case.anchor, case.group, case.system) == (None, None, None) and case.metric != "clock_hz"]  # fmt: skip
+    rows, errors = [cases[i] for i in absolute], log_errors(cases, predicted)[absolute]
     names = np.array([class_of(case) for case in rows])
-    steps = held_out_steps(rows, names.tolist(), key)
+    steps, weights = held_out_steps(rows, names.tolist(), key), source_weights(rows)
     networks = np.array([name.endswith(NETWORKS) for name in names], dtype=bool)
-    weights = source_weights(rows)
     wider = widening(np.abs(errors[networks]), weights[networks], steps[networks], level)
     scale = np.where(networks, np.array(wider)[steps], 1.0)
     spreads = {}
@@ -132,26 +128,23 @@ def widening(errors: Array, weights: Array, steps: Array, level: float) -> tuple
 
 def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Case], str]) -> Array:
     """How near the rows of each class are that a row's prediction could learn from: those of another value of the fold."""
-    behind: dict[str, dict[Platform, set[str]]] = {}
-    for case, name in zip(rows, names, strict=True):
-        behind.setdefault(name, {}).setdefault(platform_of(case), set()).add(key(case))
-    known: dict[tuple[str, Platform, str], int] = {}
-    for case, name in zip(rows, names, strict=True):
-        platform, held = platform_of(case), key(case)
-        if (name, platform, held) not in known:
-            others = [Evidence(platform=at, source="", rows=1) for at, values in behind[name].items() if values - {held}]
-            known[name, platform, held] = step_of(others, platform)
-    return np.array([known[name, platform_of(case), key(case)] for case, name in zip(rows, names, strict=True)], dtype=np.intp)
+    cells = [(name, platform_of(case), key(case)) for case, name in zip(rows, names, strict=True)]
+    behind: dict[str, dict[Platform, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for name, platform, held in cells:
+        behind[name][platform].add(held)
+    known = {(name, platform, held): step_of([Evidence(platform=at, source="", rows=1)
+                                              for at, values in behind[name].items() if values - {held}], platform)
+             for name, platform, held in set(cells)}  # fmt: skip
+    return np.array([known[cell] for cell in cells], dtype=np.intp)
 
 
 def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[Evidence, ...]]:
     """How many rows of each class, cell and source there are."""
     counts = Counter((name, platform_of(case), case.source) for case, name in zip(rows, names, strict=True))
-    found: dict[str, list[Evidence]] = {}
-    for (name, platform, source), count in counts.items():
-        found.setdefault(name, []).append(Evidence(platform=platform, source=source, rows=count))
-    return {name: tuple(sorted(behind, key=lambda one: (one.platform.device, one.platform.stack, one.source)))
-            for name, behind in sorted(found.items())}  # fmt: skip
+    found: dict[str, list[Evidence]] = defaultdict(list)
+    for (name, platform, source), count in sorted(counts.items(), key=lambda one: (one[0][1].device, one[0][1].stack, one[0][2])):
+        found[name].append(Evidence(platform=platform, source=source, rows=count))
+    return {name: tuple(behind) for name, behind in sorted(found.items())}
 
 
 def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:

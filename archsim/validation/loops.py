@@ -36,7 +36,7 @@ MOST_BACK = 64  # iterations from which an operand may come
 FARTHEST = 1 << 40  # bytes of an offset, a stride or a footprint
 WIDEST = 4096  # bit of a register
 ELEMENTS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64, "bf16": 16, "f16": 16, "i8": 8}
-SUFFIX = ".json"
+SUFFIX = ".json"  # by which a measurement file of loops is told from one of rows
 METRIC = "clk_per_iteration"
 COLUMNS = ("group", "isa", "elem", "description")  # of a loop, which become columns of its row
 
@@ -163,11 +163,6 @@ def _amount(value: Any, low: float) -> float:
 # ----------------------------------------------------------------------------------------------------------------- cases
 
 
-def is_loop_file(path: str) -> bool:
-    """Whether a measurement file has loops and not rows."""
-    return path.lower().endswith(SUFFIX)
-
-
 def loop_cases(path: str, devices: Sequence[str] = ()) -> tuple[list[Case], list[Skip]]:
     """A case for each measured loop of a file, a skip for each other one.
 
@@ -197,10 +192,9 @@ def loop_cases(path: str, devices: Sequence[str] = ()) -> tuple[list[Case], list
 
 def _clock(measured: Words) -> float | None:
     """The middle of the clocks beside a measurement [Hz]; None where it says nothing."""
-    ends = measured.get("clock_ghz")
-    if not isinstance(ends, list) or not all(isinstance(end, (int, float)) and 0 < end < 100 for end in ends) or not ends:
-        return None
-    return 1e9 * sum(ends) / len(ends)
+    ends: Any = measured.get("clock_ghz")
+    sound = isinstance(ends, list) and ends and all(isinstance(end, (int, float)) and 0 < end < 100 for end in ends)
+    return 1e9 * sum(ends) / len(ends) if sound else None
 
 
 def _device(path: str, meta: Words, devices: Sequence[str]) -> Spec:

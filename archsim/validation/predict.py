@@ -23,18 +23,8 @@ from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_ops, priced, scheduled
 from archsim.estimation.request import Request
-from archsim.evidence.case import (
-    UNSIMULATED,
-    AccessPattern,
-    Anchor,
-    Case,
-    ClockPattern,
-    LoopPattern,
-    ProductPattern,
-    ServingPattern,
-    UnitPattern,
-    VoltagePattern,
-)
+from archsim.evidence import case as evidence
+from archsim.evidence.case import Anchor, Case
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered
 
@@ -49,11 +39,6 @@ class Group:
     lowered: Lowered | None  # None where the rows say how busy units are, and not with what
     plans: tuple[Index, ...]
 
-    def lowered_of(self, i: int) -> Lowered:
-        """The ops of case i, among the kernels of all."""
-        assert self.lowered is not None
-        return Lowered(ops=self.cases[i].ops, kernels=self.lowered.kernels, plan_of=self.plans[i])
-
 
 def predict(
     cases: Sequence[Case], calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = frozenset()
@@ -63,46 +48,43 @@ def predict(
 
 
 def simulated_pattern(case: Case, fidelity: str) -> float:
-    """What the machine gives for the access pattern of a microbenchmark, in the unit of its metric.
+    """What the machine gives for the access pattern of a microbenchmark, or for a loop, in the unit of its metric.
 
     Raises Unsupported for another fidelity than `cycle`, and for a device or a pattern that it does not know.
     """
-    from archsim.cycle.patterns import pattern_value
+    device, pattern, simulated = case.spec.device, case.pattern, fidelity == SIMULATED
+    if simulated and isinstance(device, Cpu) and isinstance(pattern, evidence.LoopPattern):
+        from archsim.cycle.core.machine import core_machine
+        from archsim.cycle.core.run import run_loop
 
-    device = case.spec.device
-    if fidelity == SIMULATED and isinstance(case.pattern, LoopPattern) and isinstance(device, Cpu):
-        return _loop_cycles(device, case, case.pattern)
-    pattern = case.pattern
-    if fidelity != SIMULATED or not isinstance(pattern, AccessPattern | ProductPattern) or not isinstance(device, Gpu):
-        raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
-    clock = float(np.ravel(device.clock.boost)[0]) if case.clock is None else case.clock
-    return pattern_value(device, clock, pattern, case.precision)
+        return run_loop(core_machine(device, case.clock or float(np.ravel(device.usual_clock)[0])), pattern.loop).cycles
+    if simulated and isinstance(device, Gpu) and isinstance(pattern, evidence.AccessPattern | evidence.ProductPattern):
+        from archsim.cycle.patterns import pattern_value
+
+        return pattern_value(device, case.clock or float(np.ravel(device.clock.boost)[0]), pattern, case.precision)
+    raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
 
 
-def _loop_cycles(device: Cpu, case: Case, pattern: LoopPattern) -> float:
-    """Cycles of an iteration of a loop [clk]."""
-    from archsim.cycle.core.machine import core_machine
-    from archsim.cycle.core.run import run_loop
-
-    clock = float(np.ravel(device.usual_clock)[0]) if case.clock is None else case.clock
-    return run_loop(core_machine(device, clock), pattern.loop).cycles
+def together(cases: Sequence[Case]) -> list[list[int]]:
+    """The positions of cases that are predicted at once; a run of an engine by itself, since many do not fit their devices."""
+    found: dict[object, list[int]] = {}
+    for position, case in enumerate(cases):
+        host = None if case.host_cpu is None else case.host_cpu.digest
+        setting = (case.clock, case.limit, case.threads, case.training, case.replayed, host, case.simulated)
+        key: object = (case.spec.digest, case.stack.digest, case.precision, case.stored, *setting)
+        if isinstance(case.pattern, evidence.UNSIMULATED):
+            key = (case.spec.digest, type(case.pattern), position if isinstance(case.pattern, evidence.ServingPattern) else None)
+        found.setdefault(key, []).append(position)
+    return list(found.values())
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:
     """Group and lower the cases."""
-    grouped: dict[object, list[int]] = {}
-    for position, case in enumerate(cases):
-        host = None if case.host_cpu is None else case.host_cpu.digest
-        setting = (case.clock, case.limit, case.threads, case.training, case.replayed, host)
-        key: object = (case.spec.digest, case.stack.digest, case.precision, case.stored, *setting)
-        if isinstance(case.pattern, UNSIMULATED):
-            key = (case.spec.digest, type(case.pattern))
-        grouped.setdefault(key, []).append(position)
-    return [_group([cases[i] for i in positions], positions, without) for positions in grouped.values()]
+    return [_group([cases[i] for i in positions], positions, without) for positions in together(cases)]
 
 
 def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> Group:
-    if isinstance(cases[0].pattern, UNSIMULATED):
+    if isinstance(cases[0].pattern, evidence.UNSIMULATED):
         return Group(cases=tuple(cases), requests=(), positions=np.array(positions, dtype=np.intp), lowered=None, plans=())
     requests = [request_of(case, default(), without=without) for case in cases]
     networks = {id(case.ops): case.ops for case in cases}
@@ -151,11 +133,11 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
 
 def _without_ops(cases: Sequence[Case], calibration: Calibration) -> list[float]:
     """Powers and voltages that follow from no op, but from clocks and from what is known at others."""
-    if isinstance(cases[0].pattern, ServingPattern):
+    if isinstance(cases[0].pattern, evidence.ServingPattern):
         from archsim.generation.measured import serving_value
 
         return [serving_value(case, calibration) for case in cases]
-    if isinstance(cases[0].pattern, UnitPattern):
+    if isinstance(cases[0].pattern, evidence.UnitPattern):
         return [float(power) for power in unit_powers(cases, calibration)]
     return [_at_clock(case, calibration) for case in cases]
 
@@ -165,16 +147,16 @@ def _at_clock(case: Case, calibration: Calibration) -> float:
     device, pattern, clock = case.spec.device, case.pattern, case.clock
     assert isinstance(device, Gpu)
     assert clock is not None
-    if isinstance(pattern, VoltagePattern):
+    if isinstance(pattern, evidence.VoltagePattern):
         now, top = (float(np.ravel(voltage(at, device, calibration))[0]) for at in (clock, pattern.top))
         return pattern.volts * now / top
-    assert isinstance(pattern, ClockPattern)
+    assert isinstance(pattern, evidence.ClockPattern)
     return power_by_clock(device, pattern.power, pattern.top, clock, pattern.rate, pattern.free, calibration)
 
 
 def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
     """Power of rows that say how busy the units of one GPU are [W], [cases]."""
-    device, patterns = cases[0].spec.device, [case.pattern for case in cases if isinstance(case.pattern, UnitPattern)]
+    device, patterns = cases[0].spec.device, [case.pattern for case in cases if isinstance(case.pattern, evidence.UnitPattern)]
     assert isinstance(device, Gpu)
     names = sorted({name for pattern in patterns for name in pattern.shares})
     shares = {name: np.array([pattern.shares.get(name, 0.0) for pattern in patterns]) for name in names}
@@ -191,8 +173,8 @@ def unit_powers(cases: Sequence[Case], calibration: Calibration) -> Array:
 def _values(group: Group, requests: Sequence[tuple[int, Request]]) -> list[float]:
     """The values of some of a group's cases, given by their positions and requests, which agree in all that costs depend on."""
     assert group.lowered is not None
-    costs = priced(requests[0][1], group.lowered.kernels)
-    return [
-        value_of(group.cases[i], request, scheduled(request, group.lowered_of(i), costs))
-        for i, request in requests
-    ]
+    costs, found = priced(requests[0][1], group.lowered.kernels), []
+    for i, request in requests:
+        lowered = replace(group.lowered, ops=group.cases[i].ops, plan_of=group.plans[i])
+        found.append(value_of(group.cases[i], request, scheduled(request, lowered, costs)))
+    return found

@@ -19,14 +19,15 @@ from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import lowered_ops, priced
 from archsim.estimation.request import Request, make_request
-from archsim.evidence.op_rows import conv, forward
+from archsim.evidence.op_rows import conv, forward, product
 from archsim.evidence.readers import read_files
 from archsim.lower.gemm import THIN
-from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Matmul, Softmax
+from archsim.trace.op import Add, Attention, BatchNorm, LayerNorm, Linear, Softmax
 from archsim.trace.trace import BoundOp
 from archsim.validation.predict import predict
 
 Tell = Callable[[str], None]
+Draw = Callable[[random.Random], BoundOp]
 NET = "alexnet"  # of the requests whose device, stack and setting the random ops take
 
 
@@ -35,10 +36,16 @@ def gpus() -> list[str]:
     return [name for name in device_names() if find_spec(name).kind == "gpu"]
 
 
+def gpu(hw: str) -> Gpu:
+    """One of them."""
+    device = find_spec(hw).device
+    assert isinstance(device, Gpu)
+    return device
+
+
 def precisions(hw: str) -> tuple[str, ...]:
     """What kernels on a GPU are drawn in: fp32, and halves where it has tensor cores."""
-    device = find_spec(hw).device
-    return ("fp32", "fp16") if isinstance(device, Gpu) and device.has_tensor("fp16") else ("fp32",)
+    return ("fp32", "fp16") if gpu(hw).has_tensor("fp16") else ("fp32",)
 
 
 def request_on(hw: str, precision: str, scales: Mapping[str, float] | None = None, share: float | None = None) -> Request:
@@ -59,29 +66,19 @@ def _between(rng: random.Random, low: float, high: float, step: int = 1) -> int:
     return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
 
 
-def _linear(rng: random.Random) -> BoundOp:
-    rows, wide, deep = _between(rng, 1, 16384), _between(rng, 16, 8192, 8), _between(rng, 16, 8192, 8)
+def _linear(rng: random.Random, least: int = 1, most: int = 16384, widest: int = 8192) -> BoundOp:
+    rows, wide, deep = _between(rng, least, most), _between(rng, 16, widest, 8), _between(rng, 16, widest, 8)
     rows = 1 if rows <= THIN else rows  # a few are a matrix-vector product in one library and tiles in another
-    return forward(Linear(bias=False), (rows, wide), (rows, deep))
-
-
-def _small(rng: random.Random) -> BoundOp:
-    """A product of some CTAs with a few steps each, which mostly starts and ends."""
-    rows, wide, deep = _between(rng, 16, 512), _between(rng, 16, 512, 8), _between(rng, 16, 512, 8)
     return forward(Linear(bias=False), (rows, wide), (rows, deep))
 
 
 def _shallow(rng: random.Random) -> BoundOp:
     """Products of many CTAs with a few steps each, one wave after the other."""
-    count, rows = _between(rng, 1, 128), _between(rng, 256, 8192)
-    wide, deep = _between(rng, 128, 1024, 8), _between(rng, 16, 256, 8)
-    return forward(Matmul(), (count, rows, wide), (count, rows, deep), (count, deep, wide))
+    return product(_between(rng, 1, 128), _between(rng, 256, 8192), _between(rng, 128, 1024, 8), _between(rng, 16, 256, 8))
 
 
 def _matmul(rng: random.Random) -> BoundOp:
-    count = _between(rng, 1, 256)
-    m, n, k = (_between(rng, 16, 1024, 8) for _ in range(3))
-    return forward(Matmul(), (count, m, n), (count, m, k), (count, k, n))
+    return product(_between(rng, 1, 256), *[_between(rng, 16, 1024, 8) for _ in range(3)])
 
 
 def _conv(rng: random.Random) -> BoundOp:
@@ -108,17 +105,17 @@ def _rows(kind: LayerNorm | Softmax, rng: random.Random) -> BoundOp:
 
 
 def _sum(rng: random.Random) -> BoundOp:
-    shape = (_between(rng, 1e4, 1e8),)
-    return forward(Add(), shape, shape, shape)
+    return forward(Add(), *3 * ((_between(rng, 1e4, 1e8),),))
 
 
 # Half of the ops are products; attention kernels are those of halves, and products that mostly start and end those of rings of
 # stages. How many of each is a choice, made by products on an A100, an H100 and an L40S.
-OPS: tuple[Callable[[random.Random], BoundOp], ...] = (
+OPS: tuple[Draw, ...] = (
     *4 * (_linear,), *3 * (_matmul,), *2 * (_conv,), _images, partial(_rows, LayerNorm()), partial(_rows, Softmax()), _sum,
 )  # fmt: skip
-OPS_OF_HALVES = (*OPS, *3 * (_attention,))
-OPS_OF_RINGS = (*OPS_OF_HALVES, *6 * (_small,), _shallow)
+OPS_OF_HALVES: tuple[Draw, ...] = (*OPS, *3 * (_attention,))
+SMALL: Draw = partial(_linear, least=16, most=512, widest=512)  # products of some CTAs with a few steps each
+OPS_OF_RINGS: tuple[Draw, ...] = (*OPS_OF_HALVES, *6 * (SMALL,), _shallow)
 
 
 def random_op(rng: random.Random, precision: str, rings: bool = False) -> BoundOp:
@@ -182,8 +179,13 @@ def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> l
         precision = rng.choice(precisions(hw))
         scales = {key: math.exp(rng.uniform(*map(math.log, FACTORS))) for key in rng.sample(SCALED, 2)} if i % 2 else {}
         tell(f"machine {i + 1} of {machines}: {hw}")
-        ops = [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
-        found += _compared(request_on(hw, precision, scales), ops, bool(scales))
+        request, ops = request_on(hw, precision, scales), [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
+        closed, simulated = (times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
+        found += [
+            SurrogateRow(hardware=hw, architecture=request.spec.identity.architecture, precision=precision, scaled=bool(scales),
+                         op=op.kind.op, closed_s=float(a), simulated_s=float(b))
+            for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
+        ]  # fmt: skip
     return found
 
 
@@ -199,12 +201,3 @@ def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: i
                   for fidelity in (FITTED, SIMULATED)]  # fmt: skip
         found.append(Judged(op=op, rows=len(sample), closed=errors[0], simulated=errors[1]))
     return found
-
-
-def _compared(request: Request, ops: Sequence[BoundOp], scaled: bool) -> list[SurrogateRow]:
-    closed, simulated = (times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
-    return [
-        SurrogateRow(hardware=request.spec.identity.id, architecture=request.spec.identity.architecture,
-                   precision=request.precision, scaled=scaled, op=op.kind.op, closed_s=float(a), simulated_s=float(b))
-        for op, a, b in zip(ops, closed, simulated, strict=True) if a > 0.0 and b > 0.0
-    ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from archsim.base.units import show
@@ -46,12 +44,6 @@ def inside(v: Validation, i: int) -> bool | None:
     return bool(v.low[i] <= v.cases[i].measured <= v.high[i]) if np.isfinite(v.low[i]) else None
 
 
-def held(v: Validation, rows: Sequence[int]) -> tuple[int, int]:
-    """How many intervals of these rows hold the measured value, and how many rows have one."""
-    known = [holds for holds in (inside(v, i) for i in rows) if holds is not None]
-    return sum(known), len(known)
-
-
 def quantiles(ratios: Array) -> tuple[float, ...]:
     """The percentiles 10, 25, 50, 75 and 90."""
     return tuple(float(q) for q in np.percentile(ratios, (10, 25, 50, 75, 90)))
@@ -72,7 +64,8 @@ def sentences(v: Validation) -> list[str]:
 def _quantity(v: Validation, group: GroupScore) -> str:
     """`Time: predictions are 2.0 % too fast in the median, half are within 7.8 %, nine in ten within 10.2 %; ...`."""
     s, name, level = group.score, group.by["quantity"], f"{100 * v.settings.calibration.level:.0f} %"
-    holds, known = held(v, group.rows)
+    have = [inside(v, i) for i in group.rows if np.isfinite(v.low[i])]
+    holds, known = have.count(True), len(have)
     if s.n == 1:
         where = f", {'inside' if holds else 'outside'} its {level} interval" if known else ""
         return f"{name.capitalize()}: the prediction is {off_words(s.bias, name)}{where}."

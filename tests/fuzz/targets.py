@@ -104,11 +104,11 @@ def estimate_of(net: str, hw: str, **words: Any) -> None:
 def forget() -> None:
     """Empty the caches that hold files of earlier cases by their names."""
     from archsim.estimation import request, sizes
-    from archsim.evidence import resolve
+    from archsim.evidence import row
     from archsim.stack import catalog
     from archsim.trace import task
 
-    held = (sizes.bound, request._digest, resolve._device, resolve._network)
+    held = (sizes.bound, request._digest, row.device, row.network)
     for function in (catalog.find, catalog.composition, task.trace_held, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:

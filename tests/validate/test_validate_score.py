@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from archsim.validation.score import bootstrap, device_order, kendall_tau, score
 
 def test_errors_of_times_and_rates() -> None:
     measured = (("latency_s", 2.0), ("throughput_per_s", 100.0), ("power_w", 5.0))
-    cases: list[Any] = [SimpleNamespace(metric=metric, measured=value) for metric, value in measured]
+    cases = [SimpleNamespace(metric=metric, measured=value) for metric, value in measured]
     found = errors(cases, np.array([3.0, 50.0, 4.0]))
     # half the rate is twice the time
     assert found == pytest.approx([0.5, 1.0, -0.2])
