@@ -25,7 +25,7 @@ from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, in_halves, on_tensor_cores
 from archsim.estimation.fed import decoding, moved_with_host
-from archsim.estimation.fidelity import CLOSED
+from archsim.estimation.fidelity import OperatingPoint
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
@@ -179,13 +179,14 @@ def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
 
 def priced(request: Request, kernels: Kernels) -> Priced:
     """The cost of kernels, and the host CPU's time for them, by all of a request but its ops."""
-    device, constants = device_of(request), request.calibration
-    multiplied = arithmetic(request.stack, device, request.precision)
-    threads = 1 if request.threads is None else request.threads
-    caches = {} if request.traffic == CLOSED else {"traffic": request.traffic}
-    cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit,
-                                 turbo=request.turbo, **caches)  # fmt: skip
-    host = host_time(kernels, cost, request.stack, device, request.host, constants)
+    device = device_of(request)
+    at = OperatingPoint(
+        device=device, precision=arithmetic(request.stack, device, request.precision), clock=request.clock,
+        threads=1 if request.threads is None else request.threads, constants=request.calibration, without=request.without,
+        limit=request.limit, traffic=request.traffic, turbo=request.turbo,
+    )  # fmt: skip
+    cost = request.fidelity.cost(kernels, at)
+    host = host_time(kernels, cost, request.stack, device, request.host, request.calibration)
     return Priced(device=device, kernels=kernels, cost=cost, host=host)
 
 
