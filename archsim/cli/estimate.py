@@ -235,7 +235,7 @@ def compare_command(
 
 def _warn(field: Any, found: Sequence[Any]) -> None:
     """Name the changes that change nothing, and the ops of which only a bound is known."""
-    from archsim.estimation.unknown import STRICT
+    from archsim.estimation.network import STRICT
     from archsim.study.comparison import Comparison, CurveComparison
 
     curves = [one for one in found if isinstance(one, CurveComparison)]
@@ -359,7 +359,7 @@ def profile_command(
       archsim profile trace.json --hw rtx_4090 --kernels mine.csv
     """
     if kernels is not None:
-        from archsim.estimation.request import find_device
+        from archsim.estimation.hardware import find_device
         from archsim.stack.launched import launches_of, table_of
         from archsim.stack.launched import rows_of as rows_of_launches
 

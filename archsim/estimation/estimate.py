@@ -8,87 +8,32 @@ from dataclasses import replace
 
 import numpy as np
 
+from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.calibration.constants import EXTRAPOLATED
 from archsim.cost.bounds import INPUT
+from archsim.cost.cost import Array
 from archsim.cost.energy import COMPONENTS
 from archsim.cost.power import SLOWEST
-from archsim.device.catalog import is_shipped
-from archsim.device.device import Tpu
 from archsim.device.variant import device_fields
-from archsim.estimation.boundary import WALL
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import SIMULATED
-from archsim.estimation.intervals import class_of, energy_interval, power_interval
-from archsim.estimation.limits import limits_of
-from archsim.estimation.memory import assumptions, caches_note, fits, footprint_of, largest_batch
-from archsim.estimation.no_effect import read_by, without_effect
-from archsim.estimation.own_rows import own_rows
+from archsim.estimation.intervals import class_of, energy_interval, own_rows, power_interval
+from archsim.estimation.measured import nearest_of, references_of
+from archsim.estimation.memory import assumptions, caches_note, footprint_of, largest_batch
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve
-from archsim.estimation.references import nearest_of, references_of
-from archsim.estimation.request import Request, make_request
-from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate
+from archsim.estimation.request import Request, make_request, with_spec
+from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate, limits_of
+from archsim.estimation.wall import WALL, usual_wall_power
+from archsim.estimation.warnings import warnings_of
 from archsim.schedule.observer import Observer
 from archsim.stack.catalog import rows_of
 from archsim.trace.dims import SEQUENCE
 
-
-def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
-    """The warnings of an estimate, one sentence each."""
-    found = []
-    device, memory = request.device, footprint_of(request, result)
-    capacity = float(device.memory.capacity)
-    if not fits(memory, capacity):
-        found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
-    if isinstance(request.spec.device, Tpu):
-        from archsim.estimation.tpu import spilled
-
-        found += spilled(request.spec.device, result.lowered.kernels)
-    found += _unknown(request)
-    for key, value in without_effect(request).items():
-        why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""
-        found.append(f"{key} changes no output of this estimate{why}")
-    kind, spread = class_of(request)
-    if kind.endswith(EXTRAPOLATED) and not spread.rows:
-        found.append(f"no measured row of a {request.spec.kind.upper()} stands behind this: the interval is the widest of other "
-                     "kinds of device, not one of its own")  # fmt: skip
-    elif kind.endswith(EXTRAPOLATED):
-        near = spread.basis or "rows of other cells"
-        found.append(f"extrapolated: the interval rests on {near} and is wider for it")
-    found += _too_large(request) + _above_limit(request, result)
-    found += [request.fidelity.warning] if request.fidelity.warning else []
-    clock = float(np.ravel(request.clock)[0])
-    if clock > 1.25 * float(device.clock.boost):
-        found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {float(device.clock.boost) / 1e6:.0f} MHz")
-    return tuple(found)
-
-
-def _unknown(request: Request) -> list[str]:
-    """Warnings where of ops of the network's file only a bound is known."""
-    from archsim.estimation.unknown import STRICT, bounded
-
-    return [f"{said}, {STRICT}" for said in bounded(request.trace)]
-
-
-def _too_large(request: Request) -> list[str]:
-    """A warning where no mask can make the die of a changed device; a shipped one needs no model of areas."""
-    if is_shipped(request.spec):
-        return []
-    from archsim.estimation.die import too_large
-
-    said = too_large(request.spec)
-    return [said] if said else []
-
-
-def _above_limit(request: Request, result: Run) -> list[str]:
-    """A warning where kernels would draw more than the power limit at the lowest clock that is modelled."""
-    lowest = SLOWEST * float(np.ravel(request.clock)[0])
-    clocks = result.cost.kernel_clock[result.cost.kernel_time_s > 0.0]
-    if request.limit is None or not np.any(clocks <= lowest * (1.0 + 1e-9)):
-        return []
-    return [f"some kernels would draw more than {float(np.ravel(request.limit)[0]):g} W even at {lowest / 1e6:.0f} MHz, the "
-            "lowest clock that is modelled: their power is cut to the limit"]  # fmt: skip
+MOST_BUDGET = 1e12  # J
+CLOCKS = 33  # tried at a time
+ROUNDS = 3  # of ever finer clocks: the last are 0.003 % apart
 
 
 def estimate(
@@ -103,8 +48,6 @@ def estimate(
     """
     request = make_request(net, hw, **choices)  # type: ignore[arg-type]
     if energy_budget is not None:
-        from archsim.estimation.budget import within_energy_budget
-
         request = within_energy_budget(request, energy_budget)
     return estimate_of(request, observers=observers, energy_budget=energy_budget)
 
@@ -138,7 +81,7 @@ def _at_device(
         fidelity=request.fidelity.name, traffic=request.traffic, graph=request.graph, cold=request.cold,
         streams=request.streams, host_cpu=request.host_cpu.identity.id, clock_hz=float(mean_clock(request, result)[0]),
         memory_clock_hz=memory_clock_of(request.spec, request.memory), latency_s=latency,
-        latency_interval_s=(latency * math.exp(-spread.high), latency * math.exp(-spread.low)),
+        latency_interval_s=spread.around(latency),
         interval_level=request.calibration.level, interval_class=kind,
         held_out=replace(spread, basis="; ".join(filter(None, (spread.basis, own_rows(request.spec))))),
         stack_rows=rows_of(request.stack), throughput_per_s=request.batch / latency,
@@ -163,19 +106,18 @@ def _at_device(
 
 def _at_wall(e: Estimate, request: Request) -> Estimate:
     """An estimate whose power and energy are those at the wall, the share of one device of the computer; ops keep their own."""
-    from archsim.estimation.wall import interval_of, of_request
-
-    found = of_request(request, e.power_w)
-    low, high = interval_of(found, found.share_w)
-    energy, factor = found.share_w * e.latency_s, found.share_w / e.power_w
-    time = (e.latency_interval_s[0] / e.latency_s, e.latency_interval_s[1] / e.latency_s)
-    reach = [math.exp(math.copysign(math.hypot(math.log(of_time), math.log(end / found.share_w)), sign))
-             for of_time, end, sign in ((time[0], low, -1.0), (time[1], high, 1.0))]  # fmt: skip
+    found = usual_wall_power(e.power_w, request.spec.device, request.host_cpu, request.asked.get("system"))
+    power = found.share_w
+    ends = found.held_out.around(power)
+    # The errors of time and power are independent, so that those of the energy add in quadrature.
+    reach = (math.hypot(math.log(of_time / e.latency_s), math.log(of_power / power))
+             for of_time, of_power in zip(e.latency_interval_s, ends, strict=True))  # fmt: skip
+    low, high = (math.exp(sign * far) for sign, far in zip((-1.0, 1.0), reach, strict=True))
+    energy = power * e.latency_s
     return replace(
-        e, power_w=found.share_w, power_interval_w=(low, high), energy_j=energy,
-        energy_interval_j=(energy * reach[0], energy * reach[1]), throughput_per_w=e.throughput_per_w / factor,
-        energy_breakdown_j={**e.energy_breakdown_j, **{name: power * e.latency_s for name, power in found.added_w.items()}},
-        power_boundary=WALL, wall=found,
+        e, power_w=power, power_interval_w=ends, energy_j=energy, energy_interval_j=(energy * low, energy * high),
+        throughput_per_w=e.throughput_per_w / (power / e.power_w), power_boundary=WALL, wall=found,
+        energy_breakdown_j={**e.energy_breakdown_j, **{name: added * e.latency_s for name, added in found.added_w.items()}},
     )  # fmt: skip
 
 
@@ -256,3 +198,74 @@ def _breakdown(result: Run) -> dict[str, float]:
         split[INPUT] = float(result.late_s[0])
         split["host"] -= split[INPUT]
     return split
+
+
+# ------------------------------------------------------------------------------------- a clock that keeps an energy budget
+
+
+def check_budget(budget: float) -> None:
+    """Raise ArgumentError for an energy that nothing can keep to [J]."""
+    if not 0.0 < budget <= MOST_BUDGET:
+        raise ArgumentError(f"energy budget {budget:g} J is not above 0 and up to {MOST_BUDGET:g} J")
+
+
+def within_energy_budget(request: Request, budget: float) -> Request:
+    """The request at the highest core clock, up to its own, at which a sample takes no more than a budget [J].
+
+    A lower clock saves energy down to some clock, below which what is drawn all the time takes more than what the lower voltage
+    saves. A power limit holds beside the budget. Unchanged where the energy is within the budget already.
+
+    Raises ArgumentError for a budget that is no energy, Unsupported for one below the least energy at any clock.
+
+    >>> from archsim.estimation.request import make_request
+    >>> slow = within_energy_budget(make_request("resnet_50", "tesla_v100_sxm2", batch=16), 0.22)
+    >>> bool(slow.clock < 1.5e9), bool(run(slow).total_energy_j[0] / 16 <= 0.22)
+    (True, True)
+    """
+    check_budget(budget)
+    if request.asked.get("boundary") == WALL:
+        raise ArgumentError("energy budget: is one of the device, which its clock decides; leave --boundary wall out")
+    usual, top = _energy(request), float(np.ravel(request.clock)[0])
+    if usual <= budget:
+        return _noted(request, f"energy budget {show(budget, 'J')} per sample: {show(usual, 'J')} without it")
+    clock = _highest(request, budget, top)
+    said = (f"energy budget {show(budget, 'J')} per sample: core clock {show(clock, 'Hz')}, the highest at which it is kept; "
+            f"{show(usual, 'J')} at up to {show(top, 'Hz')}")  # fmt: skip
+    return _noted(_at(request, clock), said)
+
+
+def _highest(request: Request, budget: float, top: float) -> float:
+    """The highest clock at which the energy is within the budget [Hz], found on ever finer clocks."""
+    low, high, least = SLOWEST * top, top, (float("inf"), top)
+    for _ in range(ROUNDS):
+        clocks = np.linspace(low, high, CLOCKS)
+        energies = _energies(request, clocks)
+        place = int(np.argmin(energies))
+        least = min(least, (float(energies[place]), float(clocks[place])))
+        within = np.flatnonzero(energies <= budget)
+        # where none is within the budget the least energy may lie between two clocks
+        here = int(within[-1]) if within.size else place
+        low, high = float(clocks[here if within.size else max(here - 1, 0)]), float(clocks[min(here + 1, CLOCKS - 1)])
+    if least[0] > budget:
+        raise Unsupported(f"energy budget {show(budget, 'J')} per sample: {request.network} on {request.spec.identity.id} takes "
+                          f"{show(least[0], 'J')} at least, at a core clock of {show(least[1], 'Hz')}; `archsim tune` also tries "
+                          "memory clocks, power limits and batches")  # fmt: skip
+    return low
+
+
+def _energies(request: Request, clocks: Array) -> Array:
+    """Energy of a sample at each clock [J], [D]."""
+    return np.broadcast_to(run(_at(request, clocks[:, None])).total_energy_j, clocks.shape) / request.batch
+
+
+def _energy(request: Request) -> float:
+    return float(run(request).total_energy_j[0]) / request.batch
+
+
+def _at(request: Request, clock: float | Array) -> Request:
+    """The request at another clock, which is then one that was asked for; its power limit stays."""
+    return with_spec(request, request.spec, clock=clock, power_mode=None)
+
+
+def _noted(request: Request, said: str) -> Request:
+    return replace(request, notes=(*request.notes, said))

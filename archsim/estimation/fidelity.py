@@ -11,17 +11,22 @@ import numpy as np
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import resolve
+from archsim.cache.launch import LevelBytes, Tiling, of_cpu, of_gpu
+from archsim.cache.roles import KernelShape
 from archsim.calibration.constants import Calibration
 from archsim.calibration.derived import tables_of
-from archsim.cost.cost import Array, Cost
+from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost, tpu_cost
+from archsim.cost.moved import MovedBytes
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
-from archsim.device.device import Device, Gpu, Tpu
+from archsim.device.device import PRECISION_BYTES, WIDENED, Cpu, Device, Gpu, Tpu
+from archsim.device.dot import FORMS
 from archsim.device.rows import at_row, rows_of
+from archsim.estimation.memo import memo
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
@@ -41,7 +46,7 @@ TRAFFIC = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OperatingPoint:
+class ExecutionSetting:
     """What kernels run on and how: D variants of a device.
 
     precision: how operands are multiplied, a pipe of the device
@@ -64,7 +69,7 @@ class OperatingPoint:
     turbo: bool = True
 
 
-CostModel = Callable[[Kernels, OperatingPoint], PlanCost]  # what each plan costs
+CostModel = Callable[[Kernels, ExecutionSetting], PlanCost]  # what each plan costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +95,11 @@ class Fidelity:
     warning: str = ""
 
 
-def _analytical(kernels: Kernels, at: OperatingPoint) -> PlanCost:
+def _analytical(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """The closed forms choose the kernels; `traffic` may then replace the bytes that these move."""
     closed = _within_limit(kernels, at)
     if at.traffic == CLOSED:
         return closed
-    from archsim.estimation.traffic import moved_by
 
     if isinstance(at.device, Tpu):
         name = at.device.identity.id
@@ -110,7 +114,7 @@ def _analytical(kernels: Kernels, at: OperatingPoint) -> PlanCost:
 
 
 def _within_limit(
-    kernels: Kernels, at: OperatingPoint, moved: MovedBytes | None = None, late: Array | float = 0.0
+    kernels: Kernels, at: ExecutionSetting, moved: MovedBytes | None = None, late: Array | float = 0.0
 ) -> PlanCost:  # fmt: skip
     """The closed forms at the highest clocks that the power limit leaves; `late` is added to the time of each variant [s]."""
 
@@ -125,7 +129,7 @@ def _within_limit(
     return _planned(cost, kernels, at)
 
 
-def _cycle(kernels: Kernels, at: OperatingPoint) -> PlanCost:
+def _cycle(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """The kernels that the closed form chooses, each simulated on an SM, a core or an array where its kind has a program."""
     closed = _analytical(kernels, at)
     cost, choice = closed.variants, closed.choice
@@ -166,14 +170,14 @@ def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
     return simulated_busy(terms, memo(), column)
 
 
-def _planned(cost: Cost, kernels: Kernels, at: OperatingPoint) -> PlanCost:
+def _planned(cost: Cost, kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
     cap = at.device.power.tdp if at.limit is None else at.limit
     return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, at.constants),
                      lambda some: relief(some, at.device, at.precision, at.limit, at.constants))  # fmt: skip
 
 
-def _roofline(kernels: Kernels, at: OperatingPoint) -> PlanCost:
+def _roofline(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """Every tensor is moved once, whatever the caches."""
     return roofline_cost(kernels, at.device, at.precision, at.clock, at.threads, at.constants, at.without, at.limit)
 
@@ -186,7 +190,7 @@ def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> A
     return replace(cost.terms, device=at_row(device, row), clock=np.broadcast_to(np.atleast_2d(cost.clock), shape)[row : row + 1])
 
 
-def _cost_at(share: Array | float, kernels: Kernels, at: OperatingPoint, moved: MovedBytes | None) -> Cost:
+def _cost_at(share: Array | float, kernels: Kernels, at: ExecutionSetting, moved: MovedBytes | None) -> Cost:
     """The cost with all core clocks at a share of theirs."""
     device, clock = at.device, at.clock * share
     if isinstance(device, Gpu):
@@ -270,3 +274,61 @@ def check_streams(device: Device, stack: Stack, fidelity: str, streams: int) -> 
         raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
     if stack.waits:
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
+
+
+# Bytes of a value by the names of pipes that are no precision.
+PIPE_BYTES = {"half": 2, "dp4a": 1, WIDENED: 2, **{form: PRECISION_BYTES[of.precision] for form, of in FORMS.items()}}
+
+
+def moved_by(cost: Cost, choice: Choice, kernels: Kernels, device: Device, precision: str) -> MovedBytes:
+    """The traffic of the variants that run, on each of D devices; that of the others by the closed form, [D, V].
+
+    precision: how operands are multiplied
+    """
+    columns, runs = choice.ran
+    rows = max(rows_of(device), len(runs), len(np.atleast_2d(cost.busy_s)))
+    found = closed_bytes(cost, kernels, device, rows)
+    element = PRECISION_BYTES.get(precision) or PIPE_BYTES[precision]
+    for row in range(rows):
+        one = at_row(device, row) if rows_of(device) > 1 else device
+        live = runs[min(row, len(runs) - 1)]
+        for column in columns[live].tolist():
+            seen = launch_bytes(cost.terms, kernels, one, column, row, element)
+            for name in ("core", "shared", "dram_read", "dram_written"):
+                getattr(found, name)[row, column] = getattr(seen, name)
+    return found
+
+
+def closed_bytes(cost: Cost, kernels: Kernels, device: Device, rows: int) -> MovedBytes:
+    """The traffic of all variants by the closed forms, [rows, V]; of a CPU, reads of memory and writes together."""
+    terms, width = cost.terms, kernels.m.size
+
+    def whole(values: Array | float) -> Array:
+        return np.array(np.broadcast_to(np.atleast_2d(values), (rows, width)))
+
+    nothing = np.zeros((rows, width))
+    if isinstance(device, Gpu):
+        reads = whole(terms.reads)
+        return MovedBytes(core=nothing, shared=whole(terms.l2_bytes), dram_read=reads,
+                          dram_written=whole(terms.dram_bytes) - reads)  # fmt: skip
+    return MovedBytes(core=whole(terms.refill_bytes), shared=whole(terms.llc_bytes), dram_read=whole(terms.dram_bytes),
+                      dram_written=nothing)  # fmt: skip
+
+
+def launch_bytes(terms: Any, kernels: Kernels, device: Device, column: int, row: int, element: int) -> LevelBytes:
+    """The traffic of one launch of a variant on one device; element: size of a value [B]."""
+    kernel = kernels.kernels[int(kernels.kernel_of[column])]
+    op = kernels.ops[int(kernels.nest.plan_of[column])]
+    shape = KernelShape(op=op, kernel=kernel, element=element, gpu=isinstance(device, Gpu))
+
+    def at(values: object) -> float:
+        wide = np.atleast_2d(np.asarray(values, dtype=float))
+        return float(wide[min(row, len(wide) - 1), min(column, wide.shape[1] - 1)])
+
+    if not isinstance(device, Gpu):
+        assert isinstance(device, Cpu)  # a TPU has no caches
+        return of_cpu(shape, device, at(terms.workers))
+    assert isinstance(kernels, GpuKernels)
+    tiling = Tiling(m=int(kernels.tile_m[column]), n=int(kernels.tile_n[column]), split=int(kernels.split[column]),
+                    resident=max(1, int(at(terms.resident))))  # fmt: skip
+    return of_gpu(shape, device, tiling, memo())

@@ -1,13 +1,20 @@
-"""Where a measured value is to be expected around its prediction, from the errors on rows that were held out of the fit."""
+"""How far predictions are off, by the errors on rows that were held out of the fit."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
 
 import numpy as np
 
+from archsim.base.files import data_folder
 from archsim.calibration.constants import Spread, spread_of_product
-from archsim.calibration.nearness import Platform
+from archsim.device.catalog import is_shipped
+from archsim.device.spec import Spec
+from archsim.estimation.hardware import platform_of
 from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
 from archsim.stack.catalog import rows_of
@@ -23,7 +30,7 @@ def class_of(request: Request) -> tuple[str, Spread]:
     seen = rows_of(request.stack).own > 0 and request.asked.get("fusion") is None
     modelled = request.fidelity.calibrated and seen and not (request.graph or request.cold) and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
-    return request.calibration.spread_of(request.spec.kind, what, platform_of(request), modelled)
+    return request.calibration.spread_of(request.spec.kind, what, platform_of(request.spec, request.stack.id), modelled)
 
 
 def trust(request: Request) -> str:
@@ -49,7 +56,8 @@ def power_interval(request: Request, power: float) -> tuple[float, float]:
     device, spread = request.device, _power_spread(request)
     most = device.power.tdp if request.limit is None else request.limit
     idle, limit = (float(np.ravel(value)[0]) for value in (idle_of(request), most))
-    return max(min(idle, power), power * math.exp(-spread.high)), min(max(limit, power), power * math.exp(-spread.low))
+    low, high = spread.around(power)
+    return max(min(idle, power), low), min(max(limit, power), high)
 
 
 def energy_interval(request: Request, energy: float) -> tuple[float, float]:
@@ -62,16 +70,26 @@ def energy_interval(request: Request, energy: float) -> tuple[float, float]:
     >>> low < 1.0 < high
     True
     """
-    spread = spread_of_product(class_of(request)[1], _power_spread(request))
-    return energy * math.exp(-spread.high), energy * math.exp(-spread.low)
-
-
-def platform_of(request: Request) -> Platform:
-    """Where a request runs, as far as the nearness of measured rows goes."""
-    identity = request.spec.identity
-    return Platform(architecture=identity.kernels_of, device=identity.id, stack=request.stack.id)
+    return spread_of_product(class_of(request)[1], _power_spread(request)).around(energy)
 
 
 def _power_spread(request: Request) -> Spread:
     modelled = request.fidelity.calibrated and request.streams == 1
-    return request.calibration.spread_of(request.spec.kind, "power", platform_of(request), modelled)[1]
+    return request.calibration.spread_of(request.spec.kind, "power", platform_of(request.spec, request.stack.id), modelled)[1]
+
+
+def own_rows(spec: Spec) -> str:
+    """What the shipped validation says of predictions for whole networks on a shipped device; empty without any such row."""
+    found = _validated().get(spec.identity.id, {}) if is_shipped(spec) else {}
+    if "n" not in found:
+        return ""
+    n, bias, covered = found["n"], f"{100 * found['bias']:+.0f}", found["coverage"]
+    side = "right" if bias[1:] == "0" else f"{bias[1:]} % too {'slow' if bias[0] == '+' else 'fast'}"
+    inside = "" if covered is None else f", {100 * covered:.0f} % inside their interval"
+    return f"{n:,} measurements of this device: predicted {side} in the median{inside}"
+
+
+@cache
+def _validated() -> Mapping[str, Mapping[str, Any]]:
+    file = data_folder("reports/validation").joinpath("validation.json")
+    return dict(json.loads(file.read_text("utf-8"))["devices"])

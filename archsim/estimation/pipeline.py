@@ -24,8 +24,8 @@ from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.estimation.arithmetic import arithmetic, in_halves, on_tensor_cores
-from archsim.estimation.fed import decoding, moved_with_host
-from archsim.estimation.fidelity import OperatingPoint
+from archsim.estimation.fidelity import ExecutionSetting
+from archsim.estimation.host_input import decoding, moved_with_host
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
@@ -180,7 +180,7 @@ def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
 def priced(request: Request, kernels: Kernels) -> Priced:
     """The cost of kernels, and the host CPU's time for them, by all of a request but its ops."""
     device = device_of(request)
-    at = OperatingPoint(
+    at = ExecutionSetting(
         device=device, precision=arithmetic(request.stack, device, request.precision), clock=request.clock,
         threads=1 if request.threads is None else request.threads, constants=request.calibration, without=request.without,
         limit=request.limit, traffic=request.traffic, turbo=request.turbo,

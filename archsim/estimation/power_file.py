@@ -11,9 +11,8 @@ from archsim.base.errors import ArchsimError, InputError
 from archsim.base.limits import LIMITS
 from archsim.base.units import parse
 from archsim.device.counters import package_unit_named, unit_named
-from archsim.estimation.power import power_by_unit
-from archsim.estimation.power_estimate import PowerEstimate
-from archsim.estimation.request import find_device
+from archsim.estimation.hardware import find_device
+from archsim.estimation.power import PowerEstimate, power_by_unit
 from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 
 CLOCKS = ("clock", "memory_clock")

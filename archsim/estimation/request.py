@@ -13,13 +13,11 @@ from archsim.base.naming import plain, resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
-from archsim.detect import catalog as devices
 from archsim.detect.catalog import power_notes, threads_of
 from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import precision_notes
-from archsim.estimation.boundary import check_boundary
 from archsim.estimation.clock import (
     asked_clock,
     at_memory_clock,
@@ -33,8 +31,9 @@ from archsim.estimation.clock import (
 )
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
-from archsim.estimation.names_in_spec import architecture_notes, check_names
-from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
+from archsim.estimation.hardware import architecture_notes, check_names, check_vendor, checked_tpu, find_device, host_of
+from archsim.estimation.network import bound, samples_of, sized, sizes_of
+from archsim.estimation.wall import check_boundary
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
@@ -47,7 +46,6 @@ from archsim.trace.kind import UPDATE
 from archsim.trace.task import Work, prepared, task_of, updated_by
 from archsim.trace.trace import BoundTrace, Trace
 
-MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 
 
@@ -208,8 +206,6 @@ def make_request(
         notes.append(f"network {net}: {told}")
     refuse_unknown(trace, strict)
     if isinstance(device, Tpu):
-        from archsim.estimation.tpu import checked_tpu
-
         precision, notes = checked_tpu(device, task, trace, precision, asked, notes)
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
@@ -241,7 +237,7 @@ def make_request(
     if traffic != CLOSED:
         traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
         notes += said
-    _check_vendor(spec, chosen)
+    check_vendor(spec, chosen)
     highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
@@ -255,26 +251,10 @@ def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
     """Raise Unsupported for ops of which only a bound is known, where a request is `strict`."""
     if not strict:
         return
-    from archsim.estimation.unknown import bounded
+    from archsim.estimation.network import bounded
 
     if found := bounded(trace):
         raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
-
-
-def host_of(spec: Spec, name: str | None = None) -> Spec:
-    """The CPU that dispatches ops: the one called `name`, else the spec's `launch.host_cpu`; a CPU dispatches for itself.
-
-    Raises UnknownName for another name, ArgumentError for a device that is no CPU, and for another CPU beside a CPU.
-    """
-    device = spec.device
-    if isinstance(device, Cpu):
-        if name is not None:
-            raise ArgumentError(f"host_cpu {name}: {spec.identity.id} is a CPU, which dispatches for itself")
-        return spec
-    host = devices.find(device.launch.host_cpu if name is None else name)
-    if not isinstance(host.device, Cpu):
-        raise ArgumentError(f"host_cpu {host.identity.id}: is no CPU")
-    return host
 
 
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
@@ -299,12 +279,6 @@ def with_batch(request: Request, batch: int) -> Request:
     if BATCH not in request.trace.symbols:
         raise ArgumentError(f"batch {batch}: network {request.network} fixes its batch, {request.batch}")
     return replace(request, batch=batch, trace=request.template.bind(**{**request.trace.symbols, BATCH: batch}))
-
-
-def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None, threads: int = 0) -> Spec:
-    """The spec of a device, or of the cores of it that `threads` occupy, with the user's settings and factors applied."""
-    spec = devices.find(hw, threads)
-    return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
 
 
 @lru_cache(maxsize=256)
@@ -353,11 +327,3 @@ def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace
     if asked is None and trace.dtype != WIDE:
         return trace.dtype, None, [f"precision {trace.dtype}: that of the network's file; --precision sets another"]
     return asked or WIDE, None, []
-
-
-def _check_vendor(spec: Spec, stack: Stack) -> None:
-    """Refuse the libraries of one maker of GPUs on a card of another, for which they have no kernel; a new maker may take any."""
-    if spec.kind == "gpu" and stack.vendor and spec.identity.vendor in MAKERS and spec.identity.vendor != stack.vendor:
-        own = spec.identity.default_stack
-        raise Unsupported(f"stack {stack.id} is for cards of {stack.vendor}, not of {spec.identity.vendor}; "
-                          f"--stack {own} is that of {spec.identity.id}")  # fmt: skip

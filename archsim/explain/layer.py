@@ -14,7 +14,7 @@ from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
 from archsim.device.variant import called, device_fields
 from archsim.estimation.clock import memory_clock_of
-from archsim.estimation.fidelity import FITTED, OperatingPoint, on_device
+from archsim.estimation.fidelity import FITTED, ExecutionSetting, on_device
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
@@ -148,7 +148,7 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
     """The fields of `ExplainedOp` for the op at `index`."""
     op, plan = request.trace.ops[index], int(result.lowered.plan_of[index])
     kernels, timeline = result.lowered.kernels, result.timeline
-    at = OperatingPoint(device=request.device, precision=request.precision, clock=request.clock, threads=request.threads or 1,
+    at = ExecutionSetting(device=request.device, precision=request.precision, clock=request.clock, threads=request.threads or 1,
                         constants=request.calibration)  # fmt: skip
     least = find_fidelity("roofline").cost(kernels, at) if plan >= 0 else None
     return {

@@ -11,8 +11,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import BOUNDS, INPUT, POWER
 from archsim.cost.relief import FASTER
-from archsim.estimation.limits import HOST
-from archsim.estimation.result import Estimate, OpEstimate
+from archsim.estimation.result import HOST, Estimate, OpEstimate
 from archsim.explain.levels import cores_used
 
 FAMILIES = {  # of layers that a reader takes as one: name of one, of many -> kinds

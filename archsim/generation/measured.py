@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
+import csv
+import gzip
+import io
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import ArchsimError, Unsupported
 from archsim.base.identity import ByIdentity
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
-from archsim.evidence.case import Case
+from archsim.evidence import network_rows
+from archsim.evidence.case import Case, error_of
+from archsim.evidence.family import family_called
 from archsim.evidence.pattern import ServingPattern
+from archsim.evidence.resolve import Refused
+from archsim.evidence.row import row_of
+from archsim.evidence.shipped import serving_files
+from archsim.evidence.sources import citation
+from archsim.evidence.table import Row, table_name
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, served, serving_plan
 from archsim.generation.step import NOTHING, StepCost
 from archsim.stack.stack import Stack
+from archsim.trace.huggingface.catalog import canonical
 
 TIME, RATE, POWER = "time", "rate", "power"  # of batches that arrive at once; under a load that is kept; watts and joules
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
@@ -125,3 +139,102 @@ def served_spread(calibration: Calibration, kind: str, platform: Platform, quant
     prompts and answers, which single runs say nothing of: theirs is wider, as that of any class that is extrapolated.
     """
     return calibration.spread_of(kind, "power" if quantity == POWER else "inference", platform, modelled=quantity == TIME)
+
+
+# How far another engine, another version of it, and another format of weights or cache are, beside the log of how many times the
+# requests or tokens. A choice: the run is shown with all its conditions.
+OTHER_ENGINE, OTHER_VERSION, OTHER_FORMAT = 1.0, 0.25, 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedReference:
+    """One published measurement of a static batch of the model on the devices, beside the prediction of that very run.
+
+    metric, measured: as the source has it [s, 1/s, W or J]
+    predicted: of the run that was measured; error: predicted / measured - 1
+    source: short citation; engine, precision: as the source calls them
+    same: whether it is the run that was asked for
+    """
+
+    metric: str
+    measured: float
+    predicted: float
+    error: float
+    source: str
+    engine: str
+    precision: str
+    batch: int
+    input: int
+    output: int
+    same: bool
+
+
+def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
+    """The measurements of the run that was asked for; if there is none, of the nearest; none for a device that was changed."""
+    runs: dict[tuple[object, ...], list[Case]] = {}
+    for case in _cases(plan.model.name, plan.spec.identity.id):
+        pattern = case.pattern
+        assert isinstance(pattern, ServingPattern)
+        shared = (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
+        if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.fed:
+            run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
+            runs.setdefault(run, []).append(case)
+    for _, cases in sorted(runs.items(), key=lambda one: _distance(plan, one[1][0])):
+        found = [reference for case in cases for reference in _reference(plan, case)]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _distance(plan: ServingPlan, case: Case) -> float:
+    """How far a run is from the one that was asked for, as a sum of logs; 0 for the same."""
+    pattern = case.pattern
+    assert isinstance(pattern, ServingPattern)
+    sizes = ((pattern.batch, plan.batch), (pattern.input, plan.input), (pattern.output, plan.output))
+    formats = (pattern.arguments["precision"], pattern.arguments["weights"], pattern.arguments["kv"])
+    other = formats != (plan.precision, plan.weights, plan.cache)
+    version = OTHER_VERSION if case.stack.framework == plan.stack.framework else OTHER_ENGINE
+    apart = version * (case.stack_id != plan.stack.id) + OTHER_FORMAT * other
+    return apart + sum(abs(math.log(there / here)) for there, here in sizes)
+
+
+def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
+    pattern = case.pattern
+    assert isinstance(pattern, ServingPattern)
+    try:
+        predicted = serving_value(case, plan.calibration)
+    except ArchsimError:  # the row is not what its table says, or does not fit
+        return
+    yield ServedReference(
+        metric=case.metric, measured=case.measured, predicted=predicted, error=error_of(case.metric, case.measured, predicted),
+        source=citation(case.source), engine=case.fields["engine"], precision=case.precision, batch=case.batch,
+        input=pattern.input, output=round(pattern.output), same=_distance(plan, case) == 0.0,
+    )  # fmt: skip
+
+
+def _cases(model: str, hardware: str) -> Iterator[Case]:
+    """The cases of a model on a device; rows that cannot be predicted are left out."""
+    for name, number, cells in _rows():
+        if cells["hardware"] != hardware or _name(cells["model"]) != model:
+            continue
+        with suppress(Refused):
+            yield from network_rows.read_served(row_of(family_called("serving"), Row(number, cells), name))
+
+
+@cache
+def _name(written: str) -> str:
+    try:
+        return canonical(written)
+    except ArchsimError:
+        return ""
+
+
+@cache
+def _rows() -> tuple[tuple[str, int, Mapping[str, str]], ...]:
+    """Name of the file, number of the line and cells of every row of a served model."""
+    found: list[tuple[str, int, Mapping[str, str]]] = []
+    for file in serving_files():
+        data = file.read_bytes()
+        text = io.StringIO((gzip.decompress(data) if file.name.endswith(".gz") else data).decode("utf-8"))
+        found += [(table_name(file.name), number, cells) for number, cells in enumerate(csv.DictReader(text), start=2)]
+    return tuple(found)

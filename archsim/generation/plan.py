@@ -20,7 +20,7 @@ from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
-from archsim.estimation.request import find_device, host_of
+from archsim.estimation.hardware import find_device, host_of
 from archsim.generation.formats import ALSO, BOTH_NARROW, CACHE_BYTES, WEIGHTS
 from archsim.node.node import Node
 from archsim.node.spec import joining

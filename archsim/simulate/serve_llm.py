@@ -13,7 +13,7 @@ from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import LINKS, rate_to
 from archsim.simulate.engine import Conversation, ServingEngineProcess, cache_room, cache_tokens
-from archsim.simulate.lengths import TextRequests
+from archsim.simulate.requests import TextRequests
 
 SCHEMA = "archsim-serve-llm/1"
 PERCENTILES = (0.5, 0.9, 0.99)

@@ -14,12 +14,11 @@ from archsim.cost.input_stage import input_stage, worker_rate
 from archsim.device.device import Gpu
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
-from archsim.estimation.fed import input_bytes, samples_of
+from archsim.estimation.host_input import input_bytes, samples_of
 from archsim.estimation.intervals import trust
-from archsim.estimation.measured import predicted, request_of
+from archsim.estimation.measured import differences, measured_on, predicted, request_of
 from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import differences, measured_on
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.base.units import grouped, show
-from archsim.generation.why import limit_word
+from archsim.generation.estimate import limit_word
 from archsim.schedule.training import CORES, DISK, MEMORY
 from archsim.simulate.serve import Serving
 from archsim.simulate.serve_llm import TextServing

@@ -14,9 +14,8 @@ from archsim.calibration.constants import Calibration, spread_of_product
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find
-from archsim.estimation.measured import request_of, value_of
+from archsim.estimation.measured import differences, request_of, value_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import RATES, column, quantity

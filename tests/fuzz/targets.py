@@ -103,12 +103,12 @@ def estimate_of(net: str, hw: str, **words: Any) -> None:
 
 def forget() -> None:
     """Empty the caches that hold files of earlier cases by their names."""
-    from archsim.estimation import request, sizes
+    from archsim.estimation import network, request
     from archsim.evidence import resolve
     from archsim.stack import catalog
     from archsim.trace import task
 
-    held = (sizes.bound, request._digest, resolve._device, resolve._network)
+    held = (network.bound, request._digest, resolve._device, resolve._network)
     for function in (catalog.find, catalog.composition, task.trace_held, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:
@@ -317,7 +317,7 @@ def run_kernels(data: bytes, folder: Path) -> None:
 
 def run_arrivals(data: bytes, folder: Path) -> None:
     """Recorded arrivals."""
-    from archsim.simulate.arrivals import recorded_arrivals
+    from archsim.simulate.requests import recorded_arrivals
 
     all_finite(recorded_arrivals(_file(data, folder, "a.csv")).tolist())
 

@@ -8,9 +8,9 @@ import pytest
 from archsim.base.errors import ArchsimError
 from archsim.cost.bounds import POWER
 from archsim.cost.relief import FASTER
-from archsim.estimation.limits import HOST, Limits, limits_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
+from archsim.estimation.result import HOST, Limits, limits_of
 from archsim.study.grid import with_columns
 
 NETWORKS = ("alexnet", "vgg_16", "resnet_50", "googlenet", "mobilenet_v2", "lstm_ptb", "bert_base", "squeezenet_1_1")

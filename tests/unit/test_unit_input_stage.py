@@ -16,10 +16,9 @@ from archsim.cost.dispatch import feed_time, link_rate
 from archsim.cost.input_stage import InputStage, SampleBatch, core_rate, input_stage, worker_rate
 from archsim.cost.team import dispatch_clock
 from archsim.estimation.estimate import estimate, estimate_of
-from archsim.estimation.fed import input_bytes, samples_of
-from archsim.estimation.measured import request_of
+from archsim.estimation.host_input import input_bytes, samples_of
+from archsim.estimation.measured import differences, request_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.network_rows import network_cases
 from archsim.explain.layer import explain

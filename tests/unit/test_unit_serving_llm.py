@@ -13,7 +13,7 @@ from archsim.base.errors import ArgumentError, InputError
 from archsim.generation.estimate import llm
 from archsim.generation.plan import ServingPlan, serving_plan
 from archsim.simulate.engine import Conversation, StepTable, cache_room
-from archsim.simulate.lengths import TextRequests, drawn, lengths_of, recorded
+from archsim.simulate.requests import TextRequests, drawn, lengths_of, recorded
 from archsim.simulate.serve_llm import TextServing, serve_llm
 
 from ..each import each

@@ -8,8 +8,7 @@ from functools import cache
 import pytest
 
 from archsim.estimation.request import make_request
-from archsim.generation.estimate import llm
-from archsim.generation.why import read_per_token, why
+from archsim.generation.estimate import llm, read_per_token, why
 from archsim.node.spec import find
 from archsim.schedule.serving import Batching
 from archsim.simulate.serve import Load, Serving, simulate_serving

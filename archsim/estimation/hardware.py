@@ -1,0 +1,153 @@
+"""The device of a request, the CPU that dispatches for it, and what cannot run on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
+from archsim.calibration.nearness import Platform
+from archsim.detect import catalog as devices
+from archsim.device.catalog import architectures, is_shipped
+from archsim.device.device import Cpu, Tpu
+from archsim.device.silicon import silicon
+from archsim.device.spec import Spec
+from archsim.stack import catalog as stacks
+from archsim.stack.stack import Stack
+from archsim.trace.trace import BoundTrace
+
+SET = "what-if"  # the file of a value that --set gives
+MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
+FOR_OTHERS = {  # option -> why a TPU has none
+    "threads": "threads belong to a CPU; a TPU has none to set",
+    "power_limit": "power limits are not modelled of a TPU: nobody has published how its clock or its voltage follow one",
+}
+BETWEEN_ACTIVATIONS = ("matmul", "attention", "latent_attention")  # no operand is weights
+
+
+def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None, threads: int = 0) -> Spec:
+    """The spec of a device, or of the cores of it that `threads` occupy, with the user's settings and factors applied."""
+    spec = devices.find(hw, threads)
+    return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
+
+
+def unneeded_keys(
+    settings: Mapping[str, str], scales: Mapping[str, float], same: Callable[[Mapping[str, str], Mapping[str, float]], bool]
+) -> list[str]:
+    """The keys that were set or scaled although outputs are the `same` with the other settings and factors alone."""
+    found = []
+    for key in dict.fromkeys((*settings, *scales)):
+        others = {name: value for name, value in settings.items() if name != key}
+        try:
+            found += [key] if same(others, {name: value for name, value in scales.items() if name != key}) else []
+        except ArchsimError:  # without this key the others make no device, so it has an effect
+            continue
+    return found
+
+
+def platform_of(spec: Spec, stack: str) -> Platform:
+    """Where software runs, as far as the nearness of measured rows goes."""
+    return Platform(architecture=spec.identity.kernels_of, device=spec.identity.id, stack=stack)
+
+
+def host_of(spec: Spec, name: str | None = None) -> Spec:
+    """The CPU that dispatches ops: the one called `name`, else the spec's `launch.host_cpu`; a CPU dispatches for itself.
+
+    Raises UnknownName for another name, ArgumentError for a device that is no CPU, and for another CPU beside a CPU.
+    """
+    device = spec.device
+    if isinstance(device, Cpu):
+        if name is not None:
+            raise ArgumentError(f"host_cpu {name}: {spec.identity.id} is a CPU, which dispatches for itself")
+        return spec
+    host = devices.find(device.launch.host_cpu if name is None else name)
+    if not isinstance(host.device, Cpu):
+        raise ArgumentError(f"host_cpu {host.identity.id}: is no CPU")
+    return host
+
+
+def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
+    """Raises InputError, by file and key, for a name in the words of a user's spec that leads nowhere.
+
+    `default_stack` and `launch.host_cpu` count where no `stack` and no `host_cpu` was asked for. Shipped specs are tested.
+    """
+    if is_shipped(spec):
+        return
+    problems = {} if spec.kind == "tpu" else {"memory.type": _memory_problem(spec)}  # no model reads that of a TPU
+    if host_cpu is None and spec.kind != "cpu":
+        problems["launch.host_cpu"] = _cpu_problem(str(spec.entries["launch.host_cpu"].value))
+    if spec.identity.faster:
+        problems["faster"] = _cpu_problem(spec.identity.faster)
+    if stack is None:
+        problems["default_stack"] = _stack_problem(spec)
+    said = {key: problem for key, problem in problems.items() if problem}
+    if said:
+        given = all(key in spec.entries and spec.entries[key].file == SET for key in said)
+        raise InputError("--set" if given else spec.path, [f"{key}: {problem}" for key, problem in said.items()])
+
+
+def architecture_notes(spec: Spec) -> list[str]:
+    """What is said of an architecture that the model does not know."""
+    identity = spec.identity
+    if not identity.like:
+        return []
+    if spec.kind == "cpu":
+        return [f"architecture {identity.architecture}: no known one; the model of a CPU reads only the values of its spec"]
+    return [f"architecture {identity.architecture}: not one of {', '.join(architectures(spec.kind))}; libraries are taken to run "
+            f"their kernels for the nearest, {identity.like}"]
+
+
+def _memory_problem(spec: Spec) -> str:
+    written = spec.device.memory.type
+    return "" if silicon().family(written) else f"{written!r} is no family of memory that is known: {', '.join(silicon().memory)}"
+
+
+def _cpu_problem(name: str) -> str:
+    try:
+        found = devices.find(name)
+    except ArchsimError as error:
+        return str(error)
+    return "" if found.kind == "cpu" else f"{found.identity.id} is no CPU"
+
+
+def _stack_problem(spec: Spec) -> str:
+    try:
+        found = stacks.find(spec.identity.default_stack)
+    except ArchsimError as error:
+        return str(error)
+    return "" if found.kind in ("any", spec.kind) else f"stack {found.id} is for a {found.kind}, not a {spec.kind}"
+
+
+def check_vendor(spec: Spec, stack: Stack) -> None:
+    """Refuse the libraries of one maker of GPUs on a card of another, for which they have no kernel; a new maker may take any."""
+    if spec.kind == "gpu" and stack.vendor and spec.identity.vendor in MAKERS and spec.identity.vendor != stack.vendor:
+        own = spec.identity.default_stack
+        raise Unsupported(f"stack {stack.id} is for cards of {stack.vendor}, not of {spec.identity.vendor}; "
+                          f"--stack {own} is that of {spec.identity.id}")  # fmt: skip
+
+
+def checked_tpu(
+    device: Tpu, task: str, trace: BoundTrace, precision: str | None, asked: Mapping[str, object], notes: Sequence[str]
+) -> tuple[str, list[str]]:
+    """The precision of a request on a TPU, that of its cells where nobody asks for one, and the `notes` with what is said of it.
+
+    asked: the arguments of `make_request`
+
+    Raises ArgumentError for options of other devices; Unsupported for training, and for a product of two activations on a TPU
+    that has weights from its memory alone (`fifo`).
+    """
+    for option, why in FOR_OTHERS.items():
+        if asked.get(option) is not None:
+            raise (ArgumentError if option == "threads" else Unsupported)(why)
+    name = device.identity.id
+    if task != "inference":
+        able = "runs inference alone" if device.fifo is not None else "trains, but training is not modelled: no row is measured"
+        raise Unsupported(f"task {task}: {name} {able}; --task inference is modelled")
+    held = next((op for op in trace.ops if op.kind.op in BETWEEN_ACTIVATIONS), None)
+    if device.fifo is not None and held is not None:
+        raise Unsupported(f"network {trace.name}: op {held.name} ({held.kind.op}) multiplies two activations, and {name} takes "
+                          "one factor of each product from its weight memory, which programs do not write; "
+                          "tpu_v2 and later multiply them")  # fmt: skip
+    if precision is not None:
+        return precision, list(notes)
+    own = device.precisions[0]
+    return own, [*notes, f"precision {own}: what the cells of {name} multiply; --precision sets another"]
