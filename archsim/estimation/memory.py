@@ -10,13 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import prod
 
 import numpy as np
 
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, still_there
@@ -182,16 +181,14 @@ def caches_note(request: Request, result: Run) -> tuple[str, ...]:
     return (f"caches: {stays} of weights and activations stay in the L2 of {size} from run to run; --cold is a single run",)
 
 
+@kept(256)
+def _without_workspace(trace: BoundTrace, stack: Stack, element: int) -> Footprint:
+    """The footprint without the only part that depends on the device."""
+    return footprint(trace, element, 0.0, stack.reserved, stack.activations == "kept", stack.in_place)
+
+
 def _with(request: Request, workspace: float) -> Footprint:
-    without = _without(ByIdentity(request.trace), ByIdentity(request.stack), request.value_bytes)
-    return replace(without, workspace=workspace)
-
-
-@lru_cache(maxsize=256)
-def _without(trace: ByIdentity[BoundTrace], stack: ByIdentity[Stack], element: int) -> Footprint:
-    """The footprint without the workspace, the only part that depends on the device."""
-    s = stack.it
-    return footprint(trace.it, element, 0.0, s.reserved, s.activations == "kept", s.in_place)
+    return replace(_without_workspace(request.trace, request.stack, request.value_bytes), workspace=workspace)
 
 
 def _with_workspace(result: Run) -> tuple[int, ...]:

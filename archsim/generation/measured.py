@@ -9,13 +9,13 @@ import math
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from archsim.base.errors import ArchsimError, Unsupported
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
 from archsim.evidence import network_rows
@@ -66,23 +66,23 @@ def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> Se
     """The plan of a row, in its own conditions."""
     lengths = (pattern.input, max(1, round(pattern.output)), max(1, round(pattern.batch)))
     words = tuple(sorted(pattern.arguments.items()))
-    plan = _plan(pattern.model, case.fields["hardware"], ByIdentity(case.stack), lengths, words, ByIdentity(calibration))
+    plan = _plan(pattern.model, case.fields["hardware"], case.stack, lengths, words, calibration)
     if not pattern.fed:
         return plan
     serving = replace(plan.stack.serving, step_tokens=pattern.fed)
     return replace(plan, stack=replace(plan.stack, serving=serving))
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def _plan(
-    model: str, hw: str, stack: ByIdentity[Stack], lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
-    calibration: ByIdentity[Calibration],
+    model: str, hw: str, stack: Stack, lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
+    calibration: Calibration,
 ) -> ServingPlan:  # fmt: skip
     """One plan for all rows of a run, whose steps are priced once, with its engine's stack as the rows have it."""
     prompt, answer, batch = lengths
-    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=stack.it.id, calibration=calibration.it,
+    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=stack.id, calibration=calibration,
                         **dict(words))  # fmt: skip
-    return replace(plan, stack=served(stack.it))
+    return replace(plan, stack=served(stack))
 
 
 def _static(plan: ServingPlan, metric: str) -> float:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.generation.formats import CACHE_BYTES, WEIGHTS
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import stages_of
@@ -71,15 +71,11 @@ def blocks(tokens: int, block: int) -> int:
     return -(-tokens // block) * block
 
 
+@kept(65536)
 def cache_of(plan: ServingPlan, tokens: int) -> float:
     """Bytes that the fullest device keeps of one sequence: its share of the heads, or the latent vectors, which all keep."""
-    return _cache_of(ByIdentity(plan), blocks(tokens, plan.stack.serving.block))
-
-
-@lru_cache(maxsize=65536)
-def _cache_of(plan: ByIdentity[ServingPlan], tokens: int) -> float:
-    layers = cache_of_layers(plan.it, tokens)
-    return max(sum(layers[first:last]) for first, last in stages_of(plan.it.model, plan.it.stages)) / _sharing(plan.it)
+    layers = cache_of_layers(plan, blocks(tokens, plan.stack.serving.block))
+    return max(sum(layers[first:last]) for first, last in stages_of(plan.model, plan.stages)) / _sharing(plan)
 
 
 def cache_of_layers(plan: ServingPlan, tokens: int) -> list[float]:
@@ -101,17 +97,12 @@ def step_tokens(plan: ServingPlan, context: int) -> int:
     return engine.step_tokens if engine.step_tokens else max(2048, min(plan.model.context, context))
 
 
+@kept(256)
 def weights_of(plan: ServingPlan) -> float:
     """Bytes of the weights on the fullest device."""
-    return _weights(ByIdentity(plan))
-
-
-@lru_cache(maxsize=256)
-def _weights(plan: ByIdentity[ServingPlan]) -> float:
-    one, width = plan.it, WEIGHTS[plan.it.weights]
-    spread, found = max(one.tensor, one.experts), _learned(one.model)
-    return sum(op.parameters * width.bytes_of(op, one.model) / (spread if isinstance(op.kind, Experts) else one.tensor)
-               for op in found) / one.stages  # fmt: skip
+    width, spread = WEIGHTS[plan.weights], max(plan.tensor, plan.experts)
+    return sum(op.parameters * width.bytes_of(op, plan.model) / (spread if isinstance(op.kind, Experts) else plan.tensor)
+               for op in _learned(plan.model)) / plan.stages  # fmt: skip
 
 
 def _learned(model: TransformerModel) -> list[BoundOp]:

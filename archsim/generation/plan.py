@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.files import is_path
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
@@ -159,6 +158,7 @@ def serving_plan(
     )  # fmt: skip
 
 
+@kept(64)
 def served(stack: Stack) -> Stack:
     """The stack as it runs inside its engine, which may compile what a single call of an operator leaves apart.
 
@@ -166,13 +166,9 @@ def served(stack: Stack) -> Stack:
     >>> [stack.passes["quantise"]["forward"].launches for stack in (called, served(called))]
     [4, 1]
     """
-    return _compiled(ByIdentity(stack)) if stack.serving.compiled and "quantise" in stack.passes else stack
-
-
-@lru_cache(maxsize=64)
-def _compiled(stack: ByIdentity[Stack]) -> Stack:
-    passes = {**stack.it.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}}
-    return replace(stack.it, passes=passes)
+    if not stack.serving.compiled or "quantise" not in stack.passes:
+        return stack
+    return replace(stack, passes={**stack.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}})
 
 
 def engines() -> list[str]:

@@ -14,13 +14,13 @@ from math import prod
 
 import numpy as np
 
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.fidelity import FITTED, find
-from archsim.estimation.pipeline import lowered_ops, priced
+from archsim.estimation.pipeline import lowered_of, priced
 from archsim.estimation.request import Request
 from archsim.generation.formats import CACHE_BYTES, HEAD, WEIGHTS
 from archsim.generation.plan import ServingPlan
@@ -75,6 +75,7 @@ OpSetting = tuple[str, Stored]  # the precision in which ops multiply, and how t
 NOTHING = StepCost(time_s=0.0, bound_s={}, energy_j=0.0, dram_bytes=0.0, flop=0.0)
 
 
+@kept(4096)
 def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, decode: bool) -> StepCost:
     """A step of `sequences`, each with `tokens` new ones, `context` cached ones with these among them.
 
@@ -83,25 +84,19 @@ def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, d
     A decode step is replayed as a CUDA graph where the plan says so. With several stages the sequences of a step are as many
     groups, of which each stage works on one.
     """
-    return _step(ByIdentity(plan), sequences, tokens, context, decode)
-
-
-@lru_cache(maxsize=4096)
-def _step(plan: ByIdentity[ServingPlan], sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
-    one = plan.it
     found = NOTHING
-    groups = min(one.stages, sequences)
+    groups = min(plan.stages, sequences)
     share = -(-sequences // groups)
-    for first, last in stages_of(one.model, one.stages):
-        layout = Layout(engine=True, decode=decode, tensor=one.tensor, experts=one.experts, first=first, last=last)
-        found = found.plus(_stage(one, layout, share, tokens, context, decode))
-        if last < one.model.layers:
-            found = found.plus(_moved(one, share * tokens * one.model.width * VALUE))
-    if one.stages > 1 and decode:  # groups follow each other through the stages, so that each waits for the slowest
+    for first, last in stages_of(plan.model, plan.stages):
+        layout = Layout(engine=True, decode=decode, tensor=plan.tensor, experts=plan.experts, first=first, last=last)
+        found = found.plus(_stage(plan, layout, share, tokens, context, decode))
+        if last < plan.model.layers:
+            found = found.plus(_moved(plan, share * tokens * plan.model.width * VALUE))
+    if plan.stages > 1 and decode:  # groups follow each other through the stages, so that each waits for the slowest
         found = replace(found, energy_j=found.energy_j * groups, dram_bytes=found.dram_bytes * groups, flop=found.flop * groups)
-    host = host_step(one, sequences)
-    if one.stack.serving.overlapped:  # the host is ready before the device, or the device waits for the rest
-        return found.plus(waiting(one, ENGINE_HOST, max(0.0, host.time_s - found.time_s), one.devices))
+    host = host_step(plan, sequences)
+    if plan.stack.serving.overlapped:  # the host is ready before the device, or the device waits for the rest
+        return found.plus(waiting(plan, ENGINE_HOST, max(0.0, host.time_s - found.time_s), plan.devices))
     return found.plus(host)
 
 
@@ -197,7 +192,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     for precision, stored in dict.fromkeys(settings):
         own = [i for i, each in enumerate(settings) if each == (precision, stored)]
         request = replace(whole, precision=precision, stored=stored)
-        lowered = lowered_ops(request, tuple([trace.ops[i] for i in own]), left=left)
+        lowered = lowered_of(request, tuple([trace.ops[i] for i in own]), left=left)
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]

@@ -28,7 +28,6 @@ from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import POWER
 from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
-from archsim.trace.kind import FORWARD
 
 
 class DevicesAtWork:
@@ -213,7 +212,7 @@ def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
     node, device = spec.node, request.device
     decode = None if given.decode is None else _decode_rate(request, node, given.decode)
     rate = float(np.ravel(link_rate(device))[0]) if isinstance(device, Gpu) else float("inf")
-    size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
+    size = input_bytes(request.trace)
     return Pipeline(
         samples=request.batch, disk_bytes=request.batch * node.input.sample if given.disk else None,
         decode_rate=decode, copy_bytes=size if given.pcie else None, copy_rate=rate,

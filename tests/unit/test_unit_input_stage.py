@@ -178,7 +178,7 @@ def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:
     module = shipped.gpu("tegra_x1")
     assert link_rate(module) == float("inf")
     request = asked(inputs="decoded")
-    assert feed_time(input_bytes(request.trace.ops), request.stack, gpu, request.host) > 0
+    assert feed_time(input_bytes(request.trace), request.stack, gpu, request.host) > 0
 
 
 REFUSED = [

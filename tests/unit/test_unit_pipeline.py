@@ -22,9 +22,9 @@ from tests import shipped
 
 
 def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
-    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2).trace.ops) == 4 * 2 * 3 * 227 * 227
-    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2, task="training_step").trace.ops) == 4 * 2 * 3 * 227 * 227
-    assert input_bytes(make_request("lstm_ptb", "gtx_1080", batch=2).trace.ops) == 4 * 32 * 2
+    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2).trace) == 4 * 2 * 3 * 227 * 227
+    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2, task="training_step").trace) == 4 * 2 * 3 * 227 * 227
+    assert input_bytes(make_request("lstm_ptb", "gtx_1080", batch=2).trace) == 4 * 32 * 2
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:
 def test_the_copy_comes_before_everything_else() -> None:
     request = make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1")
     fed = replace(request, stack=replace(request.stack, inputs="host"))
-    copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.host)
+    copy = feed_time(input_bytes(request.trace), fed.stack, request.spec.device, request.host)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
 
@@ -125,7 +125,7 @@ def test_a_timer_that_waits_for_each_layer_hides_no_host_time() -> None:
 
 def test_a_batch_may_lie_in_the_hosts_memory_whatever_the_stack_says() -> None:
     plain, fed = (make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1", inputs=place) for place in (None, "host"))
-    copy = feed_time(input_bytes(plain.trace.ops), fed.stack, plain.spec.device, plain.host)
+    copy = feed_time(input_bytes(plain.trace), fed.stack, plain.spec.device, plain.host)
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(plain).latency_s[0]) + copy, rel=1e-3)
     assert fed.stack.digest != plain.stack.digest
     there = make_request("alexnet", "gtx_1080", batch=64, stack="tensorflow-cudnn5.1-feed", inputs="device")
