@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.base.errors import ArgumentError
-from archsim.generation.estimate import provenance_of, too_large
+from archsim.generation.estimate import limit_word, provenance_of, too_large
 from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import LINKS, rate_to
@@ -202,3 +202,11 @@ def _kept(done: Sequence[Conversation], limits: Mapping[str, float]) -> int:
 def _spread(values: np.ndarray) -> LatencySpread:
     p50, p90, p99 = np.quantile(values, PERCENTILES).tolist()
     return LatencySpread(mean=float(values.mean()), p50=p50, p90=p90, p99=p99)
+
+
+def why_served(s: TextServing) -> str:
+    """What a language model under requests is limited by, and how near it is to what it can do."""
+    busiest = max(s.utilisation)
+    waits = f"; {s.preemptions:,} were put back for want of cache" if s.preemptions else "; none was put back for want of cache"
+    return (f"Steps take {100 * busiest:.0f} % of the time and are limited by {limit_word(s.limited_by)}, with at most "
+            f"{s.running:,} requests at once{waits}.")  # fmt: skip
