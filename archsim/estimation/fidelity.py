@@ -254,24 +254,24 @@ def asked_traffic(name: str, fidelity: Fidelity) -> tuple[str, list[str]]:
     return found, ["traffic simulated: the constants of the model were fitted with the closed forms of the traffic"]
 
 
-def check_graph(device: Device, stack: Stack, fidelity: str) -> None:
+def check_graph(device: Device, stack: Stack, fidelity: Fidelity) -> None:
     """Refuse a graph that device, stack or fidelity cannot replay: ArgumentError, Unsupported."""
     if not isinstance(device, Gpu):
         raise ArgumentError(f"graph: graphs are launched on a GPU; a {device.kind.upper()} has none")
     if not stack.graphs:
         able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
-    if not find(fidelity).overheads:
-        raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
+    if not fidelity.overheads:
+        raise ArgumentError(f"graph: the {fidelity.name} model has no launches that a graph would save")
 
 
-def check_streams(device: Device, stack: Stack, fidelity: str, streams: int) -> None:
+def check_streams(device: Device, stack: Stack, fidelity: Fidelity, streams: int) -> None:
     """Refuse streams that device, stack or fidelity do not have: ArgumentError, Unsupported."""
     ARGUMENTS["streams"].check(streams)
     if not isinstance(device, Gpu):
         raise ArgumentError(f"streams belong to a GPU; a {device.kind.upper()} works on one op at a time")
-    if not find(fidelity).events:
-        raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
+    if not fidelity.events:
+        raise ArgumentError(f"streams {streams}: the {fidelity.name} model runs one op after the other; add --fidelity event")
     if stack.waits:
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
 

@@ -27,7 +27,6 @@ from archsim.estimation.clock import (
     limit_notes,
     memory_clock_note,
     memory_clock_share,
-    mode_clock,
 )
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
@@ -165,22 +164,19 @@ def make_request(
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
     asked = given_of(locals())
-    if boundary is not None or system is not None:
-        check_boundary(boundary, system)
-    spec = find_device(hw, settings, scales)
+    check_boundary(boundary, system)
+    spec, model = find_device(hw, settings, scales), find_fidelity(fidelity)
     check_names(spec, stack, host_cpu)
-    net, task = networks.canonical(net), task_of(task)
+    net, task, usual = networks.canonical(net), task_of(task), spec.identity.default_stack
     precision = precision if precision is None else precision_of(precision)
-    wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
+    wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, usual)
     asked |= given_of({"net": net, "precision": precision, "task": task, "stack": wanted})
-    if power_mode is not None:
-        clock = float(mode_clock(spec, power_mode, clock))
-    chosen = composed or stack_choice.fused(wanted or spec.identity.default_stack, spec.identity.kernels_of, fusion)
+    clock = asked_clock(spec, asked)  # type: ignore[assignment]  # one number
+    chosen = composed or stack_choice.fused(wanted or usual, spec.identity.kernels_of, fusion)
     if inputs is not None:
         chosen = stack_choice.fed(chosen, inputs, spec.identity.id, spec.kind)
     variant = chosen.variants.get(net, net)
-    notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
-    notes += stack_choice.of_today(chosen, fusion)
+    notes = [*_stack_notes(stack, wanted, chosen, spec), *stack_choice.of_today(chosen, fusion)]
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     if threads is None:
@@ -188,7 +184,6 @@ def make_request(
     spec = find_device(hw, settings, scales, threads or 0)
     device = spec.device
     trains_with, said = updated_by(optimiser, task, variant, chosen.optimiser, chosen.framework)
-    notes += said
     work = Work(variant, task, trains_with, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)
     for argument, number in (("batch", batch), ("threads", threads)):
@@ -199,6 +194,7 @@ def make_request(
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
     check_core_clock(spec, clock)
     samples = samples_of(work, batch)
+    notes += said
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
     trace = bound(work, samples, seq_len)
@@ -215,36 +211,41 @@ def make_request(
             notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
-    elif isinstance(device, Cpu):
-        threads = threads if threads is not None else int(chosen.usual_threads(device.core.count, device.core.threads))
     if clock is None and power_limit is None and not isinstance(device, Tpu):
         notes.append(clock_note(spec, device))
-    memory = memory_clock_share(spec, memory_clock)
+    follows = _following(spec, chosen, {**asked, "threads": threads})
     notes += power_notes(spec) + limit_notes(device, power_limit)
-    notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
+    notes += [] if memory_clock is None else [memory_clock_note(spec, follows["memory"])]
     notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
-    graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
+    graph = graph or (chosen.replays and isinstance(device, Gpu) and model.overheads)
     if graph:
-        check_graph(device, chosen, fidelity)
+        check_graph(device, chosen, model)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     if streams != 1:
-        check_streams(device, chosen, fidelity, streams)
+        check_streams(device, chosen, model, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if cold:
         again = isinstance(device, Gpu) and task == "inference"
         notes.append("cold: a single run, which finds no weights in the L2" if again else
                      "cold: changes nothing, since only inference on a GPU is taken to find weights of the run before in a cache")
-    if traffic != CLOSED:
-        traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
-        notes += said
+    traffic, said = asked_traffic(traffic, model)
     check_vendor(spec, chosen)
-    highest, limit = clock_and_limit(spec, clock, power_limit)
     return Request(
-        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
-        precision=precision, narrowed=narrowed, threads=threads, clock=highest, turbo=clock is None, limit=limit, memory=memory,
-        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, cold=cold,
-        streams=streams, host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
+        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples, precision=precision,
+        narrowed=narrowed, fidelity=model, calibration=calibration or default_calibration(), graph=graph, cold=cold,
+        streams=streams, traffic=traffic, notes=(*notes, *said), asked=asked, **follows,
     )  # fmt: skip
+
+
+def _following(spec: Spec, stack: Stack, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a request follows the device where nobody asks: clock, limit, memory clock, threads and the host CPU."""
+    named, threads = asked_clock(spec, asked), asked.get("threads")
+    clock, limit = clock_and_limit(spec, named, asked.get("power_limit"))
+    if threads is None and isinstance(spec.device, Cpu):
+        threads = stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+    return {"threads": threads, "clock": clock, "turbo": named is None, "limit": limit,
+            "memory": memory_clock_share(spec, asked.get("memory_clock")),
+            "host_cpu": host_of(spec, asked.get("host_cpu"))}  # fmt: skip
 
 
 def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
@@ -263,15 +264,7 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     `asked` replaces arguments of `make_request` among clock, memory_clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
-    named = asked_clock(spec, given)
-    clock, limit = clock_and_limit(spec, named, given.get("power_limit"))
-    threads = given.get("threads")
-    if threads is None and isinstance(spec.device, Cpu):
-        threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
-    host_cpu = host_of(spec, given.get("host_cpu"))
-    memory = memory_clock_share(spec, given.get("memory_clock"))
-    return replace(request, spec=spec, threads=threads, clock=clock, turbo=named is None, limit=limit, memory=memory,
-                   host_cpu=host_cpu, asked=given)  # fmt: skip
+    return replace(request, spec=spec, asked=given, **_following(spec, request.stack, given))
 
 
 def with_batch(request: Request, batch: int) -> Request:
@@ -295,18 +288,15 @@ def precision_of(name: str) -> str:
     return resolve("precision", name, tuple(PRECISION_BYTES), lambda: PRECISION_ALIASES, f"one of {', '.join(PRECISION_BYTES)}")
 
 
-def _later_parts(name: str, spec: Spec) -> list[str]:
-    named, runs = (stacks.composition(name, on).parts for on in ("", spec.identity.kernels_of))
-    return [f"{runs[axis]} in place of {part}: the first that has kernels for {spec.identity.architecture}"
-            for axis, part in named.items() if runs[axis] != part]  # fmt: skip
-
-
 def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec) -> list[str]:
-    if not given:
-        return [f"stack {stack.id}: the default for {spec.identity.id}; --stack names another"]
-    if wanted != given and plain(given) != plain(str(wanted)):
-        return [f"stack {stack.id}: what {given} means on {spec.identity.id}; --stack {wanted} says it exactly"]
-    return []
+    """What is said of the stack: whose choice it is, and parts that are newer than their names on this architecture."""
+    found = [f"stack {stack.id}: the default for {spec.identity.id}; --stack names another"] if not given else []
+    if given and wanted != given and plain(given) != plain(str(wanted)):
+        found.append(f"stack {stack.id}: what {given} means on {spec.identity.id}; --stack {wanted} says it exactly")
+    name = wanted or spec.identity.default_stack
+    named, runs = (stacks.composition(name, on).parts for on in ("", spec.identity.kernels_of))
+    return found + [f"{runs[axis]} in place of {part}: the first that has kernels for {spec.identity.architecture}"
+                    for axis, part in named.items() if runs[axis] != part]  # fmt: skip
 
 
 def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace) -> tuple[str, frozenset[str] | None, list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.errors import ArgumentError, Unsupported, refuse_arguments
 from archsim.base.files import is_path
 from archsim.base.identity import kept
 from archsim.base.naming import resolve
@@ -233,17 +233,16 @@ def _formats(precision: str | None, weights: str | None, kv: str | None, device:
 
 
 def _check_shares(model: TransformerModel, tp: int, pp: int, ep: int) -> None:
-    for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
-        if not 1 <= value <= 4096:
-            raise ArgumentError(f"{name} {value} is not between 1 and 4096")
-    if model.heads % tp:
-        raise ArgumentError(f"tp {tp}: does not divide the {model.heads} heads of {model.name}")
-    if pp > model.layers:
-        raise ArgumentError(f"pp {pp}: {model.name} has only {model.layers} layers")
-    if ep > 1 and model.experts is None:
-        raise ArgumentError(f"ep {ep}: {model.name} has no experts")
-    if ep > 1 and (ep != tp or (model.experts is not None and model.experts.experts % ep)):
-        raise ArgumentError(f"ep {ep}: experts are spread over the devices that share a layer, --tp {ep}, and divide evenly")
+    experts = 0 if model.experts is None else model.experts.experts
+    refuse_arguments({
+        **{f"{name} {value} is not between 1 and 4096": not 1 <= value <= 4096
+           for name, value in (("tp", tp), ("pp", pp), ("ep", ep))},
+        f"tp {tp}: does not divide the {model.heads} heads of {model.name}": model.heads % max(1, tp) > 0,
+        f"pp {pp}: {model.name} has only {model.layers} layers": pp > model.layers,
+        f"ep {ep}: {model.name} has no experts": ep > 1 and not experts,
+        f"ep {ep}: experts are spread over the devices that share a layer, --tp {ep}, and divide evenly":
+            ep > 1 and (ep != tp or experts % ep > 0),
+    })  # fmt: skip
 
 
 def _speculation(text: str | None, draft: str | None) -> Speculation | None:

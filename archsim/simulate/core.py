@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
 from archsim.cycle.core import scalar
@@ -64,7 +66,7 @@ WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it t
 CHOICES: dict[str, tuple[str, ...]] = {"broadcast": BROADCASTS, "form": tuple(FORMS)}
 LEVELS = ("level", "a", "b")
 MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64, "window": 1 << 12,
-        "trips": 1 << 20}  # fmt: skip
+        "trips": 1 << 20, **dict.fromkeys(LEVELS, 4)}  # fmt: skip
 EXAMPLE = "like 'gemm 6x16 avx2' or 'triad level=3'"
 
 
@@ -207,7 +209,9 @@ def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
             registers=numbers.get("registers", isa.registers), depth=numbers["depth"], product=product,
         )  # fmt: skip
     else:
-        loop = GENERATORS.get(name, _streamed(name))(width, element, isa.fused, numbers)
+        known = {"width": width, "element": element, "fused": isa.fused, "footprint": FOOTPRINT, **numbers,
+                 "area": numbers.get("window")}  # fmt: skip
+        loop = GENERATORS[name](**{parameter: known[parameter] for parameter in signature(GENERATORS[name]).parameters})
     return replace(loop, name=kernel, isa=isa_name, form=form)
 
 
@@ -228,7 +232,7 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float
         if equals:
             if key not in words:
                 raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {', '.join(nearest(key, words) or words)}")
-            words[key] = _word(key, text, kernel) if key in CHOICES else _whole(text, key, kernel)
+            words[key] = _value(key, text, kernel)
         elif part in ISAS:
             isa = part
         elif part in ELEMENTS:
@@ -250,16 +254,14 @@ def _block(text: str, kernel: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def _word(key: str, text: str, kernel: str) -> str:
-    if text not in CHOICES[key]:
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is not one of {', '.join(CHOICES[key])}")
-    return text
-
-
-def _whole(text: str, key: str, kernel: str) -> int:
-    most = 4 if key in LEVELS else MOST[key]
-    if not text.isdecimal() or not 1 <= int(text) <= most:
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is no whole number from 1 to {most}"
+def _value(key: str, text: str, kernel: str) -> int | str:
+    """One of the words of `CHOICES`, or a whole number."""
+    if key in CHOICES:
+        if text not in CHOICES[key]:
+            raise ArgumentError(f"kernel {kernel}: {key}={text} is not one of {', '.join(CHOICES[key])}")
+        return text
+    if not text.isdecimal() or not 1 <= int(text) <= MOST[key]:
+        raise ArgumentError(f"kernel {kernel}: {key}={text} is no whole number from 1 to {MOST[key]}"
                             + (", which is memory" if key in LEVELS else ""))  # fmt: skip
     return int(text)
 
@@ -294,33 +296,11 @@ def _forms(device: Cpu, isa: InstructionSet, precision: str) -> tuple[str, ...]:
     return tuple(form for form in isa.forms if form in device.forms(precision))
 
 
-def _streamed(name: str) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:
-    return lambda width, element, fused, words: streamed(name, width, element, words["unroll"], words["level"], fused)
-
-
-def _vectorised(function: Callable[..., CoreLoop]) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:
-    return lambda width, element, fused, words: function(width, element, words["level"], fused)
-
-
-# name of a kernel -> its loop for (width, element, fused, words)
-GENERATORS: dict[str, Callable[[int, int, bool, Mapping[str, int]], CoreLoop]] = {
-    "dot": lambda width, element, fused, words: dot_product(width, element, words["accumulators"], words["level"], fused),
-    "exp": lambda width, element, fused, words: exponential(width, element, words["unroll"], words["degree"], words["level"],
-                                                            fused),
-    "max pool": lambda width, element, fused, words: max_pool(width, element, words["level"]),
-    "row sum": lambda width, element, fused, words: row_sum(width, element, words["level"]),
-    "chase": lambda width, element, fused, words: chase(words["level"], words["loads"], 1 << 14),
-    **{name: _vectorised(function) for name, function in (
-        ("sigmoid", sigmoid), ("tanh", hyperbolic), ("softmax", softmax), ("local normalisation", local_normalisation),
-        ("moments", moments))},
-    "scalar step": lambda width, element, fused, words: scalar.step(1 << 14, words["level"], words["trips"]),
-    "scalar im2col": lambda width, element, fused, words: scalar.unfold(1 << 14, words["level"], words["trips"]),
-    "scalar max pool": lambda width, element, fused, words: scalar.largest(words["window"], 1 << 14, words["level"],
-                                                                           words["trips"]),
-    "scalar average pool": lambda width, element, fused, words: scalar.mean(words["window"], 1 << 14, words["level"],
-                                                                            words["trips"]),
-    "scalar exp": lambda width, element, fused, words: called("exp", words["level"], 1 << 14),
-    "scalar pow": lambda width, element, fused, words: called("pow", words["level"], 1 << 14),
-    "scalar gather": lambda width, element, fused, words: scalar.gathered(1 << 14, words["level"]),
-    "scalar divide": lambda width, element, fused, words: scalar.divided(),
+FOOTPRINT = 1 << 14  # of tensors [B]
+GENERATORS: dict[str, Callable[..., CoreLoop]] = {
+    **{name: partial(streamed, name) for name in STREAMED}, "dot": dot_product, "exp": exponential, "max pool": max_pool,
+    "row sum": row_sum, "chase": chase, "sigmoid": sigmoid, "tanh": hyperbolic, "softmax": softmax,
+    "local normalisation": local_normalisation, "moments": moments, "scalar step": scalar.step, "scalar im2col": scalar.unfold,
+    "scalar max pool": scalar.largest, "scalar average pool": scalar.mean, "scalar exp": partial(called, "exp"),
+    "scalar pow": partial(called, "pow"), "scalar gather": scalar.gathered, "scalar divide": scalar.divided,
 }  # fmt: skip

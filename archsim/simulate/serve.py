@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import ArgumentError
+from archsim.base.errors import ArgumentError, refuse_arguments
 from archsim.base.units import grouped, show
 from archsim.cost.idle import idle_parts
 from archsim.device.variant import device_fields
@@ -235,11 +235,10 @@ def _check(request: Request, load: Load, batching: Batching, devices: int) -> No
         f"devices {devices} is not between 1 and {MOST_DEVICES}": not 1 <= devices <= MOST_DEVICES,
         f"batching max={batching.most} is less than 1": batching.most < 1,
         f"batching wait={batching.wait_s:g} s is not a time from 0": not 0 <= batching.wait_s < 1e6,
-        f"{load.scenario} sends one query at a time, to one device: leave out --devices": load.scenario in QUERIES and devices > 1,
-    }
-    for said, holds in wrong.items():
-        if holds:
-            raise ArgumentError(said)
+        f"{load.scenario} sends one query at a time, to one device: leave out --devices":
+            devices > 1 and load.scenario in QUERIES,
+    }  # fmt: skip
+    refuse_arguments(wrong)
     most, fixed = MULTI_STREAM if load.scenario == "MultiStream" else batching.most, request.template.fixed_batch
     if fixed is not None and (most > 1 or fixed > 1):
         way = "batching max=1" if fixed == 1 else "write 'N' in place of it in its file"

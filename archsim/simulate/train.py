@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.errors import Unsupported, refuse_arguments
 from archsim.base.units import show
 from archsim.cost.dispatch import link_rate
 from archsim.cost.input_stage import input_stage, worker_rate
@@ -273,9 +273,7 @@ def _check(
         f"bucket {bucket_bytes:g} B is not a size above 0": not 0 < bucket_bytes < 1e15,
         f"steps {steps} is not between {LEAST_STEPS} and {MOST_STEPS}": not LEAST_STEPS <= steps <= MOST_STEPS,
     }  # fmt: skip
-    for said, holds in wrong.items():
-        if holds:
-            raise ArgumentError(said)
+    refuse_arguments(wrong)
 
 
 class DevicesAtWork:
