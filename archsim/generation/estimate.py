@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,8 +12,8 @@ from archsim.base.errors import ArgumentError
 from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.calibration.constants import WIDER, Spread
-from archsim.calibration.nearness import Platform
 from archsim.cost.bounds import bound_word
+from archsim.estimation.hardware import platform_of
 from archsim.generation.formats import HALF, WEIGHTS
 from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
@@ -123,20 +122,23 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     tpot = rest.time_s / waves / (plan.output - 1) if plan.output > 1 else 0.0
     learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
-    (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", _platform(plan), of) for of in (TIME, POWER))
+    most_w = float(np.ravel(plan.spec.device.power.tdp)[0]) * plan.devices
+    at = platform_of(plan.spec, plan.stack.id)
+    (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", at, of) for of in (TIME, POWER))
+    low, high = energy.around(power)
     return GenerationEstimate(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
         devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
         node=plan.node.id if plan.node else None, batch=plan.batch, input=plan.input, output=plan.output,
         precision=plan.precision, weights=plan.weights, kv=plan.cache, graph=plan.graph,
         speculative=plan.asked.get("speculative"), parameters=learned, active_parameters=active,
-        ttft_s=read.time_s, ttft_interval_s=around(read.time_s, time), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
-        tpot_s=tpot, tpot_interval_s=around(tpot, time), e2e_s=total.time_s, e2e_interval_s=around(total.time_s, time),
-        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=around(tokens / total.time_s, time),
+        ttft_s=read.time_s, ttft_interval_s=time.around(read.time_s), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
+        tpot_s=tpot, tpot_interval_s=time.around(tpot), e2e_s=total.time_s, e2e_interval_s=time.around(total.time_s),
+        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=time.around(tokens / total.time_s),
         total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
         energy_j=total.energy_j, energy_per_token_j=total.energy_j / tokens,
-        energy_per_token_interval_j=around(total.energy_j / tokens, energy), power_w=power,
-        power_interval_w=_within(around(power, energy), power, plan), memory_bytes=memory.parts,
+        energy_per_token_interval_j=energy.around(total.energy_j / tokens), power_w=power,
+        power_interval_w=(low, max(power, min(high, most_w))), memory_bytes=memory.parts,
         memory_room_bytes=room(plan), fits=memory.total <= room(plan), max_batch=most,
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
@@ -158,26 +160,10 @@ def too_large(plan: ServingPlan) -> str:
             f"more devices (--tp), narrower --weights or --kv, or a shorter context would help")  # fmt: skip
 
 
-def around(value: float, spread: Spread) -> tuple[float, float]:
-    """Where a measured value is expected around a predicted one: [P exp(-high), P exp(-low)]."""
-    return value * math.exp(-spread.high), value * math.exp(-spread.low)
-
-
-def _within(interval: tuple[float, float], power: float, plan: ServingPlan) -> tuple[float, float]:
-    """An interval of power up to what the boards may draw, or what they are predicted to [W]."""
-    most = float(np.ravel(plan.spec.device.power.tdp)[0]) * plan.devices
-    return interval[0], max(power, min(interval[1], most))
-
-
-def _platform(plan: ServingPlan) -> Platform:
-    identity = plan.spec.identity
-    return Platform(architecture=identity.kernels_of, device=identity.id, stack=plan.stack.id)
-
-
 def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     """What each number rests on: the nearest measured rows."""
-    kernels = plan.calibration.spread_of("gpu", "kernel", _platform(plan))[1].basis
-    power = served_spread(plan.calibration, "gpu", _platform(plan), POWER)[1].basis
+    kernels = plan.calibration.spread_of("gpu", "kernel", platform_of(plan.spec, plan.stack.id))[1].basis
+    power = served_spread(plan.calibration, "gpu", platform_of(plan.spec, plan.stack.id), POWER)[1].basis
     known = f"host of a step: {plan.stack.serving.basis or 'assumed, no measured run of this engine is known'}"
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
     return {

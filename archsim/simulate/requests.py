@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +20,7 @@ from archsim.base.limits import LIMITS
 COLUMNS = ("arrival_s", "input", "output")
 SHAPES = ("fixed", "uniform", "normal", "lognormal", "exponential")
 LONGEST = 1 << 24  # tokens
+SHORTEST = 1e-9  # s from the first arrival to the last; no clock that stamps requests tells less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,37 +92,6 @@ def drawn(rate: float, count: int, prompt: TokenLengths, answer: TokenLengths, c
     return TextRequests(arrival_s=times, input=prompts, output=np.maximum(1, answers))
 
 
-def recorded(path: str | Path, context: int) -> TextRequests:
-    """Requests of a CSV file with the columns `arrival_s`, `input` and `output`, in order of time.
-
-    Raises MissingFile, or InputError with up to 20 lines that are wrong.
-    """
-    found, problems, latest = [], [], 0.0
-    for number, row in recorded_rows(path, COLUMNS):
-        try:
-            time, prompt, answer = map(float, row)
-        except ValueError:
-            problems.append(f"line {number}: needs three numbers, {', '.join(COLUMNS)}")
-            continue
-        if not (math.isfinite(time) and time >= latest):
-            problems.append(f"line {number}: arrival_s {time:g} lies before that of the line above, or is no time")
-        elif not all(1 <= tokens <= LONGEST and tokens == int(tokens) for tokens in (prompt, answer)):
-            problems.append(f"line {number}: input and output are whole numbers from 1 on")
-        elif prompt + answer > context:
-            problems.append(f"line {number}: {prompt:g} + {answer:g} tokens are more than the {context} of the model")
-        else:
-            found.append((time, int(prompt), int(answer)))
-            latest = time
-    if problems or not found:
-        raise InputError(path, problems[:20] or "holds no requests")
-    times, prompts, answers = zip(*found, strict=True)
-    return TextRequests(arrival_s=np.array(times), input=np.array(prompts), output=np.array(answers))
-
-
-COLUMN = "arrival_s"
-SHORTEST = 1e-9  # s from the first arrival to the last; no clock that stamps requests tells less
-
-
 def poisson(rate: float, count: int, seed: int) -> NDArray[np.float64]:
     """Arrival times of a Poisson process [s], [count].
 
@@ -134,10 +104,13 @@ def poisson(rate: float, count: int, seed: int) -> NDArray[np.float64]:
     return np.asarray(np.cumsum(np.random.default_rng(seed).exponential(1.0, count)) / rate)
 
 
-def recorded_rows(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """The rows of a CSV file: the number of the line, and what stands in these columns, nothing in those that it lacks.
+Problem = Callable[[Sequence[str], list[float] | None, float], str]  # of the words, their numbers, and the time before them [s]
 
-    Raises MissingFile, or InputError for a file without one of the columns or with too many rows.
+
+def recorded_numbers(path: str | Path, columns: Sequence[str], problem: Problem) -> NDArray[np.float64]:
+    """The numbers in these columns of a CSV file, times [s] first, [M, columns].
+
+    Raises MissingFile, or InputError for a file without one of the columns or with too many rows, and for lines with a `problem`.
     """
     limit = LIMITS["arrivals"]
     try:
@@ -151,9 +124,27 @@ def recorded_rows(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[in
     if missing:
         raise InputError(path, f"line 1: no column {missing[0]!r}; a file of requests has {', '.join(columns)}")
     places = [head.index(name) for name in columns]
+    found: list[list[float]] = []
+    problems = []
     for number, row in enumerate(rows[1:], 2):
         if row:
-            yield number, [row[place].strip() if place < len(row) else "" for place in places]
+            written = [row[place].strip() if place < len(row) else "" for place in places]
+            numbers = _numbers(written)
+            said = problem(written, numbers, found[-1][0] if found else 0.0)
+            if said:
+                problems.append(f"line {number}: {said}")
+            elif numbers is not None:
+                found.append(numbers)
+    if problems:
+        raise InputError(path, problems)
+    return np.array(found).reshape(-1, len(columns))
+
+
+def _numbers(written: Sequence[str]) -> list[float] | None:
+    try:
+        return [*map(float, written)]
+    except ValueError:
+        return None
 
 
 def recorded_arrivals(path: str | Path) -> NDArray[np.float64]:
@@ -161,23 +152,39 @@ def recorded_arrivals(path: str | Path) -> NDArray[np.float64]:
 
     Raises MissingFile, or InputError with the lines that hold no time or a time before that of the line above.
     """
-    times, problems, latest = [], [], -math.inf
-    for number, (written,) in recorded_rows(path, (COLUMN,)):
-        try:
-            time = float(written)
-        except ValueError:
-            time = math.nan
-        if not math.isfinite(time) or time < 0:
-            problems.append(f"line {number}: {written!r} is not a time in seconds")
-        elif time < latest:
-            problems.append(f"line {number}: {written} lies before {latest:g} of the line above; sort the file by {COLUMN}")
-        else:
-            times.append(time)
-            latest = time
-    if problems:
-        raise InputError(path, problems)
+
+    def problem(written: Sequence[str], numbers: list[float] | None, latest: float) -> str:
+        if numbers is None or not math.isfinite(numbers[0]) or numbers[0] < 0:
+            return f"{written[0]!r} is not a time in seconds"
+        before = numbers[0] < latest
+        return f"{written[0]} lies before {latest:g} of the line above; sort the file by {COLUMNS[0]}" if before else ""
+
+    times = recorded_numbers(path, COLUMNS[:1], problem)[:, 0]
     if len(times) < 2:
         raise InputError(path, f"holds {len(times)} arrivals; it takes two or more")
     if times[-1] - times[0] < SHORTEST:
         raise InputError(path, f"all requests arrive at {times[0]:g} s, or within a nanosecond; --scenario Offline is for that")
-    return np.array(times)
+    return times
+
+
+def recorded(path: str | Path, context: int) -> TextRequests:
+    """Requests of a CSV file with the columns `arrival_s`, `input` and `output`, in order of time.
+
+    Raises MissingFile, or InputError with the lines that are wrong.
+    """
+
+    def problem(written: Sequence[str], numbers: list[float] | None, latest: float) -> str:
+        if numbers is None:
+            return f"needs three numbers, {', '.join(COLUMNS)}"
+        time, prompt, answer = numbers
+        if not (math.isfinite(time) and time >= latest):
+            return f"arrival_s {time:g} lies before that of the line above, or is no time"
+        if not all(1 <= tokens <= LONGEST and tokens == int(tokens) for tokens in (prompt, answer)):
+            return "input and output are whole numbers from 1 on"
+        over = prompt + answer > context
+        return f"{prompt:g} + {answer:g} tokens are more than the {context} of the model" if over else ""
+
+    found = recorded_numbers(path, COLUMNS, problem)
+    if not len(found):
+        raise InputError(path, "holds no requests")
+    return TextRequests(arrival_s=found[:, 0], input=found[:, 1].astype(np.int64), output=found[:, 2].astype(np.int64))
