@@ -15,8 +15,7 @@ from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
-from archsim.estimation.intervals import own_rows
-from archsim.estimation.measured import Reference
+from archsim.estimation.measured import Reference, own_rows
 from archsim.estimation.memory import Footprint
 from archsim.estimation.result import HOST, SCHEMA, Estimate
 from archsim.estimation.wall import OF_COMPUTER, WallPower

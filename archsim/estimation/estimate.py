@@ -18,8 +18,7 @@ from archsim.cost.power import SLOWEST
 from archsim.device.variant import device_fields
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import SIMULATED
-from archsim.estimation.intervals import class_of, energy_interval, own_rows, power_interval
-from archsim.estimation.measured import nearest_of, references_of
+from archsim.estimation.measured import class_of, energy_interval, nearest_of, own_rows, power_interval, references_of
 from archsim.estimation.memory import assumptions, caches_note, footprint_of, largest_batch
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve

@@ -23,8 +23,8 @@ from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device, Gpu
-from archsim.estimation.arithmetic import arithmetic, in_halves, on_tensor_cores
 from archsim.estimation.fidelity import ExecutionSetting
+from archsim.estimation.hardware import arithmetic, in_halves, on_tensor_cores
 from archsim.estimation.host_input import decoding, host_transfer_s
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup

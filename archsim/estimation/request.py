@@ -17,7 +17,6 @@ from archsim.detect.catalog import power_notes, threads_of
 from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
-from archsim.estimation.arithmetic import precision_notes
 from archsim.estimation.clock import (
     asked_clock,
     at_memory_clock,
@@ -30,7 +29,15 @@ from archsim.estimation.clock import (
 )
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
-from archsim.estimation.hardware import architecture_notes, check_names, check_vendor, checked_tpu, find_device, host_of
+from archsim.estimation.hardware import (
+    architecture_notes,
+    check_names,
+    check_vendor,
+    checked_tpu,
+    find_device,
+    host_of,
+    precision_notes,
+)
 from archsim.estimation.network import bound, samples_of, sized, sizes_of
 from archsim.estimation.wall import check_boundary
 from archsim.evidence.case import DeviceGroup

@@ -14,7 +14,7 @@ from archsim.device.spec import unit_of
 from archsim.estimation.die import moves_area, too_large
 from archsim.estimation.fidelity import CLOSED, SIMULATED
 from archsim.estimation.hardware import find_device, unneeded_keys
-from archsim.estimation.intervals import class_of
+from archsim.estimation.measured import class_of
 from archsim.estimation.memory import fits, footprint_of, needed_bytes
 from archsim.estimation.network import STRICT, bounded
 from archsim.estimation.pipeline import Run, run

@@ -14,11 +14,10 @@ from archsim.base.version import __version__
 from archsim.calibration.constants import WIDER, Spread
 from archsim.cost.bounds import bound_word
 from archsim.estimation.hardware import platform_of
-from archsim.generation.formats import HALF, WEIGHTS
 from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
 from archsim.generation.phases import PrefillCost, answered
-from archsim.generation.plan import ServingPlan, serving_plan
+from archsim.generation.plan import HALF, WEIGHTS, ServingPlan, serving_plan
 from archsim.generation.step import ENGINE_HOST, LINKS, StepCost
 from archsim.stack.catalog import rows_of
 

@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from archsim.base.identity import kept
-from archsim.generation.formats import CACHE_BYTES, WEIGHTS
-from archsim.generation.plan import ServingPlan
+from archsim.generation.plan import CACHE_BYTES, WEIGHTS, ServingPlan
 from archsim.generation.step import stages_of
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel

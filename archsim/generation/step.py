@@ -18,12 +18,11 @@ from archsim.base.identity import kept
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
-from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.fidelity import FITTED, find
+from archsim.estimation.hardware import on_tensor_cores
 from archsim.estimation.pipeline import lowered_of, priced
 from archsim.estimation.request import Request
-from archsim.generation.formats import CACHE_BYTES, HEAD, WEIGHTS
-from archsim.generation.plan import ServingPlan
+from archsim.generation.plan import CACHE_BYTES, HEAD, WEIGHTS, ServingPlan
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.lower.lower import Again
 from archsim.node.node import Node

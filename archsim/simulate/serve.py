@@ -16,7 +16,7 @@ from archsim.base.units import grouped, show
 from archsim.cost.idle import idle_parts
 from archsim.device.variant import device_fields
 from archsim.estimation.estimate import provenance_of
-from archsim.estimation.intervals import trust
+from archsim.estimation.measured import trust
 from archsim.estimation.memory import largest_batch
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, with_batch

@@ -16,8 +16,7 @@ from archsim.device.device import Gpu
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.host_input import input_bytes, samples_of
-from archsim.estimation.intervals import trust
-from archsim.estimation.measured import differences, measured_on, predicted, request_of
+from archsim.estimation.measured import differences, measured_on, predicted, request_of, trust
 from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request

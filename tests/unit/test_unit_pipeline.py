@@ -13,7 +13,7 @@ from archsim.cost.dispatch import feed_time
 from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
-from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
+from archsim.estimation.hardware import arithmetic, on_tensor_cores
 from archsim.estimation.host_input import input_bytes, updated_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
