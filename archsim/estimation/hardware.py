@@ -1,4 +1,4 @@
-"""The device of a request, the CPU that dispatches for it, and what cannot run on them."""
+"""The device of a request, the CPU that dispatches for it, how a stack multiplies there, and what cannot run."""
 
 from __future__ import annotations
 

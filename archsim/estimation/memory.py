@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -96,18 +97,20 @@ def footprint(
     )  # fmt: skip
 
 
+def _workspace(result: Run) -> Array:
+    """The largest workspace of the algorithms that run, on each of D variants of a device [B], [D]."""
+    plans = np.unique(result.lowered.plan_of)
+    return np.asarray(result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0))
+
+
 def footprint_of(request: Request, result: Run) -> Footprint:
     """Device memory of a request, with the workspace of the algorithms that were chosen for it."""
-    plans = {plan for plan in result.lowered.plan_of.tolist() if plan >= 0}
-    workspace = max((float(result.cost.workspace[0, plan]) for plan in plans), default=0.0)
-    return _with(request, workspace)
+    return _with(request, float(_workspace(result)[0]))
 
 
 def needed_bytes(request: Request, result: Run) -> Array:
     """Device memory of a request on each of D variants of a device [B], shape [D]."""
-    plans = np.unique(result.lowered.plan_of)
-    workspace = result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0)
-    return np.asarray(_with(request, 0.0).total + workspace)
+    return np.asarray(_with(request, 0.0).total + _workspace(result))
 
 
 def fits(need: Footprint, capacity: float) -> bool:
@@ -123,17 +126,25 @@ def largest_batch(request: Request, result: Run) -> int | None:
     """
     if "N" not in request.trace.symbols:
         return None
-    room = USABLE * float(request.device.memory.capacity)
-    positions, here = _with_workspace(result), footprint_of(request, result)
+    room, here = USABLE * float(request.device.memory.capacity), footprint_of(request, result)
+    kernels = result.lowered.kernels
+    ends = [*kernels.plan_start.tolist(), len(kernels.options)]
+    wide = [any(option.workspace > 0 for option in kernels.options[first:end]) for first, end in pairwise(ends)]
+    with_workspace = {plan: i for i, plan in reversed([*enumerate(result.lowered.plan_of.tolist())]) if plan >= 0 and wide[plan]}
 
     def need(batch: int) -> float:
         try:
             other = with_batch(request, batch)
         except ValueError:  # a tensor larger than any device's memory
             return math.inf
-        return _with(other, _workspace(other, positions)).total
+        ops = tuple([other.trace.ops[i] for i in with_workspace.values()])
+        workspace = _workspace(run(replace(other, trace=replace(other.trace, ops=ops)))) if ops else [0.0]
+        return _with(other, float(workspace[0])).total
 
-    return largest(need, room, (request.batch, here.total), _guess(request, here, room), LARGEST_BATCH)
+    # At first as if activations and workspace grew in proportion to the batch and nothing else did.
+    grows = here.activations + here.workspace
+    guess = int(min(LARGEST_BATCH, request.batch * max(0.0, room - (here.total - grows)) / max(grows, 1.0)))
+    return largest(need, room, (request.batch, here.total), guess, LARGEST_BATCH)
 
 
 def largest(need: Callable[[int], float], room: float, known: tuple[int, float], guess: int, limit: int) -> int:
@@ -189,31 +200,6 @@ def _without_workspace(trace: BoundTrace, stack: Stack, element: int) -> Footpri
 
 def _with(request: Request, workspace: float) -> Footprint:
     return replace(_without_workspace(request.trace, request.stack, request.value_bytes), workspace=workspace)
-
-
-def _with_workspace(result: Run) -> tuple[int, ...]:
-    """One op for each plan that has an option with a workspace."""
-    kernels = result.lowered.kernels
-    ends = [*kernels.plan_start.tolist(), len(kernels.options)]
-    first = {plan: i for i, plan in reversed(list(enumerate(result.lowered.plan_of.tolist()))) if plan >= 0}
-    return tuple([
-        i for plan, i in first.items() if any(option.workspace > 0 for option in kernels.options[ends[plan] : ends[plan + 1]])
-    ])  # fmt: skip
-
-
-def _workspace(request: Request, positions: tuple[int, ...]) -> float:
-    """The largest workspace among the ops at `positions`."""
-    if not positions:
-        return 0.0
-    ops = tuple([request.trace.ops[i] for i in positions])
-    return float(run(replace(request, trace=replace(request.trace, ops=ops))).cost.workspace[0].max())
-
-
-def _guess(request: Request, need: Footprint, room: float) -> int:
-    """The batch that would fit if activations and workspace grew in proportion to it and nothing else did."""
-    grows = need.activations + need.workspace
-    free = room - (need.total - grows)
-    return int(min(LARGEST_BATCH, request.batch * max(0.0, free) / max(grows, 1.0)))
 
 
 def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,9 +15,8 @@ from archsim.estimation.hardware import find_device
 from archsim.estimation.power import PowerEstimate, power_by_unit
 from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 
-CLOCKS = ("clock", "memory_clock")
-MEASURED = "power"  # the column of what was measured
-OWN = ("name", *CLOCKS, MEASURED)
+UNITS = {"clock": "Hz", "memory_clock": "Hz", "power": "W"}  # of columns that are no unit of the device; `power` was measured
+OWN = ("name", *UNITS)
 
 
 def powers_of_file(path: str | Path, hw: str, **asked: Any) -> tuple[PowerEstimate, ...]:
@@ -30,10 +29,15 @@ def powers_of_file(path: str | Path, hw: str, **asked: Any) -> tuple[PowerEstima
 
     Raises MissingFile, or InputError with every problem and its line.
     """
-    table = read_table(path, LIMITS["shares"])
+    table, problems = read_table(path, LIMITS["shares"]), []
     named = package_unit_named if find_device(hw, asked.get("settings"), asked.get("scales")).kind == "cpu" else unit_named
-    problems = [problem for name in table.header if name not in OWN for problem in _column(name, named)]
-    if not set(table.header) - set(OWN):
+    units = [name for name in table.header if name not in OWN]
+    for name in units:
+        try:
+            named(name)
+        except ArchsimError as error:
+            problems.append(f"line 1: column {name!r}: {error}")
+    if not units:
         problems.append("line 1: no column for a unit; columns are units, name, clock, memory_clock and power")
     refuse(table.path, problems)
     power_by_unit(hw, {}, **asked)  # what is wrong with the device or the words of the question is no problem of a line
@@ -49,32 +53,20 @@ def powers_of_file(path: str | Path, hw: str, **asked: Any) -> tuple[PowerEstima
     return tuple(found)
 
 
-def _column(name: str, named: Callable[[str], str]) -> list[str]:
-    try:
-        named(name)
-    except ArchsimError as error:
-        return [f"line 1: column {name!r}: {error}"]
-    return []
-
-
 def _power(row: Row, hw: str, asked: Mapping[str, Any]) -> PowerEstimate:
     cells = {name: text.strip() for name, text in row.cells.items() if text.strip()}
-    clocks = {column: _clock(column, cells[column]) for column in CLOCKS if column in cells}
-    shares = {name: text for name, text in cells.items() if name not in OWN}
-    found = power_by_unit(hw, shares, **{**asked, **clocks, "name": cells.get("name", "")})
-    if MEASURED not in cells:
+    numbers = {name: _number(name, cells.pop(name)) for name in UNITS if name in cells}
+    name, measured = cells.pop("name", ""), numbers.pop("power", None)
+    found = power_by_unit(hw, cells, **{**asked, **numbers, "name": name})
+    if measured is None:
         return found
-    try:
-        measured = parse(cells[MEASURED], "W")
-    except ValueError as error:
-        raise InputError(MEASURED, str(error)) from None
     if not measured > 0.0:
-        raise InputError(MEASURED, "must be more than 0 W")
+        raise InputError("power", "must be more than 0 W")
     return replace(found, measured_w=measured, error=found.power_w / measured - 1.0)
 
 
-def _clock(column: str, text: str) -> float:
+def _number(column: str, text: str) -> float:
     try:
-        return parse(text, "Hz")
+        return parse(text, UNITS[column])
     except ValueError as error:
         raise InputError(column, str(error)) from None

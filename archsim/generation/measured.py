@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -26,7 +23,7 @@ from archsim.evidence.resolve import Refused
 from archsim.evidence.row import row_of
 from archsim.evidence.shipped import serving_files
 from archsim.evidence.sources import citation
-from archsim.evidence.table import Row, table_name
+from archsim.evidence.table import Row, read_table
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, served, serving_plan
@@ -43,9 +40,7 @@ def serving_value(case: Case, calibration: Calibration) -> float:
 
     Raises Unsupported for a model that does not fit the devices of the row, and for a metric that its run does not have.
     """
-    pattern = case.pattern
-    assert isinstance(pattern, ServingPattern)
-    plan = plan_of(case, pattern, calibration)
+    pattern, plan = pattern_of(case), plan_of(case, calibration)
     if pattern.steady:
         return _steady(plan, pattern, case.metric)
     if case.metric in ("e2e_s", "decode_s_per_token", "tpot_s"):
@@ -62,8 +57,15 @@ def _check_possible(plan: ServingPlan, case: Case) -> None:
                           "of the memory")  # fmt: skip
 
 
-def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> ServingPlan:
+def pattern_of(case: Case) -> ServingPattern:
+    """How requests came in the run of a row."""
+    assert isinstance(case.pattern, ServingPattern)
+    return case.pattern
+
+
+def plan_of(case: Case, calibration: Calibration) -> ServingPlan:
     """The plan of a row, in its own conditions."""
+    pattern = pattern_of(case)
     lengths = (pattern.input, max(1, round(pattern.output)), max(1, round(pattern.batch)))
     words = tuple(sorted(pattern.arguments.items()))
     plan = _plan(pattern.model, case.fields["hardware"], case.stack, lengths, words, calibration)
@@ -173,8 +175,7 @@ def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
     """The measurements of the run that was asked for; if there is none, of the nearest; none for a device that was changed."""
     runs: dict[tuple[object, ...], list[Case]] = {}
     for case in _cases(plan.model.name, plan.spec.identity.id):
-        pattern = case.pattern
-        assert isinstance(pattern, ServingPattern)
+        pattern = pattern_of(case)
         shared = (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
         if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.fed:
             run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
@@ -188,8 +189,7 @@ def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
 
 def _distance(plan: ServingPlan, case: Case) -> float:
     """How far a run is from the one that was asked for, as a sum of logs; 0 for the same."""
-    pattern = case.pattern
-    assert isinstance(pattern, ServingPattern)
+    pattern = pattern_of(case)
     sizes = ((pattern.batch, plan.batch), (pattern.input, plan.input), (pattern.output, plan.output))
     formats = (pattern.arguments["precision"], pattern.arguments["weights"], pattern.arguments["kv"])
     other = formats != (plan.precision, plan.weights, plan.cache)
@@ -199,8 +199,7 @@ def _distance(plan: ServingPlan, case: Case) -> float:
 
 
 def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
-    pattern = case.pattern
-    assert isinstance(pattern, ServingPattern)
+    pattern = pattern_of(case)
     try:
         predicted = serving_value(case, plan.calibration)
     except ArchsimError:  # the row is not what its table says, or does not fit
@@ -214,11 +213,10 @@ def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
 
 def _cases(model: str, hardware: str) -> Iterator[Case]:
     """The cases of a model on a device; rows that cannot be predicted are left out."""
-    for name, number, cells in _rows():
-        if cells["hardware"] != hardware or _name(cells["model"]) != model:
-            continue
-        with suppress(Refused):
-            yield from network_rows.read_served(row_of(family_called("serving"), Row(number, cells), name))
+    for name, row in _rows():
+        if row.cells["hardware"] == hardware and _name(row.cells["model"]) == model:
+            with suppress(Refused):
+                yield from network_rows.read_served(row_of(family_called("serving"), row, name))
 
 
 @cache
@@ -230,11 +228,6 @@ def _name(written: str) -> str:
 
 
 @cache
-def _rows() -> tuple[tuple[str, int, Mapping[str, str]], ...]:
-    """Name of the file, number of the line and cells of every row of a served model."""
-    found: list[tuple[str, int, Mapping[str, str]]] = []
-    for file in serving_files():
-        data = file.read_bytes()
-        text = io.StringIO((gzip.decompress(data) if file.name.endswith(".gz") else data).decode("utf-8"))
-        found += [(table_name(file.name), number, cells) for number, cells in enumerate(csv.DictReader(text), start=2)]
-    return tuple(found)
+def _rows() -> tuple[tuple[str, Row], ...]:
+    """Name of the file, and every row of a served model."""
+    return tuple((table.name, row) for table in map(read_table, serving_files()) for row in table.rows)

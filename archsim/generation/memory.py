@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from archsim.base.identity import kept
+from archsim.estimation.memory import largest
 from archsim.generation.plan import CACHE_BYTES, WEIGHTS, ServingPlan
 from archsim.generation.step import stages_of
 from archsim.trace.huggingface.graph import graph_of
@@ -126,17 +127,13 @@ def room(plan: ServingPlan) -> float:
 
 def largest_batch(plan: ServingPlan, context: int) -> int:
     """Most sequences of `context` tokens that fit, 0 if none does; not more than the engine runs at once."""
-    return _most(lambda batch: memory_of(plan, batch, context).total <= room(plan), plan.stack.serving.sequences)
+    return _most(lambda batch: memory_of(plan, batch, context).total, room(plan), plan.stack.serving.sequences)
 
 
 def largest_context(plan: ServingPlan, batch: int) -> int:
     """Most tokens of each of `batch` sequences that fit, 0 if none does; not more than the model takes."""
-    return _most(lambda tokens: memory_of(plan, batch, tokens).total <= room(plan), plan.model.context)
+    return _most(lambda tokens: memory_of(plan, batch, tokens).total, room(plan), plan.model.context)
 
 
-def _most(fits: Callable[[int], bool], limit: int) -> int:
-    low, high = 0, limit + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def _most(need: Callable[[int], float], room: float, limit: int) -> int:
+    return largest(need, room, (1, need(1)), limit, limit)
