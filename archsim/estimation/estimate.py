@@ -12,7 +12,6 @@ from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.cost.bounds import INPUT
-from archsim.cost.cost import Array
 from archsim.cost.energy import COMPONENTS
 from archsim.cost.power import SLOWEST
 from archsim.device.variant import device_fields
@@ -23,7 +22,7 @@ from archsim.estimation.memory import assumptions, caches_note, footprint_of, la
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve
 from archsim.estimation.request import Request, make_request, with_spec
-from archsim.estimation.result import Estimate, KernelEstimate, OpEstimate, limits_of
+from archsim.estimation.result import HOST, Estimate, KernelEstimate, OpEstimate, limits_of
 from archsim.estimation.wall import WALL, usual_wall_power
 from archsim.estimation.warnings import warnings_of
 from archsim.schedule.observer import Observer
@@ -58,22 +57,14 @@ def estimate_of(
 
     `energy_budget` is the one that its clock was chosen for [J].
     """
-    found = _at_device(request, references, observers, energy_budget)
-    return _at_wall(found, request) if request.asked.get("boundary") == WALL else found
-
-
-def _at_device(
-    request: Request, references: bool, observers: Sequence[Observer], energy_budget: float | None
-) -> Estimate:  # fmt: skip
     result = run(request, observers)
     # The sum of the ops' times and the end of the last op differ by rounding; the estimate has one number for both.
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
     split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
     kind, spread = class_of(request)
-    device = request.device
-    power = energy / latency
-    return Estimate(
+    device, power = request.device, energy / latency
+    found = Estimate(
         network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
         optimiser=request.optimiser, batch=request.batch, sample=request.trace.sample,
         seq_len=request.trace.symbols.get(SEQUENCE), precision=request.precision, threads=request.thread_count, devices=1,
@@ -92,15 +83,15 @@ def _at_device(
         memory=lambda: footprint_of(request, result),
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
-        limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(request, result),
+        limits=lambda: limits_of(request, result), breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(result),
         least_bytes=lambda: _least_bytes(result),
         references=(lambda: references_of(request)) if references else (),
         nearest=(lambda: nearest_of(request)) if references else None, warnings=lambda: warnings_of(request, result),
         assumptions=lambda: (*request.notes, *caches_note(request, result), assumptions(request)),
         assumed_values=lambda: assumed_values(request),
-        provenance=lambda: provenance_of(request),
-        spec=request.spec,
+        provenance=lambda: provenance_of(request), spec=request.spec,
     )  # fmt: skip
+    return _at_wall(found, request) if request.asked.get("boundary") == WALL else found
 
 
 def _at_wall(e: Estimate, request: Request) -> Estimate:
@@ -135,52 +126,46 @@ def provenance_of(request: Request) -> dict[str, str]:
 
 
 def _least_bytes(result: Run) -> dict[str, float]:
-    kernels = result.lowered.kernels
-    whole = (kernels.read_bytes + kernels.write_bytes).tolist()
-    return {op.name: whole[plan] if plan >= 0 else 0.0
-            for op, plan in zip(result.lowered.ops, result.lowered.plan_of.tolist(), strict=True)}  # fmt: skip
+    lowered, whole = result.lowered, (result.lowered.kernels.read_bytes + result.lowered.kernels.write_bytes).tolist()
+    return {op.name: whole[plan] if plan >= 0 else 0.0 for op, plan in zip(lowered.ops, lowered.plan_of.tolist(), strict=True)}
 
 
-def _ops(request: Request, result: Run) -> tuple[OpEstimate, ...]:
-    times, waits = result.timeline.op_time_s[0], result.timeline.wait_s[0]
-    bounds = {name: values[0] for name, values in result.cost.bound_s.items()}
+def _ops(result: Run) -> tuple[OpEstimate, ...]:
+    times, waits = result.timeline.op_time_s[0].tolist(), result.timeline.wait_s[0].tolist()
     rows = []
     for i, (op, plan) in enumerate(zip(result.lowered.ops, result.lowered.plan_of.tolist(), strict=True)):
-        split = {name: float(values[plan]) for name, values in bounds.items()} if plan >= 0 else {}
-        split["host"] = float(waits[i])
-        if i == 0 and result.late_s is not None:
-            split[INPUT] = float(result.late_s[0])
-            split["host"] -= split[INPUT]
+        split = {name: float(values[0, plan]) for name, values in result.cost.bound_s.items()} if plan >= 0 else {}
+        split |= _waits(waits[i], result, i == 0)
         largest = max(split, key=lambda name: split[name])
-        rows.append(
-            OpEstimate(
-                name=op.name, kind=op.kind.op, phase=op.phase, time_s=float(times[i]),
-                wait_s=float(waits[i]),
-                bound=largest if split[largest] > 0 else "none", flop=float(op.flop),
-                dram_bytes=float(result.dram_bytes[0, i]),
-                energy_j=math.fsum(float(result.energy[name][0, i]) for name in COMPONENTS),
-                energy_breakdown_j={name: float(result.energy[name][0, i]) for name in COMPONENTS},
-                kernels=_kernels(result, plan),
-            )
-        )
+        energy = {name: float(result.energy[name][0, i]) for name in COMPONENTS}
+        rows.append(OpEstimate(
+            name=op.name, kind=op.kind.op, phase=op.phase, time_s=times[i], wait_s=waits[i],
+            bound=largest if split[largest] > 0 else "none", flop=float(op.flop), dram_bytes=float(result.dram_bytes[0, i]),
+            energy_j=math.fsum(energy.values()), energy_breakdown_j=energy, kernels=_kernels(result, plan) if plan >= 0 else (),
+        ))  # fmt: skip
     return tuple(rows)
 
 
+def _waits(waited_s: float, result: Run, first: bool) -> dict[str, float]:
+    """The wait for the host CPU, of which that for samples comes before the `first` op [s]."""
+    if not first or result.late_s is None:
+        return {HOST: waited_s}
+    late = float(result.late_s[0])
+    return {HOST: waited_s - late, INPUT: late}
+
+
 def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
-    if plan < 0:
-        return ()
     columns, cost = result.lowered.kernels, result.cost
     chosen = int(cost.option[0, plan])
-    first = int(columns.option_start[chosen])
-    option = columns.options[chosen]
-    times, limits, clocks, powers = (values[0, first:] for values in
-                                     (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock, cost.kernel_power_w))  # fmt: skip
+    first, option = int(columns.option_start[chosen]), columns.options[chosen]
+    those = slice(first, first + len(option.kernels))
+    values = (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock, cost.kernel_power_w)
+    rows = zip(option.kernels, *(value[0, those].tolist() for value in values), strict=True)
     return tuple(
-        KernelEstimate(name=kernel.name, role=kernel.role.value, algorithm=option.algorithm, time_s=float(time),
-                       bound=cost.bound_names[int(limit)], clock_hz=float(clock), power_w=float(power))
-        for kernel, time, limit, clock, power in zip(option.kernels, times, limits, clocks, powers, strict=False)
-        if time > 0
-    )
+        KernelEstimate(name=kernel.name, role=kernel.role.value, algorithm=option.algorithm, time_s=time,
+                       bound=cost.bound_names[bound], clock_hz=clock, power_w=power)
+        for kernel, time, bound, clock, power in rows if time > 0
+    )  # fmt: skip
 
 
 def _breakdown(result: Run) -> dict[str, float]:
@@ -192,11 +177,7 @@ def _breakdown(result: Run) -> dict[str, float]:
     share = result.share[0, index >= 0]
     live = index[index >= 0]
     split = {name: math.fsum((values[0, live] * share).tolist()) for name, values in result.cost.bound_s.items()}
-    split["host"] = math.fsum(result.timeline.wait_s[0].tolist())
-    if result.late_s is not None:
-        split[INPUT] = float(result.late_s[0])
-        split["host"] -= split[INPUT]
-    return split
+    return split | _waits(math.fsum(result.timeline.wait_s[0].tolist()), result, True)
 
 
 # ------------------------------------------------------------------------------------- a clock that keeps an energy budget
@@ -224,13 +205,13 @@ def within_energy_budget(request: Request, budget: float) -> Request:
     check_budget(budget)
     if request.asked.get("boundary") == WALL:
         raise ArgumentError("energy budget: is one of the device, which its clock decides; leave --boundary wall out")
-    usual, top = _energy(request), float(np.ravel(request.clock)[0])
-    if usual <= budget:
-        return _noted(request, f"energy budget {show(budget, 'J')} per sample: {show(usual, 'J')} without it")
-    clock = _highest(request, budget, top)
-    said = (f"energy budget {show(budget, 'J')} per sample: core clock {show(clock, 'Hz')}, the highest at which it is kept; "
-            f"{show(usual, 'J')} at up to {show(top, 'Hz')}")  # fmt: skip
-    return _noted(_at(request, clock), said)
+    usual, top = float(run(request).total_energy_j[0]) / request.batch, float(np.ravel(request.clock)[0])
+    asked, said = f"energy budget {show(budget, 'J')} per sample", f"{show(usual, 'J')} without it"
+    if usual > budget:
+        clock = _highest(request, budget, top)
+        request = with_spec(request, request.spec, clock=clock, power_mode=None)
+        said = f"core clock {show(clock, 'Hz')}, the highest at which it is kept; {show(usual, 'J')} at up to {show(top, 'Hz')}"
+    return replace(request, notes=(*request.notes, f"{asked}: {said}"))
 
 
 def _highest(request: Request, budget: float, top: float) -> float:
@@ -238,7 +219,8 @@ def _highest(request: Request, budget: float, top: float) -> float:
     low, high, least = SLOWEST * top, top, (float("inf"), top)
     for _ in range(ROUNDS):
         clocks = np.linspace(low, high, CLOCKS)
-        energies = _energies(request, clocks)
+        result = run(with_spec(request, request.spec, clock=clocks[:, None], power_mode=None))
+        energies = np.broadcast_to(result.total_energy_j, clocks.shape) / request.batch
         place = int(np.argmin(energies))
         least = min(least, (float(energies[place]), float(clocks[place])))
         within = np.flatnonzero(energies <= budget)
@@ -250,21 +232,3 @@ def _highest(request: Request, budget: float, top: float) -> float:
                           f"{show(least[0], 'J')} at least, at a core clock of {show(least[1], 'Hz')}; `archsim tune` also tries "
                           "memory clocks, power limits and batches")  # fmt: skip
     return low
-
-
-def _energies(request: Request, clocks: Array) -> Array:
-    """Energy of a sample at each clock [J], [D]."""
-    return np.broadcast_to(run(_at(request, clocks[:, None])).total_energy_j, clocks.shape) / request.batch
-
-
-def _energy(request: Request) -> float:
-    return float(run(request).total_energy_j[0]) / request.batch
-
-
-def _at(request: Request, clock: float | Array) -> Request:
-    """The request at another clock, which is then one that was asked for; its power limit stays."""
-    return with_spec(request, request.spec, clock=clock, power_mode=None)
-
-
-def _noted(request: Request, said: str) -> Request:
-    return replace(request, notes=(*request.notes, said))

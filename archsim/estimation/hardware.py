@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -75,17 +76,29 @@ def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
     """
     if is_shipped(spec):
         return
-    problems = {} if spec.kind == "tpu" else {"memory.type": _memory_problem(spec)}  # no model reads that of a TPU
-    if host_cpu is None and spec.kind != "cpu":
-        problems["launch.host_cpu"] = _cpu_problem(str(spec.entries["launch.host_cpu"].value))
-    if spec.identity.faster:
-        problems["faster"] = _cpu_problem(spec.identity.faster)
-    if stack is None:
-        problems["default_stack"] = _stack_problem(spec)
-    said = {key: problem for key, problem in problems.items() if problem}
+    said, written = {}, spec.device.memory.type
+    if spec.kind != "tpu" and not silicon().family(written):  # no model reads that of a TPU
+        said["memory.type"] = f"{written!r} is no family of memory that is known: {', '.join(silicon().memory)}"
+    host = "" if host_cpu is not None or spec.kind == "cpu" else str(spec.entries["launch.host_cpu"].value)
+    for key, name in (("launch.host_cpu", host), ("faster", spec.identity.faster)):
+        with _told(said, key):
+            if name and (found := devices.find(name)).kind != "cpu":
+                said[key] = f"{found.identity.id} is no CPU"
+    with _told(said, "default_stack"):
+        if stack is None and (usual := stacks.find(spec.identity.default_stack)).kind not in ("any", spec.kind):
+            said["default_stack"] = f"stack {usual.id} is for a {usual.kind}, not a {spec.kind}"
     if said:
         given = all(key in spec.entries and spec.entries[key].file == SET for key in said)
         raise InputError("--set" if given else spec.path, [f"{key}: {problem}" for key, problem in said.items()])
+
+
+@contextmanager
+def _told(said: dict[str, str], key: str) -> Iterator[None]:
+    """What is wrong with the name that a key gives is told with all else."""
+    try:
+        yield
+    except ArchsimError as error:
+        said[key] = str(error)
 
 
 def architecture_notes(spec: Spec) -> list[str]:
@@ -97,27 +110,6 @@ def architecture_notes(spec: Spec) -> list[str]:
         return [f"architecture {identity.architecture}: no known one; the model of a CPU reads only the values of its spec"]
     return [f"architecture {identity.architecture}: not one of {', '.join(architectures(spec.kind))}; libraries are taken to run "
             f"their kernels for the nearest, {identity.like}"]
-
-
-def _memory_problem(spec: Spec) -> str:
-    written = spec.device.memory.type
-    return "" if silicon().family(written) else f"{written!r} is no family of memory that is known: {', '.join(silicon().memory)}"
-
-
-def _cpu_problem(name: str) -> str:
-    try:
-        found = devices.find(name)
-    except ArchsimError as error:
-        return str(error)
-    return "" if found.kind == "cpu" else f"{found.identity.id} is no CPU"
-
-
-def _stack_problem(spec: Spec) -> str:
-    try:
-        found = stacks.find(spec.identity.default_stack)
-    except ArchsimError as error:
-        return str(error)
-    return "" if found.kind in ("any", spec.kind) else f"stack {found.id} is for a {found.kind}, not a {spec.kind}"
 
 
 def check_vendor(spec: Spec, stack: Stack) -> None:

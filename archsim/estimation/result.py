@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from archsim.base.answer import Answer
 from archsim.base.lazy import LazyField
 from archsim.calibration.constants import Spread
 from archsim.cost.bounds import INPUT
+from archsim.cost.cost import Array
 from archsim.cost.relief import FASTER
 from archsim.device.spec import Spec
 from archsim.estimation.clock import memory_clock_of
@@ -229,22 +231,18 @@ class Limits:
 
 def limits_of(request: Request, result: Run) -> Limits:
     """What limits the outcome of a request, on the first of its devices."""
-    share = result.share
-    now = _latency(result.order(result.cost.time_s, result.host, share=share).latency_s)
-    after = {name: _latency(result.order(plan_s, result.host, share=share).latency_s)
-             for name, plan_s in result.cost.eased_s.items()}  # fmt: skip
-    after[HOST] = _latency(result.order(result.cost.time_s, result.host.scaled(1 / FASTER), 1 / FASTER, share).latency_s)
+
+    def latency(plan_s: Array, *rest: Any, **words: Any) -> float:
+        return float(result.order(plan_s, *rest, **words).latency_s[0])
+
+    cost, host, share = result.cost, result.host, result.share
+    now = latency(cost.time_s, host, share=share)
+    after = {name: latency(plan_s, host, share=share) for name, plan_s in cost.eased_s.items()}
+    after[HOST] = latency(cost.time_s, host.scaled(1 / FASTER), 1 / FASTER, share)
     if result.late_s is not None:
-        after[INPUT] = _latency(result.order(result.cost.time_s, result.host, share=share, input_factor=1 / FASTER).latency_s)
+        after[INPUT] = latency(cost.time_s, host, share=share, input_factor=1 / FASTER)
     saved = {name: now - then for name, then in after.items() if now - then > NEGLIGIBLE * now}
-    nothing = np.zeros_like(result.cost.time_s)
     return Limits(
-        relief_s=dict(sorted(saved.items(), key=lambda one: -one[1])),
-        host_wait_s=float(result.timeline.wait_s[0].sum()),
-        host_floor_s=_latency(result.order(nothing, result.host).latency_s),
-        graph=request.stack.graphs and not request.graph,
+        relief_s=dict(sorted(saved.items(), key=lambda one: -one[1])), host_wait_s=float(result.timeline.wait_s[0].sum()),
+        host_floor_s=latency(np.zeros_like(cost.time_s), host), graph=request.stack.graphs and not request.graph,
     )  # fmt: skip
-
-
-def _latency(of_devices: np.ndarray) -> float:
-    return float(of_devices[0])
