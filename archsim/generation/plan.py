@@ -201,7 +201,9 @@ def serving_plan(
         raise Unsupported(f"hw {spec.identity.id}: engines are described for GPUs only")
     vendor = spec.identity.vendor
     stack = served(stacks.find(engine_named(engine or engine_of(vendor), vendor), spec.identity.kernels_of))
-    _check_maker(spec, stack)
+    if not _serves(stack, vendor):
+        own = f"; --engine {engine_of(vendor)} is that of {spec.identity.id}" if engine_of(vendor) else ""
+        raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}{own}")
     if engine is None:
         notes.append(f"engine {stack.id}: --engine names another")
     for name, value, most in (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH)):
@@ -260,15 +262,6 @@ def engine_of(vendor: str) -> str | None:
     """
     usual = stacks.find(engine_named(None)).vendor
     return next((name for name in engines() if stacks.find(name).vendor == vendor != usual), None)
-
-
-def _check_maker(spec: Spec, stack: Stack) -> None:
-    """Refuse an engine whose kernels are another maker's on a card whose maker has an engine."""
-    vendor = spec.identity.vendor
-    if not _serves(stack, vendor):
-        own = engine_of(vendor)
-        raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}"
-                          + (f"; --engine {own} is that of {spec.identity.id}" if own else ""))  # fmt: skip
 
 
 def _serves(stack: Stack, vendor: str) -> bool:

@@ -122,10 +122,8 @@ class ServingEngineProcess:
         self.waiting: deque[Conversation] = deque()
         self.running: list[Conversation] = []
         self.free = cache_room(plan)
-        self.busy_s = self.energy_j = 0.0
-        self.steps = self.preemptions = 0
-        self.most_running = 0
-        self.bound_s: dict[str, float] = {}
+        self.spent = NOTHING
+        self.steps = self.most_running = 0
         self._decoding: list[Conversation] = []
         self._woken: Any = env.event()
         env.process(self._run())
@@ -154,10 +152,7 @@ class ServingEngineProcess:
                 yield self._woken
             cost, reads = self._step()
             self.steps += 1
-            self.busy_s += cost.time_s
-            self.energy_j += cost.energy_j
-            for name, value in cost.bound_s.items():
-                self.bound_s[name] = self.bound_s.get(name, 0.0) + value
+            self.spent = self.spent.plus(cost)
             yield self.env.timeout(cost.time_s)
             self._done(reads)
 
@@ -168,8 +163,13 @@ class ServingEngineProcess:
         reads: list[tuple[Conversation, int]] = []
         if self.engine.cuts_prompts:
             budget -= len(decoding)
+
+        def read(one: Conversation, most: int) -> None:
+            if (count := min(most, one.to_read - one.read)) > 0:
+                reads.append((one, count))
+
         for one in [one for one in self.running if one.to_read]:
-            reads += self._part(one, budget - sum(tokens for _, tokens in reads))
+            read(one, budget - sum(tokens for _, tokens in reads))
         while self.waiting and len(self.running) < self.engine.sequences:
             one, left = self.waiting[0], budget - sum(tokens for _, tokens in reads)
             whole = one.input + one.answered
@@ -177,7 +177,7 @@ class ServingEngineProcess:
                 break
             self.waiting.popleft()
             self.running.append(one)
-            reads += self._part(one, left if self.engine.cuts_prompts else max(left, whole))
+            read(one, left if self.engine.cuts_prompts else max(left, whole))
         self.most_running = max(self.most_running, len(self.running))
         together = decoding if self.engine.cuts_prompts or not reads else []
         for one in list(together):
@@ -191,10 +191,6 @@ class ServingEngineProcess:
         if not tokens and not together:
             raise RuntimeError("a step without work")
         return self.table.mixed(len(together), context, tokens, max(1.0, end), max(1, len(reads))), reads
-
-    def _part(self, one: Conversation, left: int) -> list[tuple[Conversation, int]]:
-        count = min(left, one.to_read - one.read)
-        return [(one, count)] if count > 0 else []
 
     def _reserve(self, one: Conversation, tokens: int) -> bool:
         """Blocks for so many tokens of a request, if they are free."""
@@ -210,7 +206,6 @@ class ServingEngineProcess:
         self.running.remove(one)
         self._release(one)
         one.read, one.preempted = 0, one.preempted + 1
-        self.preemptions += 1
         self.waiting.appendleft(one)
 
     def _release(self, one: Conversation) -> None:

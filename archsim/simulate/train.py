@@ -159,6 +159,11 @@ def simulate_training(
             busy=t.busy, busiest_link=max(links, key=lambda name: links[name], default=""), events=t.events,
         )  # fmt: skip
 
+    usual, chosen = show(BUCKET_BYTES, "B", 3), show(bucket_bytes, "B", 3)
+    # how the step differs from that by which published steps are predicted
+    otherwise = ([] if given == Input() else ["input ready on the device, not read, decoded or copied"])
+    otherwise += [] if sync == "allreduce" else ["gradients exchanged in a ring, not by a parameter server"]
+    otherwise += [] if bucket_bytes == BUCKET_BYTES else [f"buckets of {usual}, not {chosen}"]
     memory, capacity = footprint_of(asked, result), float(np.ravel(request.device.memory.capacity)[0])
     said = f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB"
     return Training(
@@ -166,8 +171,7 @@ def simulate_training(
         precision=request.precision, optimiser=str(request.optimiser), batch=request.batch, sync=sync, overlap=overlap,
         input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets), gradient_bytes=sum(size for _, size in step.buckets),
         memory=memory, memory_capacity_bytes=capacity, fits=fits(memory, capacity), points=tuple(map(point, devices)),
-        references=_references(asked, DeviceGroup(node=node, devices=1, overlaps=overlap), devices,
-                               _options(given, sync, bucket_bytes)),
+        references=_references(asked, DeviceGroup(node=node, devices=1, overlaps=overlap), devices, otherwise),
         warnings=() if fits(memory, capacity) else (said,), assumptions=_notes(request, spec, given),
         assumed_values=tuple(entry.key for entry in (*request.spec.assumed, *spec.assumed)),
         provenance=provenance_of(request),
@@ -200,7 +204,7 @@ def _decode_rate(request: Request, node: Node, workers: int) -> float:
 
 
 def _references(
-    request: Request, group: DeviceGroup, devices: Sequence[int], options: tuple[str, ...]
+    request: Request, group: DeviceGroup, devices: Sequence[int], options: Sequence[str]
 ) -> tuple[TrainingReference, ...]:
     """The published steps of these numbers of devices, in their order; `options` say what the simulation does otherwise."""
     sizes = {str(count): str(count * request.batch) for count in devices}
@@ -221,15 +225,6 @@ def _references(
                 source=citation(case.source), conditions=(*differences(own, asked), *options),
             ))  # fmt: skip
     return tuple(sorted(found, key=lambda reference: devices.index(reference.devices)))
-
-
-def _options(given: Input, sync: str, bucket_bytes: float) -> tuple[str, ...]:
-    """How the simulated step differs from that by which published steps are predicted, in words."""
-    found = [] if given == Input() else ["input ready on the device, not read, decoded or copied"]
-    found += [] if sync == "allreduce" else ["gradients exchanged in a ring, not by a parameter server"]
-    usual, chosen = show(BUCKET_BYTES, 'B', 3), show(bucket_bytes, 'B', 3)
-    found += [] if bucket_bytes == BUCKET_BYTES else [f"buckets of {usual}, not {chosen}"]
-    return tuple(found)
 
 
 def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
