@@ -11,22 +11,17 @@ import numpy as np
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import resolve
-from archsim.cache.launch import LevelBytes, Tiling, of_cpu, of_gpu
-from archsim.cache.roles import KernelShape
 from archsim.calibration.constants import Calibration
 from archsim.calibration.derived import tables_of
-from archsim.cost.cost import Array, Choice, Cost
+from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost, tpu_cost
-from archsim.cost.moved import MovedBytes
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
-from archsim.device.device import PRECISION_BYTES, WIDENED, Cpu, Device, Gpu, Tpu
-from archsim.device.dot import FORMS
+from archsim.device.device import Device, Gpu, Tpu
 from archsim.device.rows import at_row, rows_of
-from archsim.estimation.memo import memo
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
@@ -100,6 +95,7 @@ def _analytical(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     closed = _within_limit(kernels, at)
     if at.traffic == CLOSED:
         return closed
+    from archsim.estimation.traffic import moved_by
 
     if isinstance(at.device, Tpu):
         name = at.device.identity.id
@@ -274,61 +270,3 @@ def check_streams(device: Device, stack: Stack, fidelity: Fidelity, streams: int
         raise ArgumentError(f"streams {streams}: the {fidelity.name} model runs one op after the other; add --fidelity event")
     if stack.waits:
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")
-
-
-# Bytes of a value by the names of pipes that are no precision.
-PIPE_BYTES = {"half": 2, "dp4a": 1, WIDENED: 2, **{form: PRECISION_BYTES[of.precision] for form, of in FORMS.items()}}
-
-
-def moved_by(cost: Cost, choice: Choice, kernels: Kernels, device: Device, precision: str) -> MovedBytes:
-    """The traffic of the variants that run, on each of D devices; that of the others by the closed form, [D, V].
-
-    precision: how operands are multiplied
-    """
-    columns, runs = choice.ran
-    rows = max(rows_of(device), len(runs), len(np.atleast_2d(cost.busy_s)))
-    found = closed_bytes(cost, kernels, device, rows)
-    element = PRECISION_BYTES.get(precision) or PIPE_BYTES[precision]
-    for row in range(rows):
-        one = at_row(device, row) if rows_of(device) > 1 else device
-        live = runs[min(row, len(runs) - 1)]
-        for column in columns[live].tolist():
-            seen = launch_bytes(cost.terms, kernels, one, column, row, element)
-            for name in ("core", "shared", "dram_read", "dram_written"):
-                getattr(found, name)[row, column] = getattr(seen, name)
-    return found
-
-
-def closed_bytes(cost: Cost, kernels: Kernels, device: Device, rows: int) -> MovedBytes:
-    """The traffic of all variants by the closed forms, [rows, V]; of a CPU, reads of memory and writes together."""
-    terms, width = cost.terms, kernels.m.size
-
-    def whole(values: Array | float) -> Array:
-        return np.array(np.broadcast_to(np.atleast_2d(values), (rows, width)))
-
-    nothing = np.zeros((rows, width))
-    if isinstance(device, Gpu):
-        reads = whole(terms.reads)
-        return MovedBytes(core=nothing, shared=whole(terms.l2_bytes), dram_read=reads,
-                          dram_written=whole(terms.dram_bytes) - reads)  # fmt: skip
-    return MovedBytes(core=whole(terms.refill_bytes), shared=whole(terms.llc_bytes), dram_read=whole(terms.dram_bytes),
-                      dram_written=nothing)  # fmt: skip
-
-
-def launch_bytes(terms: Any, kernels: Kernels, device: Device, column: int, row: int, element: int) -> LevelBytes:
-    """The traffic of one launch of a variant on one device; element: size of a value [B]."""
-    kernel = kernels.kernels[int(kernels.kernel_of[column])]
-    op = kernels.ops[int(kernels.nest.plan_of[column])]
-    shape = KernelShape(op=op, kernel=kernel, element=element, gpu=isinstance(device, Gpu))
-
-    def at(values: object) -> float:
-        wide = np.atleast_2d(np.asarray(values, dtype=float))
-        return float(wide[min(row, len(wide) - 1), min(column, wide.shape[1] - 1)])
-
-    if not isinstance(device, Gpu):
-        assert isinstance(device, Cpu)  # a TPU has no caches
-        return of_cpu(shape, device, at(terms.workers))
-    assert isinstance(kernels, GpuKernels)
-    tiling = Tiling(m=int(kernels.tile_m[column]), n=int(kernels.tile_n[column]), split=int(kernels.split[column]),
-                    resident=max(1, int(at(terms.resident))))  # fmt: skip
-    return of_gpu(shape, device, tiling, memo())

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,8 +18,9 @@ from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.supply import at_the_wall, host_power
 from archsim.device.device import Cpu, Device
 from archsim.device.spec import Spec
-from archsim.node import system as systems
-from archsim.node.spec import host_cpu as cpu_called
+
+if TYPE_CHECKING:
+    from archsim.node.system import PoweredSystem
 
 WALL, DEVICE = "wall", "device"
 BOUNDARIES = {DEVICE: "the board, module or package that power_boundary of the device names", WALL: "the plug of the computer"}
@@ -77,6 +79,8 @@ def usual_wall_power(device_w: float, device: Device, host_cpu: Spec, name: str 
 
     host_cpu: the CPU beside a GPU; the device itself where that is the processor
     """
+    from archsim.node import system as systems
+
     host = None if isinstance(device, Cpu) else host_cpu.device
     assert host is None or isinstance(host, Cpu)  # as `host_of` has made sure
     if name is not None:
@@ -86,7 +90,7 @@ def usual_wall_power(device_w: float, device: Device, host_cpu: Spec, name: str 
 
 
 def wall_power(
-    device_w: float, device: Device, host: Cpu | None, system: systems.PoweredSystem, devices: int, fans: float | None = None
+    device_w: float, device: Device, host: Cpu | None, system: PoweredSystem, devices: int, fans: float | None = None
 ) -> WallPower:  # fmt: skip
     """The computer at its plug, while each of its `devices` draws `device_w` [W].
 
@@ -108,14 +112,17 @@ def wall_power(
     )  # fmt: skip
 
 
-def _host(device: Device, host: Cpu | None, system: systems.PoweredSystem, devices: int) -> float:
+def _host(device: Device, host: Cpu | None, system: PoweredSystem, devices: int) -> float:
     """Power of the processors beside the devices [W]; none where the device is the processor, or holds it as modules do."""
     of = system.host
     if host is None or device.power.boundary == "module":
         return 0.0
     if of.idle is not None and of.tdp is not None and of.cores is not None:
         return host_power(of.idle, of.tdp, of.sockets, BUSY * devices, of.sockets * of.cores)
-    host = host if of.cpu is None else cpu_called(of.cpu)
+    if of.cpu is not None:
+        from archsim.node.spec import host_cpu
+
+        host = host_cpu(of.cpu)
     idle, tdp, cores, packages = (float(np.ravel(value)[0]) for value in
                                   (host.power.idle, host.power.tdp, host.core.count, host.core.sockets))  # fmt: skip
     return host_power(idle / packages, tdp / packages, of.sockets, BUSY * devices, of.sockets * cores / packages)

@@ -9,9 +9,9 @@ import numpy as np
 
 from archsim.cost.moved import MovedBytes
 from archsim.device.device import Gpu
-from archsim.estimation.fidelity import closed_bytes, moved_by
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
+from archsim.estimation.traffic import closed_bytes, moved_by
 
 NEGLIGIBLE = 0.05  # of a kernel's tensors: traffic below that counts as this much on both sides
 WORST = 3  # kernels of each role that are named

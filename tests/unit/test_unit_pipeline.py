@@ -70,10 +70,10 @@ def test_the_copy_comes_before_everything_else() -> None:
 
 def test_updated_weights_cross_the_link_to_a_parameter_store_and_back() -> None:
     request = make_request("fcn_s", "gtx_1080", batch=64, task="training_step", stack="torch7-cudnn5.1")
-    stored, ops = replace(request, stack=replace(request.stack, parameter_store="host")), request.trace.ops
-    assert (input_bytes(ops), updated_bytes(ops)) == (64 * 26752 * 4, 4 * 117_997_696)
+    stored, trace = replace(request, stack=replace(request.stack, parameter_store="host")), request.trace
+    assert (input_bytes(trace), updated_bytes(trace)) == (64 * 26752 * 4, 4 * 117_997_696)
     added = float(run(stored).latency_s[0]) - float(run(request).latency_s[0])
-    assert added == pytest.approx(2 * updated_bytes(ops) / (15.75e9 * 0.76), rel=1e-3)
+    assert added == pytest.approx(2 * updated_bytes(trace) / (15.75e9 * 0.76), rel=1e-3)
 
 
 def test_the_device_waits_for_every_update_of_mxnet() -> None:
