@@ -309,8 +309,7 @@ def power_command(hw: str, use: list[str], counted_at: str | None, form: AnswerF
       archsim power --hw xeon_e5_2630_v3_2s --use core=50%,simd=0.4,dram=0.3 --clock 2.6GHz
     """
     from archsim.answers import power
-    from archsim.estimation.power import power_by_unit
-    from archsim.estimation.power_file import powers_of_file
+    from archsim.estimation.power import power_by_unit, powers_of_file
 
     asked = choices(given)
     asked["counted_at"] = None if counted_at is None else read("--counted-at", clocks, counted_at)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from archsim.base.answer import Answer
 from archsim.base.arguments import ARGUMENTS, CLOCKS
-from archsim.base.errors import Unsupported
-from archsim.base.units import show
+from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.base.limits import LIMITS
+from archsim.base.units import parse, show
 from archsim.calibration.constants import Calibration, Spread, default
-from archsim.cost.cost import Array
 from archsim.cost.package import package_power
 from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
@@ -27,6 +29,7 @@ from archsim.device.variant import device_fields
 from archsim.estimation.clock import ROUNDED, check_core_clock, limit_note, limit_notes, memory_clock_of, memory_clock_top
 from archsim.estimation.hardware import find_device, host_of, platform_of, unneeded_keys
 from archsim.estimation.wall import WALL, WallPower, check_boundary, usual_wall_power
+from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 
 HALVINGS = 50  # of the range in which the clock under a limit is sought
 COUNTED = 0.02  # counters of one run that are read one after the other differ by as much. A choice.
@@ -138,10 +141,7 @@ class UnitUse:
     constants: Calibration
 
     def shares_at(self, clock: float) -> dict[str, float]:
-        """The shares of all units when the same work runs at a core clock, that of what is awake first; none is above 1.
-
-        Those of a CPU stay as they are.
-        """
+        """The shares of all units when the same work runs at a core clock, what is awake first; those of a CPU stay."""
         device, of, at = self.spec.device, OF_KIND[self.spec.kind], replace(self.now, core=clock)
         awake = float(any(share > 0.0 for share in self.counted.values()))
         counted = {of.awake: awake, **dict.fromkeys(of.all, 0.0), **self.counted}
@@ -154,11 +154,8 @@ class UnitUse:
     def parts_at(self, clock: float) -> dict[str, float]:
         """Power of each part at a core clock [W]."""
         device, shares = self.spec.device, self.shares_at(clock)
-        found: Mapping[str, Array]
-        if isinstance(device, Cpu):
-            found = package_power(device, shares, clock, self.constants)
-        else:
-            found = unit_power(_gpu(self.spec), shares, replace(self.now, core=clock), self.constants)
+        found = (package_power(device, shares, clock, self.constants) if isinstance(device, Cpu) else
+                 unit_power(_gpu(self.spec), shares, replace(self.now, core=clock), self.constants))  # fmt: skip
         return {name: float(np.ravel(value)[0]) for name, value in found.items()}
 
     def power_at(self, clock: float) -> float:
@@ -182,8 +179,7 @@ def power_by_unit(
     power_limit: in place of the TDP [W]
     boundary, system: `wall` for the power at the plug of a computer, the share of one device of it; as of `make_request`
 
-    Raises Unsupported for a TPU, for a unit that the device does not have and for a word that a CPU has no use for; UnknownName,
-    ArgumentError.
+    Raises Unsupported for a TPU, a unit that the device does not have and a word of GPUs alone; UnknownName, ArgumentError.
 
     >>> found = power_by_unit("titan_xp", {"fp32": 0.8, "dram": 0.3}, clock=1.404e9)
     >>> found.power_interval_w[0] < found.power_w < found.power_interval_w[1] and found.power_w < 250.0
@@ -202,9 +198,11 @@ def power_by_unit(
     most = within_heat(device, device.power.tdp if power_limit is None else power_limit)
     now = _clocks(spec, float(np.ravel(device.usual_clock)[0]) if clock is None else clock, memory_clock)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
-    use = UnitUse(spec=spec, counted=_counted(spec, shares_of(shares, of.named)), was=was, now=now, constants=constants,
+    counted = shares_of(shares, of.named)
+    if missing := [unit for unit, share in counted.items() if unit in of.all and share > 0.0 and not _has(spec, unit)]:
+        raise Unsupported(f"share of {missing[0]}: {spec.identity.id} has no {of.all[missing[0]].partition(',')[0]}")
+    use = UnitUse(spec=spec, counted=counted, was=was, now=now, constants=constants,
                   limit=float(np.ravel(most)[0]))  # type: ignore[arg-type]  # fmt: skip
-
     core = float(np.ravel(now.core)[0])
     parts, at_work = use.parts_at(core), use.shares_at(core)
     power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in of.idle)
@@ -224,7 +222,7 @@ def power_by_unit(
         power_interval_w=(max(min(idle, power), low), high), interval_level=constants.level, interval_class=kind,
         held_out=spread, idle_w=idle, power_limit_w=use.limit, power_boundary=device.power.boundary,
         above_limit=power > use.limit, clock_within_limit_hz=within,
-        assumptions=(*_defaults(use, clock is None, power_limit is None), *_assumptions(use, counted_at is None)),
+        assumptions=tuple(_assumptions(use, clock is None, power_limit is None, counted_at is None)),
         assumed_values=tuple(entry.key for entry in spec.assumed if entry.key.startswith(of.read)),
         warnings=(*_warnings(use, power, within, at_work), *(f"{key} changes no watt of this" for key in keys)),
     )  # fmt: skip
@@ -276,13 +274,6 @@ def _has(spec: Spec, unit: str) -> bool:
     return spec.kind == "cpu" or bool(float(np.ravel(unit_rates(_gpu(spec), UnitClocks(core=1.0))[unit])[0]) > 0.0)
 
 
-def _counted(spec: Spec, shares: dict[str, float]) -> dict[str, float]:
-    for unit, share in shares.items():
-        if unit in UNITS and share > 0.0 and not _has(spec, unit):
-            raise Unsupported(f"share of {unit}: {spec.identity.id} has no {UNITS[unit].partition(',')[0]}")
-    return shares
-
-
 def _warnings(use: UnitUse, power: float, within: float | None, shares: Mapping[str, float]) -> list[str]:
     """What is said of a power above the limit, clocks above the usual ones, and shares that cannot be [W, Hz]."""
     of, core, memory = OF_KIND[use.spec.kind], float(np.ravel(use.now.core)[0]), float(np.ravel(use.now.memory)[0])
@@ -302,25 +293,21 @@ def _warnings(use: UnitUse, power: float, within: float | None, shares: Mapping[
     return found
 
 
-def _defaults(use: UnitUse, usual: bool, tdp: bool) -> list[str]:
-    """What is taken because nobody said or measured it: a `usual` clock, the TDP, a guessed idle power, the errors of CPUs."""
-    device, entry = use.spec.device, use.spec.entries["power.idle"]
+def _assumptions(use: UnitUse, usual: bool, tdp: bool, here: bool) -> list[str]:
+    """What was taken because nobody said or measured it, one sentence each.
+
+    usual: clock of the answer; tdp: limit; here: the shares were counted at the clocks of the answer
+    """
+    device, entry, constants, of = use.spec.device, use.spec.entries["power.idle"], use.constants, OF_KIND[use.spec.kind]
     found = []
     if use.spec.kind == "cpu":
         found.append("interval: the widest of other classes, since no measured power of a CPU is behind it")
     if usual:
-        found.append(f"clock {show(float(np.ravel(use.now.core)[0]), 'Hz')}: {OF_KIND[use.spec.kind].usual}")
+        found.append(f"clock {show(float(np.ravel(use.now.core)[0]), 'Hz')}: {of.usual}")
     if tdp:
         found.append(limit_note(device, use.limit))
     if entry.unpublished:
         found.append(f"idle power {float(np.ravel(device.power.idle)[0]):g} W: {entry.kind}, nobody measured it on this device")
-    return found
-
-
-def _assumptions(use: UnitUse, here: bool) -> list[str]:
-    """What is taken of the shares, counted `here` or elsewhere, and constants that no measured power is behind."""
-    device, constants, of = use.spec.device, use.constants, OF_KIND[use.spec.kind]
-    found = []
     if here and use.counted and isinstance(device, Gpu):
         found.append("shares are taken as counted at these clocks")
     if use.counted and of.awake not in use.counted:
@@ -348,3 +335,60 @@ def why_power(found: PowerEstimate) -> str:
     busy = sorted(((watts, part) for part, watts in found.parts_w.items() if part in found.shares and watts > 0.0), reverse=True)
     first = f"; of the units {busy[0][1]} draws most, {show(busy[0][0], 'W', 3)}" if busy else ""
     return f"{100 * still / power:.0f} % of it is drawn when nothing runs{first}."
+
+
+WRITTEN = {"clock": "Hz", "memory_clock": "Hz", "power": "W"}  # columns of a file with units; `power` was measured
+OWN = ("name", *WRITTEN)
+
+
+def powers_of_file(path: str | Path, hw: str, **asked: Any) -> tuple[PowerEstimate, ...]:
+    """The power of each row of a file.
+
+    A row has the share of each unit in its column, and may have a `name`, a `clock` and a `memory_clock` with their units, and
+    the `power` that was measured (`231 W`). An empty cell says nothing.
+
+    asked: arguments of `power_by_unit`; a clock of a row goes before the one that is given here
+
+    Raises MissingFile, or InputError with every problem and its line.
+    """
+    table, problems = read_table(path, LIMITS["shares"]), []
+    named = OF_KIND["cpu" if find_device(hw, asked.get("settings"), asked.get("scales")).kind == "cpu" else "gpu"].named
+    units = [name for name in table.header if name not in OWN]
+    for name in units:
+        try:
+            named(name)
+        except ArchsimError as error:
+            problems.append(f"line 1: column {name!r}: {error}")
+    if not units:
+        problems.append("line 1: no column for a unit; columns are units, name, clock, memory_clock and power")
+    refuse(table.path, problems)
+    power_by_unit(hw, {}, **asked)  # what is wrong with the device or the words of the question is no problem of a line
+    found: list[PowerEstimate] = []
+    for row in table.rows:
+        try:
+            found.append(_power(row, hw, asked))
+        except (ArchsimError, ValueError) as error:
+            problems.append(f"line {row.line}: {error}")
+            if len(problems) >= MOST_TOLD:
+                break
+    refuse(table.path, problems)
+    return tuple(found)
+
+
+def _power(row: Row, hw: str, asked: Mapping[str, Any]) -> PowerEstimate:
+    cells = {name: text.strip() for name, text in row.cells.items() if text.strip()}
+    numbers = {name: _number(name, cells.pop(name)) for name in WRITTEN if name in cells}
+    name, measured = cells.pop("name", ""), numbers.pop("power", None)
+    found = power_by_unit(hw, cells, **{**asked, **numbers, "name": name})
+    if measured is None:
+        return found
+    if not measured > 0.0:
+        raise InputError("power", "must be more than 0 W")
+    return replace(found, measured_w=measured, error=found.power_w / measured - 1.0)
+
+
+def _number(column: str, text: str) -> float:
+    try:
+        return parse(text, WRITTEN[column])
+    except ValueError as error:
+        raise InputError(column, str(error)) from None

@@ -419,7 +419,7 @@ def run_request(data: bytes, folder: Path) -> None:
 
 def run_shares(data: bytes, folder: Path) -> None:
     """The shares of units, and the power of each row."""
-    from archsim.estimation.power_file import powers_of_file
+    from archsim.estimation.power import powers_of_file
 
     all_finite([one.power_w for one in powers_of_file(_file(data, folder, "s.csv"), "titan_xp")])
 
