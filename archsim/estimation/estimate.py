@@ -17,6 +17,7 @@ from archsim.cost.energy import COMPONENTS
 from archsim.cost.power import SLOWEST
 from archsim.device.catalog import is_shipped
 from archsim.device.device import Tpu
+from archsim.device.rows import first_of
 from archsim.device.spec import unit_of
 from archsim.device.variant import device_fields
 from archsim.estimation.clock import memory_clock_of
@@ -85,7 +86,7 @@ def estimate_of(
         power_w=power, power_interval_w=power_interval(request, power),
         energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency), energy_budget_j=energy_budget,
         throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
-        power_limit_w=float(np.ravel(device.power.tdp if request.limit is None else request.limit)[0]),
+        power_limit_w=first_of(device.power.tdp if request.limit is None else request.limit),
         power_boundary=device.power.boundary, power_over_time=lambda: power_curve(request, result),
         memory=lambda: footprint_of(request, result),
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
@@ -212,7 +213,7 @@ def within_energy_budget(request: Request, budget: float) -> Request:
     check_budget(budget)
     if request.asked.get("boundary") == WALL:
         raise ArgumentError("energy budget: is one of the device, which its clock decides; leave --boundary wall out")
-    usual, top = float(run(request).total_energy_j[0]) / request.batch, float(np.ravel(request.clock)[0])
+    usual, top = float(run(request).total_energy_j[0]) / request.batch, first_of(request.clock)
     asked, said = f"energy budget {show(budget, 'J')} per sample", f"{show(usual, 'J')} without it"
     if usual > budget:
         clock = _highest(request, budget, top)
@@ -244,7 +245,7 @@ def _highest(request: Request, budget: float, top: float) -> float:
 def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     """The warnings of an estimate, one sentence each."""
     device, memory = request.device, footprint_of(request, result)
-    capacity, clock, boost = (float(np.ravel(value)[0]) for value in (device.memory.capacity, request.clock, device.clock.boost))
+    capacity, clock, boost = (first_of(value) for value in (device.memory.capacity, request.clock, device.clock.boost))
     found = []
     if not fits(memory, capacity):
         found.append(f"does not fit: needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB")
@@ -265,7 +266,7 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
         found.append(too_large(request.spec))
     lowest, clocks = SLOWEST * clock, result.cost.kernel_clock[result.cost.kernel_time_s > 0.0]
     if request.limit is not None and np.any(clocks <= lowest * (1.0 + 1e-9)):
-        found.append(f"some kernels would draw more than {float(np.ravel(request.limit)[0]):g} W even at {lowest / 1e6:.0f} MHz, "
+        found.append(f"some kernels would draw more than {first_of(request.limit):g} W even at {lowest / 1e6:.0f} MHz, "
                      "the lowest clock that is modelled: their power is cut to the limit")  # fmt: skip
     found.append(request.fidelity.warning)
     if clock > 1.25 * boost:
@@ -314,7 +315,7 @@ def _outcome(request: Request) -> tuple[float, ...]:
 
 def spilled(device: Tpu, kernels: Kernels) -> str:
     """A warning where activations stay in the buffer from op to op and those of an op do not fit into it; else empty."""
-    needed, size = kernels.b_bytes + kernels.c_bytes, float(np.ravel(device.buffer.size)[0])
+    needed, size = kernels.b_bytes + kernels.c_bytes, first_of(device.buffer.size)
     over = int(np.count_nonzero(needed > size))
     if not over or not np.all(np.asarray(device.buffer.resident) > 0):
         return ""

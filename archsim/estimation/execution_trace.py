@@ -29,12 +29,10 @@ def execution_trace(result: Estimate, trace: BoundTrace, recording: Recording, c
     """The trace of an estimate, whose ops `recording` has seen; `command` is the one that writes it."""
     header = header_of(Trace(name=trace.name, inputs=trace.inputs, dtype=trace.dtype, ops=(), outputs=trace.outputs,
                              source="Chakra execution trace"))  # fmt: skip
-    asked = {"hardware": result.hardware, "stack": result.stack, "task": result.task, "batch": result.batch,
-             "precision": result.precision, "fidelity": result.fidelity, "latency_s": result.latency_s,
-             "energy_j": result.energy_j}  # fmt: skip
+    said = ("hardware", "stack", "task", "batch", "precision", "fidelity", "latency_s", "energy_j")
+    asked = {name: getattr(result, name) for name in said}
     attributes = {"generator": f"archsim {command}", "network": result.network, **asked, HEADER: own_attribute(header)}
-    nodes = tuple(_nodes(result, trace, recording))
-    return ExecutionTrace(path="", version=chakra.WRITTEN, attributes=attributes, nodes=nodes)
+    return ExecutionTrace(path="", version=chakra.WRITTEN, attributes=attributes, nodes=tuple(_nodes(result, trace, recording)))
 
 
 def _nodes(result: Estimate, trace: BoundTrace, recording: Recording) -> Iterator[ExecutionNode]:

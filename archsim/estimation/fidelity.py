@@ -21,7 +21,7 @@ from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
 from archsim.device.device import Device, Gpu, Tpu
-from archsim.device.rows import at_row, rows_of
+from archsim.device.rows import at_row, first_of, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
@@ -205,7 +205,7 @@ def on_device(constants: Calibration, device: Device) -> Calibration:
     if not isinstance(device, Gpu):
         return constants
     of = device.identity
-    return constants.on(*tables_of(of.origin or of.id, of.kernels_of, float(np.ravel(device.sm.warps)[0])))
+    return constants.on(*tables_of(of.origin or of.id, of.kernels_of, first_of(device.sm.warps)))
 
 
 FIDELITIES = {

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-import numpy as np
-
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
 from archsim.calibration.nearness import Platform
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures, is_shipped
 from archsim.device.device import WIDENED, Cpu, Device, Gpu, Tpu
 from archsim.device.dot import FORMS
+from archsim.device.rows import first_of
 from archsim.device.silicon import silicon
 from archsim.device.spec import Spec
 from archsim.stack import catalog as stacks
@@ -175,9 +174,9 @@ def _on_cpu(stack: Stack, device: Cpu, precision: str) -> str:
     able, kernels = device.forms(precision), [form for form in stack.narrow_kernels if FORMS[form].precision == precision]
     both = [form for form in kernels if form in able]
     if both:
-        best = max(both, key=lambda form: float(np.ravel(device.pipe(form))[0]))
-        widened = float(np.ravel(device.pipe(WIDENED))[0])
-        return best if precision == "int8" or float(np.ravel(device.pipe(best))[0]) >= widened else WIDENED
+        best = max(both, key=lambda form: first_of(device.pipe(form)))
+        widened = first_of(device.pipe(WIDENED))
+        return best if precision == "int8" or first_of(device.pipe(best)) >= widened else WIDENED
     if precision != "int8":
         return WIDENED
     if not kernels:

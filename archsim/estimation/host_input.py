@@ -5,13 +5,12 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from archsim.base.errors import ArgumentError
 from archsim.base.identity import kept
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import feed_time, store_time
 from archsim.device.device import Device, Gpu
+from archsim.device.rows import first_of
 from archsim.estimation.request import Request
 from archsim.trace.dims import BATCH
 from archsim.trace.kind import FORWARD, UPDATE
@@ -39,7 +38,7 @@ def decoding(request: Request, device: Device) -> InputStage | None:
     from archsim.cost.input_stage import input_stage
 
     copy_s = feed_time(input_bytes(request.trace), request.stack, device, request.host)
-    cores = float(np.ravel(request.host.core.count)[0])
+    cores = first_of(request.host.core.count)
     return input_stage(samples_of(request), request.stack, device, request.host, cores, request.calibration, copy_s)
 
 

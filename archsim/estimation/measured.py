@@ -13,14 +13,13 @@ from functools import cache
 from math import log
 from typing import Any
 
-import numpy as np
-
 from archsim.base.errors import ArchsimError
 from archsim.base.files import data_folder
 from archsim.calibration.constants import Calibration, Spread, spread_of_product
 from archsim.cost.team import dispatch_clock
 from archsim.device.catalog import is_shipped, twins
 from archsim.device.device import Cpu, Gpu
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 from archsim.device.variant import values_digest
 from archsim.estimation.clock import clock_and_limit, memory_clock_of
@@ -101,8 +100,8 @@ def value_of(case: Case, request: Request, result: Run) -> float:
     known = {
         "run_s": latency_s, "wait_s": float(result.timeline.wait_s[0].sum()), "host_s": float(result.host_s[0].sum()),
         "calls": case.calls, "gap_s": calibration["graph.gap_s"],
-        "launch_s": float(np.ravel(calibration["graph.launch_clk"] / dispatch_clock(request.host))[0]),
-        "latency_s": float(np.ravel(device.launch.latency)[0]) if isinstance(device, Gpu) else 0.0,
+        "launch_s": first_of(calibration["graph.launch_clk"] / dispatch_clock(request.host)),
+        "latency_s": first_of(device.launch.latency) if isinstance(device, Gpu) else 0.0,
     }  # fmt: skip
     latency_s = case.timer.time(*(known[name] for name in case.timer.arguments))
     return latency_s if case.metric == "latency_s" else case.batch / latency_s
@@ -205,9 +204,9 @@ def differences(measured: Request, asked: Request) -> tuple[str, ...]:
 
 
 def _clock(request: Request) -> str:
-    clock = f"{float(np.ravel(request.clock)[0]) / 1e6:.0f} MHz"
-    tdp = float(np.ravel(request.device.power.tdp)[0])
-    limit = tdp if request.limit is None else float(np.ravel(request.limit)[0])
+    clock = f"{first_of(request.clock) / 1e6:.0f} MHz"
+    tdp = first_of(request.device.power.tdp)
+    limit = tdp if request.limit is None else first_of(request.limit)
     return clock if limit == tdp else f"up to {clock} within {limit:g} W"
 
 
@@ -304,7 +303,7 @@ def power_interval(request: Request, power: float) -> tuple[float, float]:
     """
     device, spread = request.device, _power_spread(request)
     most = device.power.tdp if request.limit is None else request.limit
-    idle, limit = (float(np.ravel(value)[0]) for value in (idle_of(request), most))
+    idle, limit = (first_of(value) for value in (idle_of(request), most))
     low, high = spread.around(power)
     return max(min(idle, power), low), min(max(limit, power), high)
 

@@ -21,6 +21,7 @@ from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, still_there
 from archsim.device.device import Gpu
+from archsim.device.rows import first_of
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, with_batch
 from archsim.stack.stack import Stack
@@ -183,8 +184,8 @@ def caches_note(request: Request, result: Run) -> tuple[str, ...]:
     """What of a run the L2 of a GPU still has in the next one, as a sentence; none where that is nothing."""
     if not isinstance(request.device, Gpu):
         return ()
-    touched = float(np.ravel(result.lowered.kernels.run_bytes)[0])
-    share = float(np.ravel(still_there(touched, request.device))[0])
+    touched = first_of(result.lowered.kernels.run_bytes)
+    share = first_of(still_there(touched, request.device))
     if share < NOTICED:
         return ()
     stays = f"all {show(touched, 'B', 3)}" if share == 1.0 else f"{100 * share:.2g} % of {show(touched, 'B', 3)}"

@@ -11,6 +11,7 @@ from archsim.base.units import show
 from archsim.trace.attributes import MOST
 from archsim.trace.dims import BATCH, SEQUENCE
 from archsim.trace.formats import Sizes
+from archsim.trace.kind import FORWARD
 from archsim.trace.kinds.general import Collective, Stated
 from archsim.trace.registry import registered
 from archsim.trace.task import Work, prepared
@@ -82,10 +83,9 @@ SHOWN = 5  # operators that a sentence names
 
 def unknown_operators(ops: Iterable[BoundOp]) -> Mapping[str, int]:
     """How many ops of each operator have no work but their memory traffic."""
-    forward = [op.kind for op in ops if op.kind.op == "traffic" and op.phase == "forward"]
-    names = [str(getattr(kind, "operator", "")) for kind in forward if not getattr(kind, "own", 0)]
-    return Counter(names + [name for kind in forward if getattr(kind, "own", 0)
-                            and registered(name := str(getattr(kind, "operator", ""))) is None])  # fmt: skip
+    forward = [op.kind for op in ops if op.kind.op == "traffic" and op.phase == FORWARD]
+    names = [(str(getattr(kind, "operator", "")), getattr(kind, "own", 0)) for kind in forward]
+    return Counter(name for name, own in names if not own or registered(name) is None)
 
 
 def said_of(unknown: Mapping[str, int]) -> str:

@@ -23,6 +23,7 @@ from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import highest_clock, voltage, voltage_line
 from archsim.device.counters import package_unit_named, shares_of, unit_named
 from archsim.device.device import Cpu, Gpu
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS, UnitClocks, unit_rates
 from archsim.device.variant import device_fields
@@ -149,14 +150,14 @@ class UnitUse:
             return counted
         given = {name: np.asarray(share) for name, share in counted.items()}
         moved = at_other_clocks(given, self.was, at, device.memory.achievable)
-        return {name: min(float(np.ravel(moved[name])[0]), 1.0) for name in counted}
+        return {name: min(first_of(moved[name]), 1.0) for name in counted}
 
     def parts_at(self, clock: float) -> dict[str, float]:
         """Power of each part at a core clock [W]."""
         device, shares = self.spec.device, self.shares_at(clock)
         found = (package_power(device, shares, clock, self.constants) if isinstance(device, Cpu) else
                  unit_power(_gpu(self.spec), shares, replace(self.now, core=clock), self.constants))  # fmt: skip
-        return {name: float(np.ravel(value)[0]) for name, value in found.items()}
+        return {name: first_of(value) for name, value in found.items()}
 
     def power_at(self, clock: float) -> float:
         """Power at a core clock [W]."""
@@ -196,14 +197,14 @@ def power_by_unit(
     device, of, constants = spec.device, OF_KIND[spec.kind], calibration or default()
     limit_notes(device, power_limit)  # which refuses some
     most = within_heat(device, device.power.tdp if power_limit is None else power_limit)
-    now = _clocks(spec, float(np.ravel(device.usual_clock)[0]) if clock is None else clock, memory_clock)
+    now = _clocks(spec, first_of(device.usual_clock) if clock is None else clock, memory_clock)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
     counted = shares_of(shares, of.named)
     if missing := [unit for unit, share in counted.items() if unit in of.all and share > 0.0 and not _has(spec, unit)]:
         raise Unsupported(f"share of {missing[0]}: {spec.identity.id} has no {of.all[missing[0]].partition(',')[0]}")
     use = UnitUse(spec=spec, counted=counted, was=was, now=now, constants=constants,
-                  limit=float(np.ravel(most)[0]))  # type: ignore[arg-type]  # fmt: skip
-    core = float(np.ravel(now.core)[0])
+                  limit=first_of(most))  # fmt: skip
+    core = first_of(now.core)
     parts, at_work = use.parts_at(core), use.shares_at(core)
     power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in of.idle)
     kind, spread = constants.spread_of(spec.kind, of.errors, platform_of(spec, spec.identity.default_stack))
@@ -217,7 +218,7 @@ def power_by_unit(
     keys = [key for key in unneeded_keys(settings or {}, scales or {}, same) if key not in of.elsewhere]
     found = PowerEstimate(
         **device_fields(spec), name=name, clock_hz=core, memory_clock_hz=memory_clock_of(spec, now.memory),
-        counted_clock_hz=float(np.ravel(was.core)[0]), counted_memory_clock_hz=memory_clock_of(spec, was.memory),
+        counted_clock_hz=first_of(was.core), counted_memory_clock_hz=memory_clock_of(spec, was.memory),
         voltage=voltage(core, device, constants).item(), shares=at_work, parts_w=parts, power_w=power,
         power_interval_w=(max(min(idle, power), low), high), interval_level=constants.level, interval_class=kind,
         held_out=spread, idle_w=idle, power_limit_w=use.limit, power_boundary=device.power.boundary,
@@ -271,13 +272,13 @@ def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks 
 
 def _has(spec: Spec, unit: str) -> bool:
     """Whether a device has a unit; a CPU has all."""
-    return spec.kind == "cpu" or bool(float(np.ravel(unit_rates(_gpu(spec), UnitClocks(core=1.0))[unit])[0]) > 0.0)
+    return spec.kind == "cpu" or bool(first_of(unit_rates(_gpu(spec), UnitClocks(core=1.0))[unit]) > 0.0)
 
 
 def _warnings(use: UnitUse, power: float, within: float | None, shares: Mapping[str, float]) -> list[str]:
     """What is said of a power above the limit, clocks above the usual ones, and shares that cannot be [W, Hz]."""
-    of, core, memory = OF_KIND[use.spec.kind], float(np.ravel(use.now.core)[0]), float(np.ravel(use.now.memory)[0])
-    found, top = [], float(np.ravel(highest_clock(use.spec.device))[0])
+    of, core, memory = OF_KIND[use.spec.kind], first_of(use.now.core), first_of(use.now.memory)
+    found, top = [], first_of(highest_clock(use.spec.device))
     if power > use.limit:
         way = "at no clock does this work stay within it" if within is None else (
             f"the device would lower its clock; the same work stays within it up to {show(within, 'Hz')}")  # fmt: skip
@@ -303,11 +304,11 @@ def _assumptions(use: UnitUse, usual: bool, tdp: bool, here: bool) -> list[str]:
     if use.spec.kind == "cpu":
         found.append("interval: the widest of other classes, since no measured power of a CPU is behind it")
     if usual:
-        found.append(f"clock {show(float(np.ravel(use.now.core)[0]), 'Hz')}: {of.usual}")
+        found.append(f"clock {show(first_of(use.now.core), 'Hz')}: {of.usual}")
     if tdp:
         found.append(limit_note(device, use.limit))
     if entry.unpublished:
-        found.append(f"idle power {float(np.ravel(device.power.idle)[0]):g} W: {entry.kind}, nobody measured it on this device")
+        found.append(f"idle power {first_of(device.power.idle):g} W: {entry.kind}, nobody measured it on this device")
     if here and use.counted and isinstance(device, Gpu):
         found.append("shares are taken as counted at these clocks")
     if use.counted and of.awake not in use.counted:
@@ -318,7 +319,7 @@ def _assumptions(use: UnitUse, usual: bool, tdp: bool, here: bool) -> list[str]:
     if not isinstance(device, Gpu):
         return found
     if device.power.voltage_slope is None or device.power.voltage_floor is None:
-        slope, floor = (float(np.ravel(value)[0]) for value in voltage_line(device, constants))
+        slope, floor = (first_of(value) for value in voltage_line(device, constants))
         found.append(f"voltage: the line of all GPUs (slope {slope:.3g}, floor {floor:.3g}); that of "
                      f"{use.spec.identity.architecture} is not known")  # fmt: skip
     names = {**CONSTANTS, "dram": f"energy.byte.{memory_family(device)}"}

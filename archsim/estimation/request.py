@@ -17,28 +17,11 @@ from archsim.detect.catalog import power_notes, threads_of
 from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
-from archsim.estimation.clock import (
-    asked_clock,
-    at_memory_clock,
-    check_core_clock,
-    clock_and_limit,
-    clock_note,
-    limit_notes,
-    memory_clock_note,
-    memory_clock_share,
-)
+from archsim.estimation import clock as clocks
+from archsim.estimation import hardware
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
-from archsim.estimation.hardware import (
-    architecture_notes,
-    check_names,
-    check_vendor,
-    checked_tpu,
-    find_device,
-    host_of,
-    precision_notes,
-)
-from archsim.estimation.network import bound, samples_of, sized, sizes_of
+from archsim.estimation.network import bound, bounded, samples_of, sized, sizes_of
 from archsim.estimation.wall import check_boundary
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.context import AS_MULTIPLIED, Stored
@@ -115,7 +98,7 @@ class Request:
     @property
     def device(self) -> Device:
         """The device with its memory at the clock of the request."""
-        return at_memory_clock(self.spec.device, self.memory)
+        return clocks.at_memory_clock(self.spec.device, self.memory)
 
     @property
     def host(self) -> Cpu:
@@ -172,13 +155,13 @@ def make_request(
     """
     asked = given_of(locals())
     check_boundary(boundary, system)
-    spec, model = find_device(hw, settings, scales), find_fidelity(fidelity)
-    check_names(spec, stack, host_cpu)
+    spec, model = hardware.find_device(hw, settings, scales), find_fidelity(fidelity)
+    hardware.check_names(spec, stack, host_cpu)
     net, task, usual = networks.canonical(net), task_of(task), spec.identity.default_stack
     precision = precision if precision is None else precision_of(precision)
     wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, usual)
     asked |= given_of({"net": net, "precision": precision, "task": task, "stack": wanted})
-    clock = asked_clock(spec, asked)  # type: ignore[assignment]  # one number
+    clock = clocks.asked_clock(spec, asked)  # type: ignore[assignment]  # one number
     chosen = composed or stack_choice.fused(wanted or usual, spec.identity.kernels_of, fusion)
     if inputs is not None:
         chosen = stack_choice.fed(chosen, inputs, spec.identity.id, spec.kind)
@@ -188,7 +171,7 @@ def make_request(
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     if threads is None:
         threads = threads_of(spec, chosen) or None
-    spec = find_device(hw, settings, scales, threads or 0)
+    spec = hardware.find_device(hw, settings, scales, threads or 0)
     device = spec.device
     trains_with, said = updated_by(optimiser, task, variant, chosen.optimiser, chosen.framework)
     work = Work(variant, task, trains_with, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
@@ -199,7 +182,7 @@ def make_request(
     if devices != 1:
         raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
-    check_core_clock(spec, clock)
+    clocks.check_core_clock(spec, clock)
     samples = samples_of(work, batch)
     notes += said
     if batch is None and samples != 1:
@@ -207,9 +190,10 @@ def make_request(
     trace = bound(work, samples, seq_len)
     if told := work.stamp and prepared(*work).notes:
         notes.append(f"network {net}: {told}")
-    refuse_unknown(trace, strict)
+    if strict and (unknown := bounded(trace)):
+        raise Unsupported(f"network {trace.name}: strict: {'; '.join(unknown)}")
     if isinstance(device, Tpu):
-        precision, notes = checked_tpu(device, task, trace, precision, asked, notes)
+        precision, notes = hardware.checked_tpu(device, task, trace, precision, asked, notes)
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
@@ -219,11 +203,11 @@ def make_request(
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     if clock is None and power_limit is None and not isinstance(device, Tpu):
-        notes.append(clock_note(spec, device))
+        notes.append(clocks.clock_note(spec, device))
     follows = _following(spec, chosen, {**asked, "threads": threads})
-    notes += power_notes(spec) + limit_notes(device, power_limit)
-    notes += [] if memory_clock is None else [memory_clock_note(spec, follows["memory"])]
-    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
+    notes += power_notes(spec) + clocks.limit_notes(device, power_limit)
+    notes += [] if memory_clock is None else [clocks.memory_clock_note(spec, follows["memory"])]
+    notes += said + hardware.precision_notes(device, precision, chosen) + hardware.architecture_notes(spec) + follow.notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and model.overheads)
     if graph:
         check_graph(device, chosen, model)
@@ -236,7 +220,7 @@ def make_request(
         notes.append("cold: a single run, which finds no weights in the L2" if again else
                      "cold: changes nothing, since only inference on a GPU is taken to find weights of the run before in a cache")
     traffic, said = asked_traffic(traffic, model)
-    check_vendor(spec, chosen)
+    hardware.check_vendor(spec, chosen)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples, precision=precision,
         narrowed=narrowed, fidelity=model, calibration=calibration or default_calibration(), graph=graph, cold=cold,
@@ -246,23 +230,13 @@ def make_request(
 
 def _following(spec: Spec, stack: Stack, asked: Mapping[str, Any]) -> dict[str, Any]:
     """What of a request follows the device where nobody asks: clock, limit, memory clock, threads and the host CPU."""
-    named, threads = asked_clock(spec, asked), asked.get("threads")
-    clock, limit = clock_and_limit(spec, named, asked.get("power_limit"))
+    named, threads = clocks.asked_clock(spec, asked), asked.get("threads")
+    clock, limit = clocks.clock_and_limit(spec, named, asked.get("power_limit"))
     if threads is None and isinstance(spec.device, Cpu):
         threads = stack.usual_threads(spec.device.core.count, spec.device.core.threads)
     return {"threads": threads, "clock": clock, "turbo": named is None, "limit": limit,
-            "memory": memory_clock_share(spec, asked.get("memory_clock")),
-            "host_cpu": host_of(spec, asked.get("host_cpu"))}  # fmt: skip
-
-
-def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
-    """Raise Unsupported for ops of which only a bound is known, where a request is `strict`."""
-    if not strict:
-        return
-    from archsim.estimation.network import bounded
-
-    if found := bounded(trace):
-        raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
+            "memory": clocks.memory_clock_share(spec, asked.get("memory_clock")),
+            "host_cpu": hardware.host_of(spec, asked.get("host_cpu"))}  # fmt: skip
 
 
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from archsim.base.errors import ArgumentError
 from archsim.calibration.constants import Spread
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.supply import at_the_wall, host_power
 from archsim.device.device import Cpu, Device
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 
 if TYPE_CHECKING:
@@ -123,6 +122,6 @@ def _host(device: Device, host: Cpu | None, system: PoweredSystem, devices: int)
         from archsim.node.spec import host_cpu
 
         host = host_cpu(of.cpu)
-    idle, tdp, cores, packages = (float(np.ravel(value)[0]) for value in
+    idle, tdp, cores, packages = (first_of(value) for value in
                                   (host.power.idle, host.power.tdp, host.core.count, host.core.sockets))  # fmt: skip
     return host_power(idle / packages, tdp / packages, of.sockets, BUSY * devices, of.sockets * cores / packages)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
 from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.calibration.constants import WIDER, Spread
 from archsim.cost.bounds import bound_word
+from archsim.device.rows import first_of
 from archsim.estimation.hardware import platform_of
 from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
@@ -121,7 +120,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     tpot = rest.time_s / waves / (plan.output - 1) if plan.output > 1 else 0.0
     learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
-    most_w = float(np.ravel(plan.spec.device.power.tdp)[0]) * plan.devices
+    most_w = first_of(plan.spec.device.power.tdp) * plan.devices
     at = platform_of(plan.spec, plan.stack.id)
     (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", at, of) for of in (TIME, POWER))
     low, high = energy.around(power)

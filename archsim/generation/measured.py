@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from archsim.base.errors import ArchsimError, Unsupported
 from archsim.base.identity import kept
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
+from archsim.device.rows import first_of
 from archsim.evidence import network_rows
 from archsim.evidence.case import Case, error_of
 from archsim.evidence.family import family_called
@@ -27,7 +26,7 @@ from archsim.evidence.table import Row, read_table
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, served, serving_plan
-from archsim.generation.step import NOTHING, StepCost
+from archsim.generation.step import NOTHING
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface.catalog import canonical
 
@@ -51,7 +50,7 @@ def serving_value(case: Case, calibration: Calibration) -> float:
 def _check_possible(plan: ServingPlan, case: Case) -> None:
     """Raise Unsupported for a time in which the memory could not even deliver the weights for each token."""
     tokens = max(1, plan.output - 1) if case.metric == "e2e_s" else 1
-    least = tokens * weights_of(plan) / float(np.ravel(plan.spec.device.memory.bandwidth)[0])
+    least = tokens * weights_of(plan) / first_of(plan.spec.device.memory.bandwidth)
     if case.measured < CERTAIN * least:
         raise Unsupported(f"{case.metric} {case.measured:g} s: weights of each token take {least:.3g} s to be read at the peak "
                           "of the memory")  # fmt: skip
@@ -113,8 +112,10 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
 
     k: prompts that are read together, the answers that end in a step, at least 1
     """
-    token, prompts = steady_step(plan, pattern.batch, pattern.output)
-    step = token.plus(prompts)
+    ending = pattern.batch / pattern.output  # answers that end in each step
+    together = max(1, round(ending))
+    token = token_cost(plan, plan.batch, plan.input + max(1, round(pattern.output / 2)))
+    step = token.plus(NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together))
     values = {
         "tpot_s": token.time_s, "decode_s_per_token": token.time_s,
         "tokens_per_s": pattern.batch / step.time_s,
@@ -123,15 +124,6 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
     if metric not in values:
         raise Unsupported(f"metric {metric}: a run of {pattern.batch:g} sequences at any time has no end of a batch")
     return values[metric]
-
-
-def steady_step(plan: ServingPlan, batch: float, output: float) -> tuple[StepCost, StepCost]:
-    """A step of a run that keeps `batch` sequences busy, and its share of the prompts that are read in between."""
-    context = plan.input + max(1, round(output / 2))
-    ending = batch / output  # answers that end in each step
-    together = max(1, round(ending))
-    share = NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together)
-    return token_cost(plan, plan.batch, context), share
 
 
 def served_spread(calibration: Calibration, kind: str, platform: Platform, quantity: str) -> tuple[str, Spread]:

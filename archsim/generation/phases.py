@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from archsim.generation.memory import step_tokens
-from archsim.generation.plan import ServingPlan, Speculation
+from archsim.generation.plan import ServingPlan
 from archsim.generation.step import NOTHING, StepCost, step_cost
 
 # Points and weights of Gauss-Legendre quadrature on [0, 1] with three points (Abramowitz and Stegun, table 25.4).
@@ -84,16 +84,10 @@ def token_cost(plan: ServingPlan, batch: int, context: int) -> StepCost:
     if guess is None:
         return step_cost(plan, batch, 1, context, decode=True)
     cost = step_cost(plan, batch, guess.tokens + 1, context + guess.tokens, decode=True)
-    cost = cost.plus(_guessing(plan, guess, batch, context))
+    if guess.draft is not None:  # which guesses in as many steps of its own
+        own = replace(plan, model=guess.draft, tensor=1, stages=1, experts=1, node=None, speculation=None)
+        cost = cost.plus(_times(step_cost(own, batch, 1, context, decode=True), guess.tokens))
     return _times(cost, 1.0 / guess.yielded)
-
-
-def _guessing(plan: ServingPlan, guess: Speculation, batch: int, context: int) -> StepCost:
-    """The guesses of a step: as many steps of the smaller model."""
-    if guess.draft is None:
-        return NOTHING
-    own = replace(plan, model=guess.draft, tensor=1, stages=1, experts=1, node=None, speculation=None)
-    return _times(step_cost(own, batch, 1, context, decode=True), guess.tokens)
 
 
 def _times(cost: StepCost, count: float) -> StepCost:

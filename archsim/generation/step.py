@@ -18,6 +18,7 @@ from archsim.base.identity import kept
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
+from archsim.device.rows import first_of
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.hardware import on_tensor_cores
 from archsim.estimation.pipeline import lowered_of, priced
@@ -120,7 +121,7 @@ def host_step(plan: ServingPlan, sequences: int) -> StepCost:
     engine, host = plan.stack.serving, plan.host.device
     assert isinstance(host, Cpu)
     clocks = engine.step_clocks + (plan.devices - 1) * engine.device_clocks + sequences * engine.sequence_clocks
-    return waiting(plan, ENGINE_HOST, clocks / float(np.ravel(dispatch_clock(host))[0]), plan.devices)
+    return waiting(plan, ENGINE_HOST, clocks / first_of(dispatch_clock(host)), plan.devices)
 
 
 def waiting(plan: ServingPlan, name: str, time: float, devices: int) -> StepCost:
@@ -129,7 +130,7 @@ def waiting(plan: ServingPlan, name: str, time: float, devices: int) -> StepCost
 
 
 def _idle(plan: ServingPlan) -> float:
-    return float(np.ravel(plan.spec.device.power.idle)[0])
+    return first_of(plan.spec.device.power.idle)
 
 
 def _stage(plan: ServingPlan, layout: Layout, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
@@ -202,7 +203,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         for name, values in costs.cost.bound_s.items():
             bounds[name] = bounds.get(name, 0.0) + float(values[0, live].sum())
         if replays and own[0] == 0:
-            first = float(np.ravel(graph_launch(costs.host.issue_s, index, request.host, plan.calibration))[0])
+            first = first_of(graph_launch(costs.host.issue_s, index, request.host, plan.calibration))
     if replays:
         issue_s, stall_s = np.zeros_like(issue_s), np.zeros_like(stall_s)
         issue_s[0, 0] = first
@@ -236,15 +237,18 @@ def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:
     model = plan.model
     size = float(rows * model.width * VALUE)
     first, last = layout.first, layout.last or model.layers
-    once = reduced_s(plan, plan.node, size)
+    # of an all-to-all each device keeps its own share
+    start = plan.stack.serving.all_reduce_start or plan.node.collective.start
+    sent = size * (model.experts.top if model.experts else 0)
+    exchanged = start + sent / plan.tensor * (plan.tensor - 1) / plan.tensor / rate_to(plan.node, 1)
     calls, time = 0, 0.0
     for layer in range(first, last):
         spread_out = plan.experts > 1 and model.experts is not None and model.experts.has(layer)
         parallel = model.order.startswith("parallel")  # both parts are summed at once
         calls += 1 if parallel or spread_out else 2
-        time += 2.0 * exchanged_s(plan, plan.node, size * model.experts.top) if spread_out and model.experts else 0.0
+        time += 2.0 * exchanged if spread_out else 0.0
     calls += int(first == 0)  # the table of words is shared out too
-    time += calls * once
+    time += calls * reduced_s(plan, plan.node, size)
     return waiting(plan, LINKS, time, plan.tensor)
 
 
@@ -263,13 +267,6 @@ def reduced_s(plan: ServingPlan, node: Node, size: float) -> float:
     if not engine.all_reduce_start or size > engine.all_reduce_most or not joined:
         return library
     return min(library, engine.all_reduce_start + unloaded_time_s(phases[1:], node))
-
-
-def exchanged_s(plan: ServingPlan, node: Node, size: float) -> float:
-    """An all-to-all of `size` bytes in all, of which each device keeps its own share [s]."""
-    engine, count = plan.stack.serving, plan.tensor
-    start = engine.all_reduce_start or node.collective.start
-    return start + size / count * (count - 1) / count / rate_to(node, 1)
 
 
 def rate_to(node: Node, device: int) -> float:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import ArgumentError
+from archsim.device.rows import first_of
 from archsim.generation.estimate import limit_word, provenance_of, too_large
 from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan
@@ -154,7 +155,7 @@ def _result(
     itl = np.concatenate([np.diff(one.token_s) for one in several]) if several else np.array([])
     output, prompts = sum(one.output for one in done), sum(one.input for one in done)
     kept = _kept(done, limits)
-    idle = float(np.ravel(plan.spec.device.power.idle)[0]) * plan.devices
+    idle = first_of(plan.spec.device.power.idle) * plan.devices
     energy = sum(server.spent.energy_j + idle * max(0.0, duration - server.spent.time_s) for server in servers)
     spent = reduce(StepCost.plus, (server.spent for server in servers))
     assumed = [*plan.notes,

@@ -22,6 +22,7 @@ from archsim.cycle.run import Prepared, SmRun, prepared, run
 from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, executed, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 from archsim.estimation.clock import at_memory_clock, memory_clock_share
 
@@ -248,7 +249,7 @@ def _energy(device: Gpu, on: Prepared, result: SmRun, clock: float, precision: s
     format, with registers and shared memory in it; other instructions, of the lanes for fp32, integers and special functions,
     that of a lane for each thread; bytes of the L2 and of memory their own. No power limit lowers the clock.
     """
-    machine, sms = on.machine, float(np.ravel(device.sm.count)[0])
+    machine, sms = on.machine, first_of(device.sm.count)
     threads = macs = 0.0
     products = FP32 if precision == "fp32" and any(i.kind == layout.SHARED for _, i in executed(on, result)) else TENSOR
     for count, i in executed(on, result):

@@ -13,6 +13,7 @@ from archsim.base.units import show
 from archsim.cost.dispatch import link_rate
 from archsim.cost.input_stage import input_stage, worker_rate
 from archsim.device.device import Gpu
+from archsim.device.rows import first_of
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.host_input import input_bytes, samples_of
@@ -164,7 +165,7 @@ def simulate_training(
     otherwise = ([] if given == Input() else ["input ready on the device, not read, decoded or copied"])
     otherwise += [] if sync == "allreduce" else ["gradients exchanged in a ring, not by a parameter server"]
     otherwise += [] if bucket_bytes == BUCKET_BYTES else [f"buckets of {usual}, not {chosen}"]
-    memory, capacity = footprint_of(asked, result), float(np.ravel(request.device.memory.capacity)[0])
+    memory, capacity = footprint_of(asked, result), first_of(request.device.memory.capacity)
     said = f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB"
     return Training(
         network=request.network, **device_fields(request.spec), node=node.id, stack=request.stack.id,
@@ -182,7 +183,7 @@ def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
     """The input stages of one batch, with the rates of `archsim.cost.input_stage`."""
     node, device = spec.node, request.device
     decode = None if given.decode is None else _decode_rate(request, node, given.decode)
-    rate = float(np.ravel(link_rate(device))[0]) if isinstance(device, Gpu) else float("inf")
+    rate = first_of(link_rate(device)) if isinstance(device, Gpu) else float("inf")
     size = input_bytes(request.trace)
     return Pipeline(
         samples=request.batch, disk_bytes=request.batch * node.input.sample if given.disk else None,
