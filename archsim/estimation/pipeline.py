@@ -70,17 +70,14 @@ class Run:
         that overlaps with others is charged for the time that it adds to the latency, not for the time that it takes alone.
         """
         energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
-        if not self.overlaps:
-            return self._with_idle(energy, self.timeline.wait_s)
-        added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
-        shadowed = added < alone * (1.0 - ROUNDING)
-        share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
-        energy |= {name: energy[name] * share for name in IDLE if name in energy}
-        return self._with_idle(energy, np.maximum(added - alone, 0.0))
-
-    def _with_idle(self, energy: Mapping[str, Array], waited_s: Array) -> Mapping[str, Array]:
-        """The energy of kernels, with the idle power of the time in which the device waits [J]."""
-        return {**energy, **{name: energy[name] + power * waited_s for name, power in self.idle_w.items()}}
+        waited_s = self.timeline.wait_s
+        if self.overlaps:
+            added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
+            shadowed = added < alone * (1.0 - ROUNDING)
+            share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
+            energy |= {name: energy[name] * share for name in IDLE if name in energy}
+            waited_s = np.maximum(added - alone, 0.0)
+        return energy | {name: energy[name] + power * waited_s for name, power in self.idle_w.items()}
 
     @property
     def energy_j(self) -> Array:

@@ -207,7 +207,8 @@ def make_request(
     follows = _following(spec, chosen, {**asked, "threads": threads})
     notes += power_notes(spec) + clocks.limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [clocks.memory_clock_note(spec, follows["memory"])]
-    notes += said + hardware.precision_notes(device, precision, chosen) + hardware.architecture_notes(spec) + follow.notes(spec.entries)
+    notes += said + hardware.precision_notes(device, precision, chosen)
+    notes += hardware.architecture_notes(spec) + follow.notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and model.overheads)
     if graph:
         check_graph(device, chosen, model)

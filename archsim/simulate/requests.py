@@ -13,12 +13,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import ArgumentError, InputError
+from archsim.base.errors import ArgumentError, InputError, refuse_arguments
 from archsim.base.files import read_text
 from archsim.base.limits import LIMITS
 
 COLUMNS = ("arrival_s", "input", "output")
-SHAPES = ("fixed", "uniform", "normal", "lognormal", "exponential")
+Draw = Callable[[np.random.Generator, float, float, int], NDArray[np.float64]]
+SHAPES: dict[str, Draw] = {
+    "fixed": lambda random, first, second, count: np.full(count, first),
+    "uniform": lambda random, first, second, count: random.uniform(first, second, count),
+    "normal": lambda random, first, second, count: random.normal(first, second, count),
+    "lognormal": lambda random, first, second, count: random.lognormal(math.log(first), second, count),
+    "exponential": lambda random, first, second, count: random.exponential(first, count),
+}
 LONGEST = 1 << 24  # tokens
 SHORTEST = 1e-9  # s from the first arrival to the last; no clock that stamps requests tells less
 
@@ -43,16 +50,7 @@ class TokenLengths:
 
     def drawn(self, random: np.random.Generator, count: int, most: int) -> NDArray[np.int64]:
         """Numbers of tokens from 1 to `most`, [count]."""
-        if self.shape == "uniform":
-            values = random.uniform(self.first, self.second, count)
-        elif self.shape == "normal":
-            values = random.normal(self.first, self.second, count)
-        elif self.shape == "lognormal":
-            values = random.lognormal(math.log(self.first), self.second, count)
-        elif self.shape == "exponential":
-            values = random.exponential(self.first, count)
-        else:
-            values = np.full(count, self.first)
+        values = SHAPES[self.shape](random, self.first, self.second, count)
         return np.asarray(np.clip(np.rint(values), 1, most), dtype=np.int64)
 
 
@@ -71,13 +69,14 @@ def lengths_of(text: str, option: str) -> TokenLengths:
     if name not in SHAPES or len(numbers) != wanted:
         raise ArgumentError(f"{option} {text!r}: is not a number, uniform:LOW:HIGH, normal:MEAN:SPREAD, "
                             "lognormal:MEDIAN:SIGMA or exponential:MEAN")  # fmt: skip
-    if not all(math.isfinite(number) and 0 <= number <= LONGEST for number in numbers) or numbers[0] < (name != "uniform"):
-        raise ArgumentError(f"{option} {text!r}: numbers of tokens lie between 1 and {LONGEST}")
-    if name == "uniform" and numbers[1] < numbers[0]:
-        raise ArgumentError(f"{option} {text!r}: the second number is the larger one")
-    if name == "lognormal" and numbers[1] > 5:
-        raise ArgumentError(f"{option} {text!r}: a sigma above 5 is no length of texts")
-    return TokenLengths(shape=name, first=numbers[0], second=numbers[1] if wanted == 2 else 0.0)
+    first, second = (*numbers, 0.0)[:2]
+    known = all(math.isfinite(number) and 0 <= number <= LONGEST for number in numbers) and first >= (name != "uniform")
+    refuse_arguments({
+        f"{option} {text!r}: numbers of tokens lie between 1 and {LONGEST}": not known,
+        f"{option} {text!r}: the second number is the larger one": name == "uniform" and second < first,
+        f"{option} {text!r}: a sigma above 5 is no length of texts": name == "lognormal" and second > 5,
+    })
+    return TokenLengths(shape=name, first=first, second=second)
 
 
 def drawn(rate: float, count: int, prompt: TokenLengths, answer: TokenLengths, context: int, seed: int) -> TextRequests:
