@@ -123,7 +123,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     most_w = first_of(plan.spec.device.power.tdp) * plan.devices
     at = platform_of(plan.spec, plan.stack.id)
     (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", at, of) for of in (TIME, POWER))
-    low, high = energy.around(power)
+    (low, high), recorded = energy.around(power), plan.stack.serving.graph_sequences
     return GenerationEstimate(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
         devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
@@ -145,7 +145,10 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models is "
         "fitted",
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
-        warnings=_warnings(plan, most, waves),
+        warnings=tuple(said for said, holds in {
+            f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves": waves > 1,
+            f"steps of more than {recorded} sequences are not replayed as graphs": plan.batch > recorded > 0 and plan.graph,
+        }.items() if holds),
         assumptions=_assumptions(plan, first), provenance=provenance_of(plan),
     )  # fmt: skip
 
@@ -189,15 +192,6 @@ def _phase(cost: StepCost) -> PhaseEstimate:
     found = {name: value for name, value in sorted(cost.bound_s.items(), key=lambda one: -one[1]) if value > 0.0}
     return PhaseEstimate(time_s=cost.time_s, energy_j=cost.energy_j, flop=cost.flop, dram_bytes=cost.dram_bytes,
                          limited_by=cost.limited_by, breakdown_s=found)  # fmt: skip
-
-
-def _warnings(plan: ServingPlan, most: int, waves: int) -> tuple[str, ...]:
-    found = []
-    if waves > 1:
-        found.append(f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves")
-    if plan.batch > plan.stack.serving.graph_sequences > 0 and plan.graph:
-        found.append(f"steps of more than {plan.stack.serving.graph_sequences} sequences are not replayed as graphs")
-    return tuple(found)
 
 
 def _assumptions(plan: ServingPlan, first: PrefillCost) -> tuple[str, ...]:

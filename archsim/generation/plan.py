@@ -206,11 +206,11 @@ def serving_plan(
         raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}{own}")
     if engine is None:
         notes.append(f"engine {stack.id}: --engine names another")
-    for name, value, most in (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH)):
-        if not 1 <= value <= most:
-            raise ArgumentError(f"{name} {value} is not between 1 and {most}")
-    if input + output > model.context:
-        raise ArgumentError(f"input {input} + output {output}: {model.name} takes at most {model.context} tokens")
+    sizes = (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH))
+    refuse_arguments({
+        **{f"{name} {value} is not between 1 and {most}": not 1 <= value <= most for name, value, most in sizes},
+        f"input {input} + output {output}: {model.name} takes at most {model.context} tokens": input + output > model.context,
+    })
     if weights is None and model.stored is not None:
         weights, said = model.stored.format, f"quantization_config of {net} says {model.stored.said}"
         if not weights:
@@ -325,10 +325,10 @@ def _speculation(text: str | None, draft: str | None) -> Speculation | None:
         tokens, accepted = (float(words.pop(key, "")) for key in ("tokens", "accept"))
     except ValueError:
         tokens = accepted = math.nan
-    if words or math.isnan(tokens):
-        raise ArgumentError(f"speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7, not {text!r}")
-    if not (math.isfinite(tokens) and tokens == int(tokens) and 1 <= tokens <= 64):
-        raise ArgumentError(f"speculative: tokens={tokens:g} is not a whole number from 1 to 64")
-    if not 0.0 <= accepted <= 1.0:
-        raise ArgumentError(f"speculative: accept={accepted:g} is not between 0 and 1")
+    both = "speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7"
+    refuse_arguments({
+        f"{both}, not {text!r}": bool(words) or math.isnan(tokens),
+        f"speculative: tokens={tokens:g} is not a whole number from 1 to 64": tokens not in range(1, 65),
+        f"speculative: accept={accepted:g} is not between 0 and 1": not 0.0 <= accepted <= 1.0,
+    })
     return Speculation(tokens=int(tokens), accepted=accepted, draft=models.find(draft) if draft else None)

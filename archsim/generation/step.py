@@ -6,6 +6,7 @@ time together; collectives of the devices that share a layer come on top.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -107,8 +108,7 @@ def stages_of(model: TransformerModel, stages: int) -> list[tuple[int, int]]:
     >>> stages_of(find("gpt2_small"), 5)
     [(0, 2), (2, 4), (4, 7), (7, 9), (9, 12)]
     """
-    cuts = [model.layers * i // stages for i in range(stages + 1)]
-    return list(pairwise(cuts))
+    return list(pairwise(model.layers * i // stages for i in range(stages + 1)))
 
 
 def host_step(plan: ServingPlan, sequences: int) -> StepCost:
@@ -139,8 +139,7 @@ def _stage(plan: ServingPlan, layout: Layout, sequences: int, tokens: int, conte
     replays = plan.graph and decode and sequences <= engine.graph_sequences
     rows = padded(sequences, engine.graph_multiple) if replays else sequences
     trace = _bound(plan.model, layout, rows, tokens, context)
-    settings = [_setting(plan, op) for op in trace.ops]
-    kernels = _priced(plan, trace, settings, replays)
+    kernels = _priced(plan, trace, [_setting(plan, op) for op in trace.ops], replays)
     return kernels.plus(_collectives(plan, layout, rows * tokens))
 
 
@@ -156,8 +155,7 @@ def padded(sequences: int, multiple: int) -> int:
 
 @lru_cache(maxsize=512)
 def _bound(model: TransformerModel, layout: Layout, sequences: int, tokens: int, context: int) -> BoundTrace:
-    trace = step_of(model, layout)
-    sizes = {"N": sequences, "T": tokens, "S": context}
+    trace, sizes = step_of(model, layout), {"N": sequences, "T": tokens, "S": context}
     return trace.bind(**{name: sizes[name] for name in trace.free_symbols})
 
 
@@ -178,11 +176,9 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
 
 def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting], replays: bool) -> StepCost:
     """The kernels of a trace in time, one device's; times the devices that share the layers in energy and traffic."""
-    count = len(trace.ops)
-    device_s, issue_s, stall_s = np.zeros((1, count)), np.zeros((1, count)), np.zeros((1, count))
-    energy = dram = 0.0
-    bounds: dict[str, float] = {}
-    first = 0.0
+    device_s, issue_s, stall_s = np.zeros((3, 1, len(trace.ops)))
+    energy = dram = first = 0.0
+    bounds: dict[str, float] = defaultdict(float)
     left = _left(plan, trace, settings)
     whole = Request(
         network=plan.model.name, trace=trace, work=None, spec=plan.spec, stack=plan.stack, task="inference",
@@ -201,18 +197,17 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         energy += float(costs.cost.total_energy_j[0, live].sum())
         dram += float(costs.cost.dram_bytes[0, live].sum())
         for name, values in costs.cost.bound_s.items():
-            bounds[name] = bounds.get(name, 0.0) + float(values[0, live].sum())
+            bounds[name] += float(values[0, live].sum())
         if replays and own[0] == 0:
             first = first_of(graph_launch(costs.host.issue_s, index, request.host, plan.calibration))
     if replays:
-        issue_s, stall_s = np.zeros_like(issue_s), np.zeros_like(stall_s)
+        issue_s[:], stall_s[:] = 0.0, 0.0
         issue_s[0, 0] = first
     timeline = asynchronous(device_s, issue_s, stall_s)
     waited = float(timeline.wait_s[0].sum())
-    bounds[WAIT] = waited
     return StepCost(
-        time_s=float(device_s.sum()) + waited, bound_s=bounds, energy_j=(energy + waited * _idle(plan)) * plan.tensor,
-        dram_bytes=dram * plan.tensor, flop=float(trace.flop) * plan.tensor,
+        time_s=float(device_s.sum()) + waited, bound_s={**bounds, WAIT: waited},
+        energy_j=(energy + waited * _idle(plan)) * plan.tensor, dram_bytes=dram * plan.tensor, flop=float(trace.flop) * plan.tensor,
     )  # fmt: skip
 
 

@@ -104,10 +104,8 @@ class SimulatedCore:
     def limit(self) -> str:
         """What the loop waits for, in a sentence."""
         largest = next(iter(self.bounds), "nothing")
-        share = f"{100 * self.explained:.0f} % of the clocks"
-        if self.binds == largest:
-            return f"It is bound by {self.binds}, which takes {share}."
-        return f"It is bound by {self.binds}; the largest bound, {largest}, explains {share}."
+        how = ", which takes" if self.binds == largest else f"; the largest bound, {largest}, explains"
+        return f"It is bound by {self.binds}{how} {100 * self.explained:.0f} % of the clocks."
 
     @property
     def error(self) -> float | None:
@@ -126,12 +124,11 @@ class SimulatedCores:
 
 
 def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None = None, trace: int = 0,
-                  fast: bool | None = None, element: int | None = None) -> SimulatedCore:  # fmt: skip
+                  fast: bool | None = None) -> SimulatedCore:  # fmt: skip
     """Run a loop on one core.
 
     clock: of the core [Hz]; trips: iterations in all, as many as the steady state takes where not given
     trace: micro-operations to keep, from the first on
-    element: of the values of its peak [bit]; that of its multiply-adds where not given
 
     Raises ArgumentError for a GPU, Unsupported for a core without the keys of its pipeline or a port for an operation.
     """
@@ -143,7 +140,7 @@ def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None
     return SimulatedCore(
         hardware=spec.identity.id, name=loop.name, clock_hz=clock, machine=machine, loop=loop, result=result, bounds=found,
         binds=binds, explained=explained,
-        peak=2.0 * float(device.pipe(loop.form)) if loop.form else _peak(machine, int(float(device.core.simd)), loop, element),
+        peak=2.0 * float(device.pipe(loop.form)) if loop.form else _peak(machine, int(float(device.core.simd)), loop),
     )  # fmt: skip
 
 
@@ -171,22 +168,18 @@ def core_of(spec: Spec) -> Cpu:
     return spec.device
 
 
-def _peak(machine: CoreMachine, simd: int, loop: CoreLoop, element: int | None) -> float | None:
+def _peak(machine: CoreMachine, simd: int, loop: CoreLoop) -> float | None:
     """FLOP per clock of the ports that multiply and add, at the width of registers at which they do most [FLOP/clk]."""
     kinds = {one.kind for one in loop.operations}
     if not loop.flop or kinds & {"dot", "bfdot", "tile"}:
         return None
     wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
-    size, datapath = element or max(wide, default=32), int(machine.pipeline.datapath)
+    size, datapath = max(wide, default=32), int(machine.pipeline.datapath)
     widths = [width for width in (128, 256, 512, 1024, 2048) if width <= max(simd, 128)]
-    return max(_ports_flop(machine, width) * min(width, datapath) / size for width in widths)
-
-
-def _ports_flop(machine: CoreMachine, width: int) -> int:
-    """Ports that take multiply-adds, twice; or those that multiply or add, once."""
-    if "fma" in machine.masks:
-        return 2 * machine.ports_of("fma", width).bit_count()
-    return (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count()
+    # ports that take multiply-adds count twice; else those that multiply or add once
+    ports = [2 * machine.ports_of("fma", width).bit_count() if "fma" in machine.masks else
+             (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count() for width in widths]  # fmt: skip
+    return max(count * min(width, datapath) / size for count, width in zip(ports, widths, strict=True))
 
 
 def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
