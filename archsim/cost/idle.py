@@ -71,7 +71,7 @@ def standing_power(device: Device, constants: Calibration, memory: Array | float
     return np.asarray(idle_power(device, constants, memory) - device.power.idle * core)
 
 
-def warmth(device: Device, constants: Calibration) -> Array | float:
+def leakage_factor(device: Device, constants: Calibration) -> Array | float:
     """Leakage at the temperature of the chip, as a share of that at the usual one [1].
 
     exp(growth (temperature - usual)), a float or [D, 1]; 1 where the temperature is not known
@@ -81,7 +81,7 @@ def warmth(device: Device, constants: Calibration) -> Array | float:
 
     >>> from types import SimpleNamespace as some
     >>> of = {"energy.leakage_growth": 0.02, "energy.leakage_celsius": 50.0}
-    >>> [round(float(warmth(some(power=some(temperature=at)), of)), 3) for at in (None, 50.0, 85.0)]
+    >>> [round(float(leakage_factor(some(power=some(temperature=at)), of)), 3) for at in (None, 50.0, 85.0)]
     [1.0, 1.0, 2.014]
     """
     temperature = with_caches(device, "leakage").power.temperature
@@ -93,9 +93,9 @@ def warmth(device: Device, constants: Calibration) -> Array | float:
 def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
     """What leaks, at work or not; it grows with V^3, and with the temperature [W].
 
-    idle leakage (V / V_top)^3 warm, [D, V]
+    idle leakage (V / V_top)^3 factor, [D, V]
 
-    warm: `warmth` [1]
+    factor: `leakage_factor` [1]
     top_volt: voltage at the highest clock of this product, at which its idle power is stated
     volt: V, voltage as a share of the highest of the chip, [D, V]
     idle: `power.idle` [W]; leakage: share of it, `energy.idle_leakage` [1]
@@ -106,8 +106,8 @@ def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
     >>> round(leakage_power(gpu, voltage(idle_top(gpu), gpu, of), of).item() / gpu.power.idle, 12)
     0.1
     """
-    top_volt = voltage(idle_top(device), device, constants)
-    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * (volt / top_volt) ** 3 * warmth(device, constants))
+    ratio = volt / voltage(idle_top(device), device, constants)
+    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * ratio**3 * leakage_factor(device, constants))
 
 
 def idle_clock_power(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:
@@ -208,14 +208,14 @@ def awake_slices(device: Cpu, awake: Array | float) -> Array:
 def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibration) -> Array:
     """What leaks in one core that is awake [W].
 
-    leakage operation core_clock f_highest V^3 warm, [D, V]
+    leakage operation core_clock f_highest V^3 factor, [D, V]
 
     volt: V, voltage as a share of the highest, [D, V]
     operation: `operation_energy` [J], a float or [D, 1]
     core_clock: `energy.core_clock` [1]; leakage: `energy.core_leakage` [1]
     f_highest: `highest_clock` [Hz]
     top: f_highest times core_clock [Hz]
-    warm: `warmth` [1]
+    factor: `leakage_factor` [1]
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.core_leakage": 0.25, "energy.core_clock": 40.0}
@@ -223,7 +223,7 @@ def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibrat
     1.05
     """
     top = constants["energy.core_clock"] * highest_clock(device)
-    return np.asarray(constants["energy.core_leakage"] * operation * top * volt**3 * warmth(device, constants))
+    return np.asarray(constants["energy.core_leakage"] * operation * top * volt**3 * leakage_factor(device, constants))
 
 
 def inside(device: Cpu, constants: Calibration) -> float:

@@ -201,7 +201,7 @@ def within_energy_budget(request: Request, budget: float) -> Request:
     """The request at the highest core clock, up to its own, at which a sample takes no more than a budget [J].
 
     A lower clock saves energy down to some clock, below which what is drawn all the time takes more than what the lower voltage
-    saves. A power limit holds beside the budget. Unchanged where the energy is within the budget already.
+    saves. A power limit holds as well. Unchanged where the energy is within the budget already.
 
     Raises ArgumentError for a budget that is no energy, Unsupported for one below the least energy at any clock.
 

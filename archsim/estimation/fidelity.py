@@ -77,7 +77,7 @@ class Fidelity:
     events: whether ops are put in time by simulation, so that they may overlap, queue and contend; else one follows the other
     calibrated: whether its constants are fitted, so that errors on held-out rows say how far it may be off
     caches: whether the bytes that kernels move can come from simulated caches (`traffic`)
-    warning: what is said beside each of its estimates
+    warning: what is said with each of its estimates
     """
 
     name: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
@@ -55,7 +55,7 @@ def platform_of(spec: Spec, stack: str) -> Platform:
 def host_of(spec: Spec, name: str | None = None) -> Spec:
     """The CPU that dispatches ops: the one called `name`, else the spec's `launch.host_cpu`; a CPU dispatches for itself.
 
-    Raises UnknownName for another name, ArgumentError for a device that is no CPU, and for another CPU beside a CPU.
+    Raises UnknownName for another name, ArgumentError for a device that is no CPU, and for another CPU than a CPU itself.
     """
     device = spec.device
     if isinstance(device, Cpu):
@@ -119,12 +119,8 @@ def check_vendor(spec: Spec, stack: Stack) -> None:
                           f"--stack {own} is that of {spec.identity.id}")  # fmt: skip
 
 
-def checked_tpu(
-    device: Tpu, task: str, trace: BoundTrace, precision: str | None, asked: Mapping[str, object], notes: Sequence[str]
-) -> tuple[str, list[str]]:
-    """The precision of a request on a TPU, that of its cells where nobody asks for one, and the `notes` with what is said of it.
-
-    asked: the arguments of `make_request`
+def check_tpu(device: Tpu, task: str, trace: BoundTrace, asked: Mapping[str, object]) -> None:
+    """Refuse what is not modelled of a request on a TPU; asked: the arguments of `make_request`.
 
     Raises ArgumentError for options of other devices; Unsupported for training, and for a product of two activations on a TPU
     that has weights from its memory alone (`fifo`).
@@ -141,10 +137,6 @@ def checked_tpu(
         raise Unsupported(f"network {trace.name}: op {held.name} ({held.kind.op}) multiplies two activations, and {name} takes "
                           "one factor of each product from its weight memory, which programs do not write; "
                           "tpu_v2 and later multiply them")  # fmt: skip
-    if precision is not None:
-        return precision, list(notes)
-    own = device.precisions[0]
-    return own, [*notes, f"precision {own}: what the cells of {name} multiply; --precision sets another"]
 
 
 NARROW = ("int8", "fp16", "bf16")
@@ -155,14 +147,18 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
 
     GPU: `half` where the stack computes fp16 in fp16 and the GPU can, `dp4a` where the stack's products of int8 do not use tensor
     cores; otherwise that of the precision itself. CPU: the fastest form of instructions for narrow operands that the core has and
-    the stack has kernels for; without one `widened` for 16 bit.
+    the stack has kernels for; without one `widened` for 16 bit. TPU: factors of fp32 rounded to bf16, where software may do so.
 
     Raises Unsupported for int8 on a CPU without such a form.
+
+    >>> from archsim.device.catalog import find
+    >>> arithmetic(stacks.find("jax-xla-tpu"), find("tpu_v3").device, "fp32")
+    'bf16'
     """
     if isinstance(device, Cpu):
         return _on_cpu(stack, device, precision) if precision in NARROW else precision
     if isinstance(device, Tpu):
-        return one_pass(stack, device, precision)
+        return "bf16" if precision == "fp32" and device.rate.fp32 is None and not stack.lossless else precision
     if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
         return "half"
     if precision == "int8" and precision in stack.without_tensor_cores and device.rate.int8 is not None:
@@ -202,31 +198,17 @@ def in_halves(stack: Stack, device: Device) -> bool:
     return isinstance(device, Cpu) and "fp16_lanes" in stack.narrow_kernels and "fp16_lanes" in device.forms("fp16")
 
 
-def one_pass(stack: Stack, device: Tpu, precision: str) -> str:
-    """How a TPU multiplies operands of a precision: as such, or factors of fp32 rounded to bf16, where software may do so.
-
-    >>> from archsim.device.catalog import find
-    >>> from archsim.stack import catalog
-    >>> one_pass(catalog.find("jax-xla-tpu"), find("tpu_v3").device, "fp32")
-    'bf16'
-    """
-    return "bf16" if precision == "fp32" and device.rate.fp32 is None and not stack.lossless else precision
-
-
 def precision_notes(device: Gpu | Cpu | Tpu, precision: str, stack: Stack) -> list[str]:
     """What is said of the arithmetic of a precision."""
-    if isinstance(device, Tpu):
-        if one_pass(stack, device, precision) == precision:
-            return []
+    if isinstance(device, Cpu) and precision not in NARROW:
+        return []
+    form = arithmetic(stack, device, precision)
+    if isinstance(device, Tpu) and form != precision:
         return [f"{precision} is storage and sums: {stack.id} rounds the factors of products to bf16 unless told otherwise"]
-    narrow = precision in ("fp16", "bf16")
-    if isinstance(device, Gpu) and narrow and float(device.pipe(precision)) <= float(device.rate.fp32):
-        if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
-            return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"]
-        return [f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
-    if isinstance(device, Cpu) and precision in NARROW:
-        form = arithmetic(stack, device, precision)
-        if form == WIDENED:
-            return [f"{precision} is storage only: values are widened to fp32 before they are multiplied"]
-        return [f"{precision}: products by {form}, {FORMS[form].doc}; tensors are taken to be {precision} throughout"]
+    if isinstance(device, Gpu) and precision in ("fp16", "bf16") and float(device.pipe(precision)) <= float(device.rate.fp32):
+        return [f"fp16 is multiplied as such by {stack.id}: {device.pipe('half'):g} per clock, fp32 {device.rate.fp32:g}"
+                if form == "half" else f"{precision} is storage only: {device.identity.id} multiplies it at the fp32 rate"]
+    if isinstance(device, Cpu):
+        return [f"{precision} is storage only: values are widened to fp32 before they are multiplied" if form == WIDENED else
+                f"{precision}: products by {form}, {FORMS[form].doc}; tensors are taken to be {precision} throughout"]
     return []

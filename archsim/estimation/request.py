@@ -193,7 +193,10 @@ def make_request(
     if strict and (unknown := bounded(trace)):
         raise Unsupported(f"network {trace.name}: strict: {'; '.join(unknown)}")
     if isinstance(device, Tpu):
-        precision, notes = hardware.checked_tpu(device, task, trace, precision, asked, notes)
+        hardware.check_tpu(device, task, trace, asked)
+        if precision is None:
+            precision = device.precisions[0]
+            notes.append(f"precision {precision}: what the cells of {device.identity.id} multiply; --precision sets another")
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:

@@ -76,7 +76,7 @@ def check_boundary(boundary: str | None, system: str | None) -> None:
 def usual_wall_power(device_w: float, device: Device, host_cpu: Spec, name: str | None) -> WallPower:
     """The computer that a device is in, as `name` says or the usual one, while each device draws `device_w` [W].
 
-    host_cpu: the CPU beside a GPU; the device itself where that is the processor
+    host_cpu: the CPU that dispatches for a GPU; the device itself where that is the processor
     """
     from archsim.node import system as systems
 
@@ -93,7 +93,7 @@ def wall_power(
 ) -> WallPower:  # fmt: skip
     """The computer at its plug, while each of its `devices` draws `device_w` [W].
 
-    host: the CPU beside a GPU, None where the device is the processor; fans: in place of the share that is fitted
+    host: the CPU that dispatches for a GPU, None where the device is the processor; fans: in place of the share that is fitted
     """
     constants, kind = wall_constants(), GENERIC if system.generic else DESCRIBED
     share = (constants.fans if fans is None else fans) if system.parts.fans is None else system.parts.fans

@@ -38,7 +38,7 @@ from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.experts import Experts
 from archsim.trace.trace import BoundOp, BoundTrace
 
-LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step beside the bounds of kernels
+LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step besides the bounds of kernels
 VALUE = 2  # B of an activation between devices
 
 
@@ -207,7 +207,8 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     waited = float(timeline.wait_s[0].sum())
     return StepCost(
         time_s=float(device_s.sum()) + waited, bound_s={**bounds, WAIT: waited},
-        energy_j=(energy + waited * _idle(plan)) * plan.tensor, dram_bytes=dram * plan.tensor, flop=float(trace.flop) * plan.tensor,
+        energy_j=(energy + waited * _idle(plan)) * plan.tensor, dram_bytes=dram * plan.tensor,
+        flop=float(trace.flop) * plan.tensor,
     )  # fmt: skip
 
 

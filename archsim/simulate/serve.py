@@ -25,7 +25,7 @@ from archsim.schedule.serving import Batching, ServingRun, closed_loop, serve
 from archsim.simulate.requests import poisson
 
 Array = NDArray[np.float64]
-Tell = Callable[[str], None] | None  # is told how far a simulation is
+Tell = Callable[[str], object]  # is told how far a simulation is; `str` tells nobody
 
 SCHEMA = "archsim-serve/1"
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")  # of MLPerf inference
@@ -162,7 +162,7 @@ def serving_devices(request: Request, batching: Batching, devices: int = 1) -> S
 
 def simulate_serving(
     request: Request, load: Load, batching: Batching | None = None, devices: int = 1, observers: Sequence[Observer] = (),
-    tell: Tell = None,
+    tell: Tell = str,
 ) -> Serving:  # fmt: skip
     """Simulate a load on `devices` equal devices. Raises ArgumentError for a load or batching that is impossible."""
     batching = batching or Batching()
@@ -192,8 +192,7 @@ def _highest_rate(load: Load, bound_s: float, on: ServingDevices, capacity: floa
     low, high = 0.0, capacity
     for step in range(STEPS):
         middle = 0.5 * (low + high)
-        if tell is not None:
-            tell(f"rate {step + 1} of {STEPS}: {middle:.4g} requests per second")
+        tell(f"rate {step + 1} of {STEPS}: {middle:.4g} requests per second")
         kept = batch_means(on.served(load, middle).latency_s, quantile(0.99)).value <= bound_s
         low, high = (middle, high) if kept else (low, middle)
     return low
@@ -257,7 +256,7 @@ class LoadPoint:
     latency_s: dict[str, float]
 
 
-def load_curve(request: Request, load: Load, answer: Serving, batching: Batching, tell: Tell = None) -> tuple[LoadPoint, ...]:
+def load_curve(request: Request, load: Load, answer: Serving, batching: Batching, tell: Tell = str) -> tuple[LoadPoint, ...]:
     """Percentiles at each of `LOADS` of a server with drawn arrivals; nothing for another load.
 
     All rates stretch one draw of at most `DRAWN` requests; as in the simulation, the first tenth is left out.
@@ -268,8 +267,7 @@ def load_curve(request: Request, load: Load, answer: Serving, batching: Batching
     found = []
     for share in LOADS:
         rate = share * answer.capacity_per_s
-        if tell is not None:
-            tell(f"load of {100 * share:.0f} %: {rate:.4g} requests per second")
+        tell(f"load of {100 * share:.0f} %: {rate:.4g} requests per second")
         latency = on.served(drawn, rate).latency_s
         named = {name: batch_means(latency, quantile(at)).value for name, at in PERCENTILES.items()}
         found.append(LoadPoint(rate_per_s=rate, share=share, latency_s=named))

@@ -119,7 +119,7 @@ class Training:
 def simulate_training(
     request: Request, spec: NodeSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
     overlap: bool = True, bucket_bytes: float = BUCKET_BYTES, steps: int = 16, observers: Sequence[Observer] = (),
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], object] = str,
 ) -> Training:  # fmt: skip
     """Simulate training steps of a request whose task is `training_step`; its batch is that of each device.
 
@@ -139,8 +139,7 @@ def simulate_training(
     found: dict[int, TrainingRun] = {}
     counts = sorted({1, *devices})
     for number, count in enumerate(counts, 1):
-        if tell is not None:
-            tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
+        tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
         watched = [*observers, at_work] if observers and count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy, idle = float(result.energy_j[0].sum()), float(sum(np.ravel(part)[0] for part in result.idle_w.values()))
