@@ -65,7 +65,7 @@ def highest_clock(device: Device) -> float | Array:
 def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
     """The core clock among the arguments of a request [Hz], as such or by a power mode; None where it follows the device.
 
-    Raises Unsupported for a device without modes, UnknownName for one that it does not have, ArgumentError for a mode and a clock.
+    Raises Unsupported for a device without modes, UnknownName for an unknown one, ArgumentError for a mode and a clock.
     """
     mode, clock = asked.get("power_mode"), asked.get("clock")
     if mode is None:
