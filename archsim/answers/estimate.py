@@ -248,7 +248,7 @@ def floor_line(e: Estimate) -> str:
     """The floor that the host CPU sets, where the latency is near it; else empty."""
     if e.limited_by != HOST and e.host_floor_s < NEAR_FLOOR * e.latency_s:
         return ""
-    way = "; --graph does" if e.limits.graph else ""
+    way = "; --graph does" if e.graph_helps else ""
     return f"{e.host_cpu} needs {show(e.host_floor_s, 's', 3)} to issue this; no faster chip gets below{way}"
 
 

@@ -259,7 +259,7 @@ def relieved(e: Estimate) -> str:
 def advice(e: Estimate, groups: Sequence[LayerGroup]) -> str:
     """What a user may try that needs no other device; empty where nothing is sure to help."""
     grows = e.batch < LARGER <= (e.max_batch or 0)
-    if e.limited_by == HOST and e.limits.graph:
+    if e.limited_by == HOST and e.graph_helps:
         return "A replayed graph issues all at once: try --graph."
     if e.limited_by == HOST:
         return f"A larger batch takes hardly more calls: try --batch {LARGER}." if grows else ""
