@@ -158,8 +158,8 @@ def memory_clock_share(spec: Spec, clock: float | Array | None) -> float | Array
     """
     if clock is None:
         return 1.0
-    lowest, highest = float(np.min(clock)), float(np.max(clock))
-    for one in (lowest, highest):
+    highest = float(np.max(clock))
+    for one in (float(np.min(clock)), highest):
         ARGUMENTS["memory_clock"].check(one)
     top = memory_clock_top(spec, highest)
     if highest > ROUNDED * top:
@@ -205,9 +205,8 @@ def memory_clock_of(spec: Spec, share: float | Array) -> float | None:
 
 def memory_clock_note(spec: Spec, share: float | Array) -> str:
     """What is said of a memory clock that somebody asked for."""
-    usual = memory_clock_top(spec, 0.0)
-    clock = show(first_of(share) * usual, "Hz")
-    return (f"memory clock {clock} of {show(usual, 'Hz')}: bandwidth and the memory's part of the idle power follow it; its "
+    clock, usual = (show(memory_clock_of(spec, one) or 0.0, "Hz") for one in (share, 1.0))
+    return (f"memory clock {clock} of {usual}: bandwidth and the memory's part of the idle power follow it; its "
             "latency stays")  # fmt: skip
 
 

@@ -15,9 +15,8 @@ from archsim.device.rows import first_of
 from archsim.estimation.hardware import platform_of
 from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
-from archsim.generation.phases import PrefillCost, answered
 from archsim.generation.plan import HALF, WEIGHTS, ServingPlan, serving_plan
-from archsim.generation.step import ENGINE_HOST, LINKS, StepCost
+from archsim.generation.step import ENGINE_HOST, LINKS, PrefillCost, StepCost, answered
 from archsim.stack.catalog import rows_of
 
 SCHEMA = "archsim-llm/1"

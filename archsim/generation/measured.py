@@ -24,9 +24,8 @@ from archsim.evidence.shipped import serving_files
 from archsim.evidence.sources import citation
 from archsim.evidence.table import Row, read_table
 from archsim.generation.memory import largest_batch, weights_of
-from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, served, serving_plan
-from archsim.generation.step import NOTHING
+from archsim.generation.step import NOTHING, answered, prefill, token_cost
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface.catalog import canonical
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from archsim.base.identity import kept
 from archsim.estimation.memory import largest
 from archsim.generation.plan import CACHE_BYTES, WEIGHTS, ServingPlan
-from archsim.generation.step import stages_of
+from archsim.generation.step import stages_of, step_tokens
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.kinds.experts import Experts
@@ -89,12 +89,6 @@ def _sharing(plan: ServingPlan) -> int:
     """Devices that each keep a part of a layer's cache."""
     most = max(plan.model.heads_of_keys(layer) for layer in range(plan.model.layers))
     return 1 if plan.model.latent is not None else min(plan.tensor, most)
-
-
-def step_tokens(plan: ServingPlan, context: int) -> int:
-    """Most new tokens of a step that reads prompts: what the engine says, or the longest prompt."""
-    engine = plan.stack.serving
-    return engine.step_tokens if engine.step_tokens else max(2048, min(plan.model.context, context))
 
 
 @kept(256)
