@@ -72,13 +72,9 @@ def _attributes(op: BoundOp, found: OpEstimate, duration_ns: int, result: Estima
         values |= {"num_ops": round(found.flop), "tensor_size": round(found.dram_bytes)}
     kernels = ", ".join(f"{kernel.name} ({kernel.algorithm})" for kernel in found.kernels)
     values |= {"duration_nanos": duration_ns, "energy_j": found.energy_j, "bound": found.bound}
-    return values | ({"kernels": kernels} if kernels else {}) | {OP: own_attribute(record_of(_op(op)))}
-
-
-def _op(op: BoundOp) -> Op:
-    of = op.input_shapes if op.phase != FORWARD else ()
-    return Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=op.shape, phase=op.phase, parent=op.parent, of=of,
-              shares=op.shares)  # fmt: skip
+    own = Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=op.shape, phase=op.phase, parent=op.parent,
+             of=op.input_shapes if op.phase != FORWARD else (), shares=op.shares)  # fmt: skip
+    return values | ({"kernels": kernels} if kernels else {}) | {OP: own_attribute(record_of(own))}
 
 
 def _texts(shapes: tuple[tuple[int, ...], ...], precision: str) -> TensorTexts:

@@ -82,18 +82,15 @@ def footprint(
     training = any(op.phase != "forward" for op in trace.ops)
     inputs = sum(prod(shape) for shape in trace.inputs.values())
     written = sum(prod(op.shape) for op in trace.ops if op.phase == "forward" and op.kind.op not in in_place)
-    if not training:
-        live = inputs + written if keeps else _peak(trace, in_place)
-        return Footprint(parameters=float(stored), activations=float(live * element), gradients=0.0, optimiser=0.0,
-                         workspace=workspace, reserved=reserved)  # fmt: skip
-    kept = inputs + written
-    widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
-    flowing = max(2 * widest, _sent_back(trace, in_place)) if keeps else 2 * widest
-    updates = [op for op in trace.ops if op.phase == "update"]
-    copies = int(element < KEPT_BYTES)
-    state = sum((copies + OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state) * prod(op.shape) for op in updates)
+    live = inputs + written if training or keeps else _peak(trace, in_place)
+    gradients = state = 0
+    if training:
+        widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
+        gradients = learned + (max(2 * widest, _sent_back(trace, in_place)) if keeps else 2 * widest)
+        copies, updates = int(element < KEPT_BYTES), [op for op in trace.ops if op.phase == "update"]
+        state = sum((copies + OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state) * prod(op.shape) for op in updates)
     return Footprint(
-        parameters=float(stored), activations=float(kept * element), gradients=float((learned + flowing) * element),
+        parameters=float(stored), activations=float(live * element), gradients=float(gradients * element),
         optimiser=float(state * KEPT_BYTES), workspace=workspace, reserved=reserved,
     )  # fmt: skip
 
