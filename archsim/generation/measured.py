@@ -64,9 +64,9 @@ def pattern_of(case: Case) -> ServingPattern:
 def plan_of(case: Case, calibration: Calibration) -> ServingPlan:
     """The plan of a row, in its own conditions."""
     pattern = pattern_of(case)
-    lengths = (pattern.input, max(1, round(pattern.output)), max(1, round(pattern.batch)))
-    words = tuple(sorted(pattern.arguments.items()))
-    plan = _plan(pattern.model, case.fields["hardware"], case.stack, lengths, words, calibration)
+    lengths = {"input": pattern.input, "output": max(1, round(pattern.output)), "batch": max(1, round(pattern.batch))}
+    words = tuple(sorted({**pattern.arguments, **lengths}.items()))
+    plan = _plan(pattern.model, case.fields["hardware"], case.stack, calibration, words)
     if not pattern.fed:
         return plan
     serving = replace(plan.stack.serving, step_tokens=pattern.fed)
@@ -74,15 +74,9 @@ def plan_of(case: Case, calibration: Calibration) -> ServingPlan:
 
 
 @kept(256)
-def _plan(
-    model: str, hw: str, stack: Stack, lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
-    calibration: Calibration,
-) -> ServingPlan:  # fmt: skip
+def _plan(model: str, hw: str, stack: Stack, calibration: Calibration, words: tuple[tuple[str, Any], ...]) -> ServingPlan:
     """One plan for all rows of a run, whose steps are priced once, with its engine's stack as the rows have it."""
-    prompt, answer, batch = lengths
-    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=stack.id, calibration=calibration,
-                        **dict(words))  # fmt: skip
-    return replace(plan, stack=served(stack))
+    return replace(serving_plan(model, hw, engine=stack.id, calibration=calibration, **dict(words)), stack=served(stack))
 
 
 def _static(plan: ServingPlan, metric: str) -> float:
