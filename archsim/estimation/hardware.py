@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
 from archsim.calibration.nearness import Platform
@@ -79,25 +78,22 @@ def check_names(spec: Spec, stack: str | None, host_cpu: str | None) -> None:
     if spec.kind != "tpu" and not silicon().family(written):  # no model reads that of a TPU
         said["memory.type"] = f"{written!r} is no family of memory that is known: {', '.join(silicon().memory)}"
     host = "" if host_cpu is not None or spec.kind == "cpu" else str(spec.entries["launch.host_cpu"].value)
-    for key, name in (("launch.host_cpu", host), ("faster", spec.identity.faster)):
-        with _told(said, key):
-            if name and (found := devices.find(name)).kind != "cpu":
-                said[key] = f"{found.identity.id} is no CPU"
-    with _told(said, "default_stack"):
-        if stack is None and (usual := stacks.find(spec.identity.default_stack)).kind not in ("any", spec.kind):
-            said["default_stack"] = f"stack {usual.id} is for a {usual.kind}, not a {spec.kind}"
+    names: tuple[tuple[str, Callable[[str], Spec | Stack], str, tuple[str, ...]], ...] = (
+        ("launch.host_cpu", devices.find, host, ("cpu",)), ("faster", devices.find, spec.identity.faster, ("cpu",)),
+        ("default_stack", stacks.find, spec.identity.default_stack if stack is None else "", ("any", spec.kind)),
+    )  # fmt: skip
+    for key, find, name, kinds in names:
+        try:
+            found = find(name) if name else None
+        except ArchsimError as error:
+            said[key] = str(error)
+            continue
+        if found is not None and found.kind not in kinds:
+            said[key] = (f"{found.identity.id} is no CPU" if isinstance(found, Spec) else
+                         f"stack {found.id} is for a {found.kind}, not a {spec.kind}")  # fmt: skip
     if said:
         given = all(key in spec.entries and spec.entries[key].file == SET for key in said)
         raise InputError("--set" if given else spec.path, [f"{key}: {problem}" for key, problem in said.items()])
-
-
-@contextmanager
-def _told(said: dict[str, str], key: str) -> Iterator[None]:
-    """What is wrong with the name that a key gives is told with all else."""
-    try:
-        yield
-    except ArchsimError as error:
-        said[key] = str(error)
 
 
 def architecture_notes(spec: Spec) -> list[str]:
