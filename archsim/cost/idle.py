@@ -106,8 +106,9 @@ def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
     >>> round(leakage_power(gpu, voltage(idle_top(gpu), gpu, of), of).item() / gpu.power.idle, 12)
     0.1
     """
-    ratio = volt / voltage(idle_top(device), device, constants)
-    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * ratio**3 * leakage_factor(device, constants))
+    top_volt = voltage(idle_top(device), device, constants)
+    return np.asarray(device.power.idle * constants["energy.idle_leakage"] * (volt / top_volt) ** 3
+                      * leakage_factor(device, constants))  # fmt: skip
 
 
 def idle_clock_power(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:
