@@ -266,7 +266,8 @@ def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: 
     fitting = {name: isa for name, isa in ISAS.items() if isa.x86 == x86 and isa.width <= simd and (fused or not isa.fused)}
     if not x86 and simd == 128:
         fitting.pop("sve", None)
-    forms = {name: _forms(device, isa, precision) for name, isa in fitting.items()}
+    able = device.forms(precision)
+    forms = {name: tuple(form for form in isa.forms if form in able) for name, isa in fitting.items()}
     if precision in WIDE:
         fitting = {name: isa for name, isa in fitting.items() if isa.wide}
         if form:
@@ -279,14 +280,9 @@ def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: 
         own = forms[chosen] if precision not in WIDE else ()
         return chosen, fitting[chosen], form or max(own, key=lambda f: float(device.pipe(f)), default="")
     there = ", ".join(fitting) or "none of those that are modelled"
-    what = f"{name or 'vectors'}" + ("" if precision in WIDE else f" of {form or precision}")
-    raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {what}; its instruction sets"
-                        f"{'' if precision in WIDE else ' with them'}: {there}")  # fmt: skip
-
-
-def _forms(device: Cpu, isa: InstructionSet, precision: str) -> tuple[str, ...]:
-    """The forms of an instruction set in which a core multiplies operands of a precision."""
-    return tuple(form for form in isa.forms if form in device.forms(precision))
+    of, those = ("", "") if precision in WIDE else (f" of {form or precision}", " with them")
+    raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {name or 'vectors'}{of}; "
+                        f"its instruction sets{those}: {there}")  # fmt: skip
 
 
 FOOTPRINT = 1 << 14  # of tensors [B]

@@ -180,15 +180,14 @@ def _result(
 
 def _kept(done: Sequence[Conversation], limits: Mapping[str, float]) -> int:
     """Requests that keep every limit."""
-    count = 0
-    for one in done:
-        gaps = np.diff(one.token_s)
-        found = {
-            "ttft": one.token_s[0] - one.arrival_s, "e2e": one.token_s[-1] - one.arrival_s,
-            "tpot": float(gaps.mean()) if len(gaps) else 0.0, "itl": float(gaps.max()) if len(gaps) else 0.0,
-        }  # fmt: skip
-        count += all(found[name] <= most for name, most in limits.items())
-    return count
+
+    def keeps(one: Conversation) -> bool:
+        gaps = np.diff(one.token_s) if len(one.token_s) > 1 else np.zeros(1)
+        found = {"ttft": one.token_s[0] - one.arrival_s, "e2e": one.token_s[-1] - one.arrival_s, "tpot": gaps.mean(),
+                 "itl": gaps.max()}  # fmt: skip
+        return all(found[name] <= most for name, most in limits.items())
+
+    return sum(map(keeps, done))
 
 
 def _spread(values: np.ndarray) -> LatencySpread:

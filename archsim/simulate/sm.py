@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -173,7 +174,7 @@ def parsed(kernel: str, depth: int = 512) -> KernelInWords:
             near = ", ".join(nearest(key, words) or words)
             raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
         else:
-            words[key] = _positive(text, key, kernel)
+            words[key] = _number(text, key, kernel)
     if name in TILED and shape == (1, 1, 1):
         raise ArgumentError(f"kernel {kernel}: {name} has a tile of {TILED[name]}")
     return KernelInWords(name=name, shape=shape, words=words, depth=depth)
@@ -188,15 +189,12 @@ def _tile(text: str, kernel: str, form: str) -> tuple[int, int, int]:
     return rows, columns, depth
 
 
-def _positive(text: str, key: str, kernel: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    most = MOST.get(key, 65536)
-    if not 0 <= value <= most or (key in ONE and value < 1):
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {1 if key in ONE else 0} to {most}")
-    return value
+def _number(text: str, key: str, kernel: str) -> float:
+    least, most = int(key in ONE), MOST.get(key, 65536)
+    with suppress(ValueError):
+        if least <= (value := float(text)) <= most:
+            return value
+    raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {least} to {most}")
 
 
 def _gemm(machine: Machine, k: KernelInWords, rate: float) -> Program:
