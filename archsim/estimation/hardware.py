@@ -24,6 +24,7 @@ FOR_OTHERS = {  # option -> why a TPU has none
     "power_limit": "power limits are not modelled of a TPU: nobody has published how its clock or its voltage follow one",
 }
 BETWEEN_ACTIVATIONS = ("matmul", "attention", "latent_attention")  # no operand is weights
+NARROW = ("int8", "fp16", "bf16")
 
 
 def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None, threads: int = 0) -> Spec:
@@ -133,9 +134,6 @@ def check_tpu(device: Tpu, task: str, trace: BoundTrace, asked: Mapping[str, obj
         raise Unsupported(f"network {trace.name}: op {held.name} ({held.kind.op}) multiplies two activations, and {name} takes "
                           "one factor of each product from its weight memory, which programs do not write; "
                           "tpu_v2 and later multiply them")  # fmt: skip
-
-
-NARROW = ("int8", "fp16", "bf16")
 
 
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:

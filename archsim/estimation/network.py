@@ -17,6 +17,10 @@ from archsim.trace.registry import registered
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundOp, BoundTrace
 
+BOUNDED = ("traffic", "stated", "collective")  # op kinds of which only a bound may be known
+STRICT = "--strict refuses them"  # the way to an error in place of a bound
+SHOWN = 5  # operators that a sentence names
+
 
 def sizes_of(bind: Mapping[str, int] | None) -> Sizes:
     """Sizes of symbols in the order of their names. Raises ArgumentError for one that is no whole number from 1 on."""
@@ -74,11 +78,6 @@ def samples_of(work: Work, batch: int | None) -> int:
         return trace.samples(batch)
     except ValueError as error:
         raise ArgumentError(f"{work.net}: {error}") from None
-
-
-BOUNDED = ("traffic", "stated", "collective")  # op kinds of which only a bound may be known
-STRICT = "--strict refuses them"  # the way to an error in place of a bound
-SHOWN = 5  # operators that a sentence names
 
 
 def unknown_operators(ops: Iterable[BoundOp]) -> Mapping[str, int]:

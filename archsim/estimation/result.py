@@ -24,6 +24,8 @@ from archsim.estimation.wall import WallPower
 from archsim.stack.catalog import MeasuredRows
 
 SCHEMA = "archsim-estimate/1"
+HOST = "host"
+NEGLIGIBLE = 1e-9  # of the latency: less is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,10 +192,6 @@ class Estimate(Answer):
     def __getstate__(self) -> dict[str, object]:
         """All fields computed, for another process; the functions that compute them cannot be sent."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
-HOST = "host"
-NEGLIGIBLE = 1e-9  # of the latency: less is rounding
 
 
 def relief_of(result: Run) -> dict[str, float]:

@@ -20,6 +20,9 @@ from archsim.generation.step import ENGINE_HOST, LINKS, PrefillCost, StepCost, a
 from archsim.stack.catalog import rows_of
 
 SCHEMA = "archsim-llm/1"
+WORDS = {LINKS: "links between devices", ENGINE_HOST: "the engine's own work on the CPU"}
+HELPS = {LINKS: "fewer devices or faster links shorten it", ENGINE_HOST: "a faster CPU or larger batches shorten it"}
+MOSTLY = 0.3  # of what a token reads: weights that are as much are worth a larger batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,11 +220,6 @@ def provenance_of(plan: ServingPlan) -> dict[str, str]:
         "version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest, "model": plan.model.source,
         "calibration": f"{plan.calibration.version}+{plan.calibration.digest}",
     }  # fmt: skip
-
-
-WORDS = {LINKS: "links between devices", ENGINE_HOST: "the engine's own work on the CPU"}
-HELPS = {LINKS: "fewer devices or faster links shorten it", ENGINE_HOST: "a faster CPU or larger batches shorten it"}
-MOSTLY = 0.3  # of what a token reads: weights that are as much are worth a larger batch
 
 
 def limit_word(name: str) -> str:

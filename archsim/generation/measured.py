@@ -31,6 +31,9 @@ from archsim.trace.huggingface.catalog import canonical
 
 TIME, RATE, POWER = "time", "rate", "power"  # of batches that arrive at once; under a load that is kept; watts and joules
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
+# How far another engine, another version of it, and another format of weights or cache are, beside the log of how many times the
+# requests or tokens. A choice: the run is shown with all its conditions.
+OTHER_ENGINE, OTHER_VERSION, OTHER_FORMAT = 1.0, 0.25, 0.5
 
 
 def serving_value(case: Case, calibration: Calibration) -> float:
@@ -126,11 +129,6 @@ def served_spread(calibration: Calibration, kind: str, platform: Platform, quant
     prompts and answers, which single runs say nothing of: theirs is wider, as that of any class that is extrapolated.
     """
     return calibration.spread_of(kind, "power" if quantity == POWER else "inference", platform, modelled=quantity == TIME)
-
-
-# How far another engine, another version of it, and another format of weights or cache are, beside the log of how many times the
-# requests or tokens. A choice: the run is shown with all its conditions.
-OTHER_ENGINE, OTHER_VERSION, OTHER_FORMAT = 1.0, 0.25, 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

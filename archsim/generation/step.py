@@ -40,6 +40,11 @@ from archsim.trace.trace import BoundOp, BoundTrace
 
 LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step besides the bounds of kernels
 VALUE = 2  # B of an activation between devices
+OpSetting = tuple[str, Stored]  # the precision in which ops multiply, and how their weights and cached values are stored
+# Points and weights of Gauss-Legendre quadrature on [0, 1] with three points (Abramowitz and Stegun, table 25.4).
+POINTS = ((0.1127016653792583, 5 / 18), (0.5, 8 / 18), (0.8872983346207417, 5 / 18))
+PIECES = 2  # parts of the range of contexts, each with those points
+MOST_CHUNKS = 4  # chunks of one prompt that are priced one by one; of more, as many between the first and the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +77,6 @@ class StepCost:
         return max(self.bound_s, key=lambda name: self.bound_s[name]) if self.bound_s else "none"
 
 
-OpSetting = tuple[str, Stored]  # the precision in which ops multiply, and how their weights and cached values are stored
 NOTHING = StepCost(time_s=0.0, bound_s={}, energy_j=0.0, dram_bytes=0.0, flop=0.0)
 
 
@@ -276,12 +280,6 @@ def _moved(plan: ServingPlan, size: float) -> StepCost:
     assert node is not None
     time = node.collective.start + size / rate_to(node, min(plan.tensor, node.devices - 1))
     return waiting(plan, LINKS, time, plan.tensor)
-
-
-# Points and weights of Gauss-Legendre quadrature on [0, 1] with three points (Abramowitz and Stegun, table 25.4).
-POINTS = ((0.1127016653792583, 5 / 18), (0.5, 8 / 18), (0.8872983346207417, 5 / 18))
-PIECES = 2  # parts of the range of contexts, each with those points
-MOST_CHUNKS = 4  # chunks of one prompt that are priced one by one; of more, as many between the first and the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,10 @@ STEPS = 14  # bisections of the rate: a resolution of 1/16384 of the capacity
 NEARLY = 0.9  # of the capacity: what is as fast is limited by it
 MUCH = 0.5  # of the capacity: a server that is asked for more fills its batches
 MORE = 1.05  # times what full batches serve: a smaller batch that serves as much is worth a word
+GROUPS = 20
+STUDENT_95 = 2.093  # 97.5 % quantile of Student's t distribution with GROUPS - 1 = 19 degrees of freedom
+ROUNDING = 1e-9  # relative; values that differ by less are equal
+WARM_UP = 0.1  # share of the requests, from the first on, that is discarded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,11 +324,6 @@ def better_batch(s: Serving) -> list[str]:
 
 
 # ------------------------------------------------------------------------------- confidence intervals of one long simulation
-
-GROUPS = 20
-STUDENT_95 = 2.093  # 97.5 % quantile of Student's t distribution with GROUPS - 1 = 19 degrees of freedom
-ROUNDING = 1e-9  # relative; values that differ by less are equal
-WARM_UP = 0.1  # share of the requests, from the first on, that is discarded
 
 
 def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1) -> BatchMean:
