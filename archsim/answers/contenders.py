@@ -12,8 +12,8 @@ from archsim.answers.estimate import record as estimate_record
 from archsim.answers.validation import scale
 from archsim.base.units import show, show_capacity
 from archsim.cost.bounds import bound_word
+from archsim.estimation.measured import Reference
 from archsim.estimation.memory import USABLE
-from archsim.estimation.references import Reference
 from archsim.evidence.case import RATES
 from archsim.render.blocks import Cell, Column, Facts, Piece, Table, columns, count, number, words
 from archsim.render.csv import csv_lines

@@ -15,12 +15,10 @@ from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
-from archsim.estimation.boundary import BESIDE, WallPower
-from archsim.estimation.limits import HOST
+from archsim.estimation.measured import Reference, own_rows
 from archsim.estimation.memory import Footprint
-from archsim.estimation.own_rows import own_rows
-from archsim.estimation.references import Reference
-from archsim.estimation.result import SCHEMA, Estimate
+from archsim.estimation.result import HOST, SCHEMA, Estimate
+from archsim.estimation.wall import OF_COMPUTER, WallPower
 from archsim.evidence.case import RATES
 from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, SAMPLES, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
@@ -250,13 +248,13 @@ def floor_line(e: Estimate) -> str:
     """The floor that the host CPU sets, where the latency is near it; else empty."""
     if e.limited_by != HOST and e.host_floor_s < NEAR_FLOOR * e.latency_s:
         return ""
-    way = "; --graph does" if e.limits.graph else ""
+    way = "; --graph does" if e.graph_helps else ""
     return f"{e.host_cpu} needs {show(e.host_floor_s, 's', 3)} to issue this; no faster chip gets below{way}"
 
 
 def energy_table(e: Estimate) -> Table:
     """The energy by component."""
-    meaning = {**COMPONENTS, **BESIDE}
+    meaning = {**COMPONENTS, **OF_COMPUTER}
     parts = {name: part for name, part in e.energy_breakdown_j.items() if part}
     most = max(parts.values(), default=0.0)
     rows = [[words(name, tone=f"energy.{name}"), number(part, "J"), percent(part / e.energy_j),

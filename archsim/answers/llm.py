@@ -9,9 +9,8 @@ from typing import Any
 from archsim.answers.assumed import counted, listed
 from archsim.answers.estimate import interval
 from archsim.base.units import grouped, show
-from archsim.generation.estimate import SCHEMA, GenerationEstimate
+from archsim.generation.estimate import SCHEMA, GenerationEstimate, limit_word, why
 from archsim.generation.step import ENGINE_HOST, LINKS
-from archsim.generation.why import limit_word, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 
 PARTS = ("weights", "kv_cache", "activations", "compute_buffers", "cuda_graphs", "reserved")

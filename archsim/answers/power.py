@@ -11,7 +11,7 @@ from archsim.answers.assumed import counted, listed
 from archsim.answers.estimate import interval, wall_words
 from archsim.base.units import show
 from archsim.device.units import AWAKE, CORE
-from archsim.estimation.power_estimate import PowerEstimate, why_power
+from archsim.estimation.power import PowerEstimate, why_power
 from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.csv import csv_lines
 

@@ -40,7 +40,7 @@ ESTIMATED = ("held_out", "stack_rows", "memory", "relief_s", "breakdown_s", "ene
 # name -> (command, the class of the answer, or its keys, or a type)
 SCHEMAS: dict[str, tuple[str, Any]] = {
     "estimate": ("estimate", "estimation.result.Estimate"),
-    "power": ("power", "estimation.power_estimate.PowerEstimate"),
+    "power": ("power", "estimation.power.PowerEstimate"),
     "llm": ("llm", "generation.estimate.GenerationEstimate"),
     "compare": ("compare", Rows),
     "curves": ("compare --batch RANGE", {

@@ -10,9 +10,7 @@ from archsim.answers.assumed import counted, listed, spread_of
 from archsim.answers.estimate import interval
 from archsim.base.units import grouped, show
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Piece, Series, Table, Verdict, columns, number, stacked, words
-from archsim.simulate.interval import BatchMean
-from archsim.simulate.serve import MULTI_STREAM, SCHEMA, LoadPoint, Serving
-from archsim.simulate.why import better_batch, why_rate
+from archsim.simulate.serve import MULTI_STREAM, SCHEMA, BatchMean, LoadPoint, Serving, better_batch, why_rate
 
 SOME = 8  # sizes of batches that are listed
 CONFIDENCE = 0.95  # of the intervals of a simulation

@@ -8,8 +8,7 @@ from typing import Any
 from archsim.answers.assumed import counted, listed
 from archsim.base.units import grouped, show
 from archsim.render.blocks import Block, Facts, Table, Verdict, columns, number, words
-from archsim.simulate.serve_llm import SCHEMA, TextServing
-from archsim.simulate.why import why_served
+from archsim.simulate.serve_llm import SCHEMA, TextServing, why_served
 
 WAITS = {"ttft": "time to first token", "tpot": "time per token", "itl": "between tokens", "e2e": "end to end"}
 PERCENTILES = ("mean", "p50", "p90", "p99")

@@ -24,8 +24,7 @@ from archsim.render.blocks import (
     words,
 )
 from archsim.render.csv import records_csv
-from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference
-from archsim.simulate.why import why_training
+from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference, why_training
 from archsim.trace.op import OPTIMISERS
 
 PARTS = {"input": "7", "compute": "0", "exchange": "1", "update": "6"}  # of a step -> its tone

@@ -12,7 +12,7 @@ from archsim.base.values import clocks, name, quantity, read, share, table, whol
 
 if TYPE_CHECKING:
     from archsim.api.sweep import Sweep
-    from archsim.estimation.power_estimate import PowerEstimate
+    from archsim.estimation.power import PowerEstimate
     from archsim.estimation.result import Estimate
     from archsim.generation.estimate import GenerationEstimate
     from archsim.schedule.observer import Observer
@@ -51,7 +51,7 @@ def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[in
 
     Raises ArgumentError for what is no name or no function.
     """
-    from archsim.estimation.sizes import bound
+    from archsim.estimation.network import bound
     from archsim.trace.registry import register
     from archsim.trace.task import trace_held
 

@@ -6,7 +6,7 @@ The codes follow the BSD `sysexits` convention where it has one; DESIGN's table 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 EXIT = {
@@ -115,3 +115,10 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
 
 class ArgumentError(ArchsimError, ValueError):
     """An argument outside its range."""
+
+
+def refuse_arguments(wrong: Mapping[str, bool]) -> None:
+    """Raise ArgumentError with the first text that holds, if one does."""
+    for said, holds in wrong.items():
+        if holds:
+            raise ArgumentError(said)

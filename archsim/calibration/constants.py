@@ -138,6 +138,10 @@ class Spread:
     origin: str = field(metadata=LABEL)
     basis: str = ""
 
+    def around(self, value: float) -> tuple[float, float]:
+        """Where a measured value is expected around a predicted one, [P exp(-high), P exp(-low)]."""
+        return value * math.exp(-self.high), value * math.exp(-self.low)
+
 
 def spread_of_product(first: Spread, second: Spread) -> Spread:
     """The spread of a product of two predictions whose errors are independent: their logs add in quadrature.

@@ -141,7 +141,7 @@ def search_command(
       archsim search --net resnet_50 --hw gtx_1080 --target throughput=1000/s
     """
     from archsim.answers.search import large_words
-    from archsim.estimation.request import find_device
+    from archsim.estimation.hardware import find_device
     from archsim.study.axis import axis_of
     from archsim.study.coupling import coupling_of
     from archsim.study.knob import meaning

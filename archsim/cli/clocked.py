@@ -68,7 +68,8 @@ def sm_command(
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
     from archsim.answers.sm import recording_of
-    from archsim.estimation.request import find_device, precision_of
+    from archsim.estimation.hardware import find_device
+    from archsim.estimation.request import precision_of
     from archsim.simulate.sm import simulate_sm
 
     words = choices(given)
@@ -127,7 +128,7 @@ def core_command(
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
     """
-    from archsim.estimation.request import find_device
+    from archsim.estimation.hardware import find_device
     from archsim.simulate.core import kernel_loop, simulate_all
 
     if (kernel is None) == (path is None):
@@ -252,7 +253,8 @@ def cache_command(
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
-    from archsim.estimation.request import find_device, make_request
+    from archsim.estimation.hardware import find_device
+    from archsim.estimation.request import make_request
     from archsim.explain.caches import of_layer, of_trace
 
     arguments, fast = choices(given), False if plain else None

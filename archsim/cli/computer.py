@@ -103,7 +103,7 @@ def measure_command(
       archsim measure --net resnet_50 --hw host.toml --out other.csv
       archsim validate --measurements other.csv --hw host.toml
     """
-    from archsim.estimation.sizes import sizes_of
+    from archsim.estimation.network import sizes_of
     from archsim.measure import run
     from archsim.measure.rows import Writer
     from archsim.trace.file import canonical

@@ -235,7 +235,7 @@ def compare_command(
 
 def _warn(field: Any, found: Sequence[Any]) -> None:
     """Name the changes that change nothing, and the ops of which only a bound is known."""
-    from archsim.estimation.unknown import STRICT
+    from archsim.estimation.network import STRICT
     from archsim.study.comparison import Comparison, CurveComparison
 
     curves = [one for one in found if isinstance(one, CurveComparison)]
@@ -309,8 +309,7 @@ def power_command(hw: str, use: list[str], counted_at: str | None, form: AnswerF
       archsim power --hw xeon_e5_2630_v3_2s --use core=50%,simd=0.4,dram=0.3 --clock 2.6GHz
     """
     from archsim.answers import power
-    from archsim.estimation.power import power_by_unit
-    from archsim.estimation.power_file import powers_of_file
+    from archsim.estimation.power import power_by_unit, powers_of_file
 
     asked = choices(given)
     asked["counted_at"] = None if counted_at is None else read("--counted-at", clocks, counted_at)
@@ -359,7 +358,7 @@ def profile_command(
       archsim profile trace.json --hw rtx_4090 --kernels mine.csv
     """
     if kernels is not None:
-        from archsim.estimation.request import find_device
+        from archsim.estimation.hardware import find_device
         from archsim.stack.launched import launches_of, table_of
         from archsim.stack.launched import rows_of as rows_of_launches
 

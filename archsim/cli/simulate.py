@@ -109,7 +109,7 @@ def serve_command(
       archsim simulate serve --net resnet_50 --hw tesla_t4 --scenario Offline --batching max=64 --requests 5000
     """
     from archsim.schedule.observer import Recording
-    from archsim.simulate.arrivals import recorded_arrivals
+    from archsim.simulate.requests import recorded_arrivals
     from archsim.simulate.serve import Load, load_curve, simulate_serving
 
     if trace is not None:
@@ -181,7 +181,7 @@ def serve_llm_command(
       archsim simulate serve --llm --net mistral_7b --hw a100_sxm4_40gb --input lognormal:300:0.8 --output exponential:200
     """
     from archsim.generation.plan import serving_plan
-    from archsim.simulate.lengths import drawn, lengths_of, recorded
+    from archsim.simulate.requests import drawn, lengths_of, recorded
     from archsim.simulate.serve_llm import LIMITS, MOST_REQUESTS, serve_llm
     from archsim.trace.huggingface.catalog import find
 

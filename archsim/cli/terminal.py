@@ -146,8 +146,8 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
 
     Keys that begin with `beyond` have an effect that an estimate does not show.
     """
-    from archsim.estimation.no_effect import without_effect
-    from archsim.estimation.unknown import STRICT, bounded
+    from archsim.estimation.estimate import without_effect
+    from archsim.estimation.network import STRICT, bounded
 
     asked = list(requests)
     still: dict[str, list[str]] = {}
@@ -172,7 +172,7 @@ def told_request(beyond: str = "", **arguments: Any) -> Request:
 
 def _why(key: str, requests: Sequence[Request]) -> str:
     """Which other fidelity would read a key, behind a semicolon."""
-    from archsim.estimation.no_effect import read_by
+    from archsim.estimation.estimate import read_by
 
     said = {read_by(request, key) for request in requests} if "." in key else set()
     return f"; {said.pop()}" if len(said) == 1 and "" not in said else ""

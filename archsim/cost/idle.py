@@ -93,9 +93,9 @@ def leakage_factor(device: Device, constants: Calibration) -> Array | float:
 def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
     """What leaks, at work or not; it grows with V^3, and with the temperature [W].
 
-    idle leakage (V / V_top)^3 warm, [D, V]
+    idle leakage (V / V_top)^3 factor, [D, V]
 
-    warm: `leakage_factor` [1]; hot: leakage at the highest voltage [W]
+    factor: `leakage_factor` [1]
     top_volt: voltage at the highest clock of this product, at which its idle power is stated
     volt: V, voltage as a share of the highest of the chip, [D, V]
     idle: `power.idle` [W]; leakage: share of it, `energy.idle_leakage` [1]
@@ -107,8 +107,8 @@ def leakage_power(device: Device, volt: Array, constants: Calibration) -> Array:
     0.1
     """
     top_volt = voltage(idle_top(device), device, constants)
-    hot = device.power.idle * constants["energy.idle_leakage"] * leakage_factor(device, constants)
-    return np.asarray(hot * (volt / top_volt) ** 3)
+    highest = device.power.idle * constants["energy.idle_leakage"]
+    return np.asarray(highest * (volt / top_volt) ** 3 * leakage_factor(device, constants))
 
 
 def idle_clock_power(device: Device, clock: Array | float, volt: Array, constants: Calibration) -> Array:
@@ -209,14 +209,14 @@ def awake_slices(device: Cpu, awake: Array | float) -> Array:
 def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibration) -> Array:
     """What leaks in one core that is awake [W].
 
-    leakage operation core_clock f_highest V^3 warm, [D, V]
+    leakage operation core_clock f_highest V^3 factor, [D, V]
 
     volt: V, voltage as a share of the highest, [D, V]
     operation: `operation_energy` [J], a float or [D, 1]
     core_clock: `energy.core_clock` [1]; leakage: `energy.core_leakage` [1]
     f_highest: `highest_clock` [Hz]
     top: f_highest times core_clock [Hz]
-    warm: `leakage_factor` [1]; hot: leakage at the highest voltage [W]
+    factor: `leakage_factor` [1]
 
     >>> from archsim.device.catalog import find
     >>> of = {"energy.core_leakage": 0.25, "energy.core_clock": 40.0}

@@ -8,6 +8,15 @@ from typing import Any
 import numpy as np
 
 
+def first_of(numbers: Any) -> float:
+    """A number as such, or that of the first device of a column.
+
+    >>> first_of(2), first_of(np.array([[10.0], [20.0]]))
+    (2.0, 10.0)
+    """
+    return float(np.ravel(numbers)[0])
+
+
 def rows_of(device: Any) -> int:
     """How many devices a record with columns stands for.
 

@@ -14,6 +14,7 @@ from archsim.base.units import show
 from archsim.cost.cost import Array
 from archsim.cost.power import thermal_limit, within_heat
 from archsim.device.device import Cpu, Device, Gpu, with_caches
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 
 FARTHEST = 2.0  # times the boost clock: the highest core clock that can be asked for. A choice: the line of voltages ends there
@@ -62,16 +63,13 @@ def highest_clock(device: Device) -> float | Array:
 
 
 def asked_clock(spec: Spec, asked: Mapping[str, Any]) -> float | Array | None:
-    """The core clock among the arguments of a request [Hz], as such or by a power mode; None where it follows the device."""
-    mode, clock = asked.get("power_mode"), asked.get("clock")
-    return clock if mode is None else mode_clock(spec, mode, clock)
+    """The core clock among the arguments of a request [Hz], as such or by a power mode; None where it follows the device.
 
-
-def mode_clock(spec: Spec, mode: str, clock: float | Array | None) -> float | Array:
-    """The core clock [Hz] of a power mode of a module.
-
-    Raises Unsupported for a device without modes, UnknownName for a mode that it does not have, ArgumentError beside a `clock`.
+    Raises Unsupported for a device without modes, UnknownName for an unknown one, ArgumentError for a mode and a clock.
     """
+    mode, clock = asked.get("power_mode"), asked.get("clock")
+    if mode is None:
+        return clock
     modes = {key.removeprefix("mode."): entry.number for key, entry in spec.entries.items() if key.startswith("mode.")}
     if not modes:
         raise Unsupported(f"power mode {mode}: {spec.identity.id} has none; --clock and --power-limit set what a mode does")
@@ -91,7 +89,7 @@ def clock_note(spec: Spec, device: Gpu | Cpu) -> str:
     if isinstance(device, Gpu) and spec.entries["clock.sustained"].unpublished:
         of += ", which nobody has measured"
     return (f"clock up to {float(device.usual_clock) / 1e6:.0f} MHz: {of}; less for kernels that would draw more than "
-            f"{float(np.ravel(device.power.tdp)[0]):g} W; --clock sets another")  # fmt: skip
+            f"{first_of(device.power.tdp):g} W; --clock sets another")  # fmt: skip
 
 
 def limit_notes(device: Device, power_limit: float | None) -> list[str]:
@@ -106,8 +104,8 @@ def limit_notes(device: Device, power_limit: float | None) -> list[str]:
         found.append(f"power limit {power_limit:g} W: {clocks}")
     carried = thermal_limit(device)
     if carried is not None:
-        most, idle = float(np.ravel(carried)[0]), float(np.ravel(device.power.idle)[0])
-        throttle, air = (float(np.ravel(getattr(device.power, name))[0]) for name in ("throttle", "air"))
+        most, idle = first_of(carried), first_of(device.power.idle)
+        throttle, air = (first_of(getattr(device.power, name)) for name in ("throttle", "air"))
         if most <= idle:
             raise ArgumentError(f"the cooler carries away {most:.4g} W at {throttle:g} degrees, no more than the idle power, "
                                 f"{idle:g} W; power.thermal_resistance, power.air and power.throttle set it")  # fmt: skip
@@ -117,13 +115,13 @@ def limit_notes(device: Device, power_limit: float | None) -> list[str]:
 
 def limit_note(device: Device, limit: float) -> str:
     """What is said of a power limit that nobody asked for [W]."""
-    of = "the TDP of the spec" if limit >= float(np.ravel(device.power.tdp)[0]) else "what the cooler carries away"
+    of = "the TDP of the spec" if limit >= first_of(device.power.tdp) else "what the cooler carries away"
     return f"power limit {limit:.4g} W: {of}"
 
 
 def check_limit(device: Device, power_limit: float) -> None:
     """Raise ArgumentError for a power limit [W] at or below the idle power, or beyond any board."""
-    idle = float(np.ravel(device.power.idle)[0])
+    idle = first_of(device.power.idle)
     if not idle < power_limit <= MOST_POWER:
         raise ArgumentError(f"power limit {power_limit:g} W is not between the idle power, {idle:g} W, and {MOST_POWER:g} W")
 
@@ -133,7 +131,7 @@ def check_core_clock(spec: Spec, clock: float | None) -> None:
     if clock is None:
         return
     ARGUMENTS["clock"].check(clock)
-    boost = float(np.ravel(spec.device.clock.boost)[0])
+    boost = first_of(spec.device.clock.boost)
     if clock > FARTHEST * boost:
         raise ArgumentError(far_clock(spec, clock, boost))
 
@@ -160,8 +158,8 @@ def memory_clock_share(spec: Spec, clock: float | Array | None) -> float | Array
     """
     if clock is None:
         return 1.0
-    lowest, highest = float(np.min(clock)), float(np.max(clock))
-    for one in (lowest, highest):
+    highest = float(np.max(clock))
+    for one in (float(np.min(clock)), highest):
         ARGUMENTS["memory_clock"].check(one)
     top = memory_clock_top(spec, highest)
     if highest > ROUNDED * top:
@@ -202,14 +200,13 @@ def memory_clock_top(spec: Spec, asked: float) -> float:
 def memory_clock_of(spec: Spec, share: float | Array) -> float | None:
     """The memory clock at a share of the usual one [Hz]; None where it is not known."""
     usual = spec.device.memory_clock if isinstance(spec.device, Gpu) else None
-    return None if usual is None else usual * float(np.ravel(share)[0])
+    return None if usual is None else usual * first_of(share)
 
 
 def memory_clock_note(spec: Spec, share: float | Array) -> str:
     """What is said of a memory clock that somebody asked for."""
-    usual = memory_clock_top(spec, 0.0)
-    clock = show(float(np.ravel(share)[0]) * usual, "Hz")
-    return (f"memory clock {clock} of {show(usual, 'Hz')}: bandwidth and the memory's part of the idle power follow it; its "
+    clock, usual = (show(memory_clock_of(spec, one) or 0.0, "Hz") for one in (share, 1.0))
+    return (f"memory clock {clock} of {usual}: bandwidth and the memory's part of the idle power follow it; its "
             "latency stays")  # fmt: skip
 
 

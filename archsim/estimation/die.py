@@ -71,20 +71,18 @@ def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:
     >>> area.round().tolist()  # the published die of GP104 [mm2]
     [314.0]
     """
-    sizes = np.ravel(np.asarray(device.chip.node, dtype=float))
-    found = [_of_one_node(replace(device, chip=replace(device.chip, node=size)), scale) for size in np.unique(sizes).tolist()]
-    if len(found) == 1:
-        return found[0]
-    which = np.searchsorted(np.unique(sizes), sizes)
-    areas, costs = (np.stack(np.broadcast_arrays(*columns, sizes)[:-1]) for columns in zip(*found, strict=True))
-    points = np.arange(sizes.size)
-    return areas[which, points], costs[which, points]
-
-
-def _of_one_node(device: Gpu, scale: float) -> tuple[Array, Array]:
-    node = silicon().node(float(np.ravel(device.chip.node)[0]))
-    area = scale * np.ravel(np.asarray(die_area(device, silicon()), dtype=float))
-    return area, np.asarray(die_cost(area, node, silicon()))
+    nodes, which = np.unique(np.ravel(np.asarray(device.chip.node, dtype=float)), return_inverse=True)
+    areas, costs = [], []
+    for size in nodes.tolist():
+        one = replace(device, chip=replace(device.chip, node=size))
+        area = scale * np.ravel(np.asarray(die_area(one, silicon()), dtype=float))
+        areas.append(area)
+        costs.append(np.asarray(die_cost(area, silicon().node(size), silicon())))
+    if len(nodes) == 1:
+        return areas[0], costs[0]
+    points = np.arange(which.size)
+    of_nodes, prices = (np.stack(np.broadcast_arrays(*columns, which)[:-1]) for columns in (areas, costs))
+    return of_nodes[which, points], prices[which, points]
 
 
 def die_columns(spec: Spec, columns: Mapping[str, Array], count: int) -> dict[str, Array]:

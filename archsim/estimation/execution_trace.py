@@ -29,12 +29,10 @@ def execution_trace(result: Estimate, trace: BoundTrace, recording: Recording, c
     """The trace of an estimate, whose ops `recording` has seen; `command` is the one that writes it."""
     header = header_of(Trace(name=trace.name, inputs=trace.inputs, dtype=trace.dtype, ops=(), outputs=trace.outputs,
                              source="Chakra execution trace"))  # fmt: skip
-    asked = {"hardware": result.hardware, "stack": result.stack, "task": result.task, "batch": result.batch,
-             "precision": result.precision, "fidelity": result.fidelity, "latency_s": result.latency_s,
-             "energy_j": result.energy_j}  # fmt: skip
+    said = ("hardware", "stack", "task", "batch", "precision", "fidelity", "latency_s", "energy_j")
+    asked = {name: getattr(result, name) for name in said}
     attributes = {"generator": f"archsim {command}", "network": result.network, **asked, HEADER: own_attribute(header)}
-    nodes = tuple(_nodes(result, trace, recording))
-    return ExecutionTrace(path="", version=chakra.WRITTEN, attributes=attributes, nodes=nodes)
+    return ExecutionTrace(path="", version=chakra.WRITTEN, attributes=attributes, nodes=tuple(_nodes(result, trace, recording)))
 
 
 def _nodes(result: Estimate, trace: BoundTrace, recording: Recording) -> Iterator[ExecutionNode]:
@@ -74,13 +72,9 @@ def _attributes(op: BoundOp, found: OpEstimate, duration_ns: int, result: Estima
         values |= {"num_ops": round(found.flop), "tensor_size": round(found.dram_bytes)}
     kernels = ", ".join(f"{kernel.name} ({kernel.algorithm})" for kernel in found.kernels)
     values |= {"duration_nanos": duration_ns, "energy_j": found.energy_j, "bound": found.bound}
-    return values | ({"kernels": kernels} if kernels else {}) | {OP: own_attribute(record_of(_op(op)))}
-
-
-def _op(op: BoundOp) -> Op:
-    of = op.input_shapes if op.phase != FORWARD else ()
-    return Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=op.shape, phase=op.phase, parent=op.parent, of=of,
-              shares=op.shares)  # fmt: skip
+    own = Op(name=op.name, kind=op.kind, inputs=op.inputs, shape=op.shape, phase=op.phase, parent=op.parent,
+             of=op.input_shapes if op.phase != FORWARD else (), shares=op.shares)  # fmt: skip
+    return values | ({"kernels": kernels} if kernels else {}) | {OP: own_attribute(record_of(own))}
 
 
 def _texts(shapes: tuple[tuple[int, ...], ...], precision: str) -> TensorTexts:

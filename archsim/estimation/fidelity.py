@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
 from archsim.device.device import Cpu, Device, Gpu, Tpu
-from archsim.device.rows import at_row, rows_of
+from archsim.device.rows import at_row, first_of, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
@@ -39,25 +40,31 @@ TRAFFIC = {
 }
 
 
-class CostModel(Protocol):
-    """The cost function of a fidelity."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionSetting:
+    """What kernels run on and how: D variants of a device.
 
-    def __call__(
-        self, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
-        constants: Calibration, without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED,
-        turbo: bool = True,
-    ) -> PlanCost:  # fmt: skip
-        """What each plan costs on D variants of a device.
+    precision: how operands are multiplied, a pipe of the device
+    clock: the highest core clock of any kernel [Hz], a float or [D, 1]
+    threads: on a CPU, a number or [D, 1]
+    without: parts of the model that are left out
+    limit: each kernel runs at the highest clock up to `clock` at which it draws no more [W]
+    traffic: how the bytes between the levels of caches are found, a row of `TRAFFIC`
+    turbo: whether few cores of a CPU run above `clock`, up to its turbo; a clock that somebody named is that of every core
+    """
 
-        precision: how operands are multiplied, a pipe of the device
-        clock: the highest core clock of any kernel [Hz], a float or [D, 1]
-        threads: on a CPU, a number or [D, 1]
-        without: parts of the model that are left out
-        limit: each kernel runs at the highest clock up to `clock` at which it draws no more [W]
-        traffic: how the bytes between the levels of caches are found, a row of `TRAFFIC`
-        turbo: whether few cores of a CPU run above `clock`, up to its turbo; a clock that somebody named is that of every core
-        """
-        ...
+    device: Device
+    precision: str
+    clock: Array | float
+    threads: Array | float = 1
+    constants: Calibration
+    without: frozenset[str] = frozenset()
+    limit: Array | float | None = None
+    traffic: str = CLOSED
+    turbo: bool = True
+
+
+CostModel = Callable[[Kernels, ExecutionSetting], PlanCost]  # what each plan costs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +77,7 @@ class Fidelity:
     events: whether ops are put in time by simulation, so that they may overlap, queue and contend; else one follows the other
     calibrated: whether its constants are fitted, so that errors on held-out rows say how far it may be off
     caches: whether the bytes that kernels move can come from simulated caches (`traffic`)
-    warning: what is said beside each of its estimates
+    warning: what is said with each of its estimates
     """
 
     name: str
@@ -83,92 +90,92 @@ class Fidelity:
     warning: str = ""
 
 
-def _analytical(
-    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED, turbo: bool = True,
-) -> PlanCost:  # fmt: skip
+def _analytical(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """The closed forms choose the kernels; `traffic` may then replace the bytes that these move."""
-    def costed(moved: MovedBytes | None, late: Array | float) -> PlanCost:
-        def at(share: Array | float) -> Cost:
-            cost = _cost_at(share, kernels, device, precision, clock, threads, constants, without, moved, turbo)
-            return cost if moved is None else replace(cost, busy_s=cost.busy_s + late)
-
-        cost = at(1.0)
-        if limit is not None:
-            share = sustained_share(cost, device, precision, cost.clock, limit, constants)
-            cost = cost if (share == 1.0).all() else replace(at(share), share=share)
-        return _planned(cost, kernels, device, precision, limit, constants)
-
-    closed = costed(None, 0.0)
-    if traffic == CLOSED:
+    closed = _within_limit(kernels, at)
+    if at.traffic == CLOSED:
         return closed
     from archsim.estimation.traffic import moved_by
 
-    if isinstance(device, Tpu):
-        raise ArgumentError(f"traffic {traffic}: {device.identity.id} has no caches; its buffer holds what programs put there")
+    if isinstance(at.device, Tpu):
+        name = at.device.identity.id
+        raise ArgumentError(f"traffic {at.traffic}: {name} has no caches; its buffer holds what programs put there")
     assert closed.variants is not None
     assert closed.choice is not None
-    found = moved_by(closed.variants, closed.choice, kernels, device, precision)
+    found = moved_by(closed.variants, closed.choice, kernels, at.device, at.precision)
     columns, runs = closed.choice.ran
     late = np.full((len(runs), kernels.m.size), NEVER)  # what does not run stays that way
     late[:, columns] = np.where(runs, 0.0, NEVER)
-    return costed(found, late)
+    return _within_limit(kernels, at, found, late)
 
 
-def _cycle(
-    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED, turbo: bool = True,
+def _within_limit(
+    kernels: Kernels, at: ExecutionSetting, moved: MovedBytes | None = None, late: Array | float = 0.0
 ) -> PlanCost:  # fmt: skip
-    """The kernels that the closed form chooses, each simulated on an SM or a core where its kind has a program."""
-    from archsim.cycle.core.kernels import simulated_core
-    from archsim.cycle.kernels import simulated_busy
-    from archsim.estimation.memo import memo
+    """The closed forms at the highest clocks that the power limit leaves; `late` is added to the time of each variant [s]."""
 
-    closed = _analytical(kernels, device, precision, clock, threads, constants, without, limit, traffic, turbo)
+    def cost_at(share: Array | float) -> Cost:
+        cost = _cost_at(share, kernels, at, moved)
+        return cost if moved is None else replace(cost, busy_s=cost.busy_s + late)
+
+    cost = cost_at(1.0)
+    if at.limit is not None:
+        share = sustained_share(cost, at.device, at.precision, cost.clock, at.limit, at.constants)
+        cost = cost if (share == 1.0).all() else replace(cost_at(share), share=share)
+    return _planned(cost, kernels, at)
+
+
+def _cycle(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
+    """The kernels that the closed form chooses, each simulated on an SM, a core or an array where its kind has a program."""
+    closed = _analytical(kernels, at)
     cost, choice = closed.variants, closed.choice
     assert cost is not None
     assert choice is not None
     columns, runs = choice.ran
     closed_s = np.atleast_2d(cost.busy_s)
-    count = max(rows_of(device), len(runs), len(closed_s), len(np.atleast_2d(cost.clock)))  # some keys move no closed form
+    count = max(rows_of(at.device), len(runs), len(closed_s), len(np.atleast_2d(cost.clock)))  # some keys move no closed form
     factor = np.ones((count, closed_s.shape[-1]))
     for row in range(count):
-        terms = _terms_at(cost, device, row, factor.shape)
-        for column, live in zip(columns.tolist(), runs[min(row, len(runs) - 1)].tolist(), strict=True):
-            busy = None
-            if live and isinstance(terms, CpuTerms):
-                of_one = {name: float(_at(bound, row)[column]) for name, bound in cost.bounds.items()}
-                busy = simulated_core(terms, of_one, memo(), column)
-            elif live and isinstance(device, Tpu):
-                from archsim.cycle.array.kernels import simulated_tpu
-
-                busy = simulated_tpu(terms, column)
-            elif live:
-                busy = simulated_busy(terms, memo(), column)
+        terms = _terms_at(cost, at.device, row, factor.shape)
+        for column in columns[runs[min(row, len(runs) - 1)]].tolist():
+            busy = _simulated_s(terms, cost, row, column)
             if busy is not None:
                 factor[row, column] = busy / closed_s[min(row, len(closed_s) - 1), column]
     chosen = np.full(factor.shape, np.inf)
     chosen[:, columns] = 1.0
     bounds = {name: bound * factor for name, bound in cost.bounds.items()}
-    timed = replace(cost, bounds=bounds, busy_s=closed_s * factor * chosen)
-    return _planned(timed, kernels, device, precision, limit, constants)
+    return _planned(replace(cost, bounds=bounds, busy_s=closed_s * factor * chosen), kernels, at)
 
 
-def _planned(
-    cost: Cost, kernels: Kernels, device: Device, precision: str, limit: Array | float | None, constants: Calibration
-) -> PlanCost:  # fmt: skip
+def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
+    """Simulated time of one launch of a variant [s]; None where its kind of kernel has no program."""
+    from archsim.estimation.memo import memo
+
+    if isinstance(terms, CpuTerms):
+        from archsim.cycle.core.kernels import simulated_core
+
+        tables = {name: np.atleast_2d(bound) for name, bound in cost.bounds.items()}  # [D, V], or [1, V] for all devices
+        bounds = {name: float(table[min(row, len(table) - 1), column]) for name, table in tables.items()}
+        return simulated_core(terms, bounds, memo(), column)
+    if isinstance(terms.device, Tpu):
+        from archsim.cycle.array.kernels import simulated_tpu
+
+        return simulated_tpu(terms, column)
+    from archsim.cycle.kernels import simulated_busy
+
+    return simulated_busy(terms, memo(), column)
+
+
+def _planned(cost: Cost, kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
-    cap = device.power.tdp if limit is None else limit
-    return plan_cost(cost, kernels, lambda some: spent(some, device, precision, some.clock, cap, constants),
-                     lambda some: relief(some, device, precision, limit, constants))  # fmt: skip
+    cap = at.device.power.tdp if at.limit is None else at.limit
+    return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, at.constants),
+                     lambda some: relief(some, at.device, at.precision, at.limit, at.constants))  # fmt: skip
 
 
-def _roofline(
-    kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float, constants: Calibration,
-    without: frozenset[str] = frozenset(), limit: Array | float | None = None, traffic: str = CLOSED, turbo: bool = True,
-) -> PlanCost:  # fmt: skip
+def _roofline(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """Every tensor is moved once, whatever the caches."""
-    return roofline_cost(kernels, device, precision, clock, threads, constants, without, limit)
+    return roofline_cost(kernels, at.device, at.precision, at.clock, at.threads, at.constants, at.without, at.limit)
 
 
 def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> Any:
@@ -179,27 +186,18 @@ def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> A
     return replace(cost.terms, device=at_row(device, row), clock=np.broadcast_to(np.atleast_2d(cost.clock), shape)[row : row + 1])
 
 
-def _at(values: Array, row: int) -> Array:
-    """A row of what is [D, V], or [1, V] or [V] for all devices."""
-    table = np.atleast_2d(values)
-    return np.asarray(table[min(row, len(table) - 1)])
-
-
-def _cost_at(
-    share: Array | float, kernels: Kernels, device: Device, precision: str, clock: Array | float, threads: Array | float,
-    constants: Calibration, without: frozenset[str], moved: MovedBytes | None, turbo: bool,
-) -> Cost:  # fmt: skip
+def _cost_at(share: Array | float, kernels: Kernels, at: ExecutionSetting, moved: MovedBytes | None) -> Cost:
     """The cost with all core clocks at a share of theirs."""
+    device, clock = at.device, at.clock * share
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
-        return gpu_cost(kernels, device, precision, clock * share, on_device(constants, device), without, moved)
+        return gpu_cost(kernels, device, at.precision, clock, on_device(at.constants, device), at.without, moved)
     if isinstance(device, Tpu):
         assert isinstance(kernels, TpuKernels)
-        return tpu_cost(kernels, device, precision, clock * share, constants, without)
+        return tpu_cost(kernels, device, at.precision, clock, at.constants, at.without)
     assert isinstance(kernels, CpuKernels)
-    boost = device.clock.boost if turbo else clock
-    slower = replace(device, clock=replace(device.clock, boost=boost * share))
-    return cpu_cost(kernels, slower, precision, clock * share, threads, on_device(constants, device), without, moved)
+    slower = replace(device, clock=replace(device.clock, boost=(device.clock.boost if at.turbo else at.clock) * share))
+    return cpu_cost(kernels, slower, at.precision, clock, at.threads, on_device(at.constants, device), at.without, moved)
 
 
 def on_device(constants: Calibration, device: Device) -> Calibration:
@@ -209,7 +207,7 @@ def on_device(constants: Calibration, device: Device) -> Calibration:
         return constants.on(of.architecture)
     if not isinstance(device, Gpu):
         return constants
-    return constants.on(*tables_of(of.origin or of.id, of.kernels_of, float(np.ravel(device.sm.warps)[0])))
+    return constants.on(*tables_of(of.origin or of.id, of.kernels_of, first_of(device.sm.warps)))
 
 
 FIDELITIES = {
@@ -254,23 +252,23 @@ def asked_traffic(name: str, fidelity: Fidelity) -> tuple[str, list[str]]:
     return found, ["traffic simulated: the constants of the model were fitted with the closed forms of the traffic"]
 
 
-def check_graph(device: Device, stack: Stack, fidelity: str) -> None:
+def check_graph(device: Device, stack: Stack, fidelity: Fidelity) -> None:
     """Refuse a graph that device, stack or fidelity cannot replay: ArgumentError, Unsupported."""
     if not isinstance(device, Gpu):
         raise ArgumentError(f"graph: graphs are launched on a GPU; a {device.kind.upper()} has none")
     if not stack.graphs:
         able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
-    if not find(fidelity).overheads:
-        raise ArgumentError(f"graph: the {fidelity} model has no launches that a graph would save")
+    if not fidelity.overheads:
+        raise ArgumentError(f"graph: the {fidelity.name} model has no launches that a graph would save")
 
 
-def check_streams(device: Device, stack: Stack, fidelity: str, streams: int) -> None:
+def check_streams(device: Device, stack: Stack, fidelity: Fidelity, streams: int) -> None:
     """Refuse streams that device, stack or fidelity do not have: ArgumentError, Unsupported."""
     ARGUMENTS["streams"].check(streams)
     if not isinstance(device, Gpu):
         raise ArgumentError(f"streams belong to a GPU; a {device.kind.upper()} works on one op at a time")
-    if not find(fidelity).events:
-        raise ArgumentError(f"streams {streams}: the {fidelity} model runs one op after the other; add --fidelity event")
+    if not fidelity.events:
+        raise ArgumentError(f"streams {streams}: the {fidelity.name} model runs one op after the other; add --fidelity event")
     if stack.waits:
         raise Unsupported(f"streams {streams}: stack {stack.id} waits for each op, so that none overlap")

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, resident_share
 from archsim.device.device import Gpu
+from archsim.device.rows import first_of
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, with_batch
 from archsim.stack.stack import Stack
@@ -81,34 +82,33 @@ def footprint(
     training = any(op.phase != "forward" for op in trace.ops)
     inputs = sum(prod(shape) for shape in trace.inputs.values())
     written = sum(prod(op.shape) for op in trace.ops if op.phase == "forward" and op.kind.op not in in_place)
-    if not training:
-        live = inputs + written if keeps else _peak(trace, in_place)
-        return Footprint(parameters=float(stored), activations=float(live * element), gradients=0.0, optimiser=0.0,
-                         workspace=workspace, reserved=reserved)  # fmt: skip
-    kept = inputs + written
-    widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
-    flowing = max(2 * widest, _sent_back(trace, in_place)) if keeps else 2 * widest
-    updates = [op for op in trace.ops if op.phase == "update"]
-    copies = int(element < KEPT_BYTES)
-    state = sum((copies + OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state) * prod(op.shape) for op in updates)
+    live = inputs + written if training or keeps else _peak(trace, in_place)
+    gradients = state = 0
+    if training:
+        widest = max((prod(op.shape) for op in trace.ops if op.phase.startswith("backward")), default=0)
+        gradients = learned + (max(2 * widest, _sent_back(trace, in_place)) if keeps else 2 * widest)
+        copies, updates = int(element < KEPT_BYTES), [op for op in trace.ops if op.phase == "update"]
+        state = sum((copies + OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state) * prod(op.shape) for op in updates)
     return Footprint(
-        parameters=float(stored), activations=float(kept * element), gradients=float((learned + flowing) * element),
+        parameters=float(stored), activations=float(live * element), gradients=float(gradients * element),
         optimiser=float(state * KEPT_BYTES), workspace=workspace, reserved=reserved,
     )  # fmt: skip
 
 
+def _workspace(result: Run) -> Array:
+    """The largest workspace of the algorithms that run, on each of D variants of a device [B], [D]."""
+    plans = np.unique(result.lowered.plan_of)
+    return np.asarray(result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0))
+
+
 def footprint_of(request: Request, result: Run) -> Footprint:
     """Device memory of a request, with the workspace of the algorithms that were chosen for it."""
-    plans = {plan for plan in result.lowered.plan_of.tolist() if plan >= 0}
-    workspace = max((float(result.cost.workspace[0, plan]) for plan in plans), default=0.0)
-    return _with(request, workspace)
+    return _with(request, float(_workspace(result)[0]))
 
 
 def needed_bytes(request: Request, result: Run) -> Array:
     """Device memory of a request on each of D variants of a device [B], shape [D]."""
-    plans = np.unique(result.lowered.plan_of)
-    workspace = result.cost.workspace[..., plans[plans >= 0]].max(axis=-1, initial=0.0)
-    return np.asarray(_with(request, 0.0).total + workspace)
+    return np.asarray(_with(request, 0.0).total + _workspace(result))
 
 
 def fits(need: Footprint, capacity: float) -> bool:
@@ -124,17 +124,25 @@ def largest_batch(request: Request, result: Run) -> int | None:
     """
     if "N" not in request.trace.symbols:
         return None
-    room = USABLE * float(request.device.memory.capacity)
-    positions, here = _with_workspace(result), footprint_of(request, result)
+    room, here = USABLE * float(request.device.memory.capacity), footprint_of(request, result)
+    kernels = result.lowered.kernels
+    ends = [*kernels.plan_start.tolist(), len(kernels.options)]
+    wide = [any(option.workspace > 0 for option in kernels.options[first:end]) for first, end in pairwise(ends)]
+    with_workspace = {plan: i for i, plan in reversed([*enumerate(result.lowered.plan_of.tolist())]) if plan >= 0 and wide[plan]}
 
     def need(batch: int) -> float:
         try:
             other = with_batch(request, batch)
         except ValueError:  # a tensor larger than any device's memory
             return math.inf
-        return _with(other, _workspace(other, positions)).total
+        ops = tuple([other.trace.ops[i] for i in with_workspace.values()])
+        workspace = _workspace(run(replace(other, trace=replace(other.trace, ops=ops)))) if ops else [0.0]
+        return _with(other, float(workspace[0])).total
 
-    return largest(need, room, (request.batch, here.total), _guess(request, here, room), LARGEST_BATCH)
+    # At first as if activations and workspace grew in proportion to the batch and nothing else did.
+    grows = here.activations + here.workspace
+    guess = int(min(LARGEST_BATCH, request.batch * max(0.0, room - (here.total - grows)) / max(grows, 1.0)))
+    return largest(need, room, (request.batch, here.total), guess, LARGEST_BATCH)
 
 
 def largest(need: Callable[[int], float], room: float, known: tuple[int, float], guess: int, limit: int) -> int:
@@ -173,8 +181,8 @@ def caches_note(request: Request, result: Run) -> tuple[str, ...]:
     """What of a run the L2 of a GPU still has in the next one, as a sentence; none where that is nothing."""
     if not isinstance(request.device, Gpu):
         return ()
-    touched = float(np.ravel(result.lowered.kernels.run_bytes)[0])
-    share = float(np.ravel(resident_share(touched, request.device))[0])
+    touched = first_of(result.lowered.kernels.run_bytes)
+    share = first_of(resident_share(touched, request.device))
     if share < NOTICED:
         return ()
     stays = f"all {show(touched, 'B', 3)}" if share == 1.0 else f"{100 * share:.2g} % of {show(touched, 'B', 3)}"
@@ -182,41 +190,14 @@ def caches_note(request: Request, result: Run) -> tuple[str, ...]:
     return (f"caches: {stays} of weights and activations stay in the L2 of {size} from run to run; --cold is a single run",)
 
 
+@kept(256)
+def _without_workspace(trace: BoundTrace, stack: Stack, element: int) -> Footprint:
+    """The footprint without the only part that depends on the device."""
+    return footprint(trace, element, 0.0, stack.reserved, stack.activations == "kept", stack.in_place)
+
+
 def _with(request: Request, workspace: float) -> Footprint:
-    without = _without(ByIdentity(request.trace), ByIdentity(request.stack), request.value_bytes)
-    return replace(without, workspace=workspace)
-
-
-@lru_cache(maxsize=256)
-def _without(trace: ByIdentity[BoundTrace], stack: ByIdentity[Stack], element: int) -> Footprint:
-    """The footprint without the workspace, the only part that depends on the device."""
-    s = stack.it
-    return footprint(trace.it, element, 0.0, s.reserved, s.activations == "kept", s.in_place)
-
-
-def _with_workspace(result: Run) -> tuple[int, ...]:
-    """One op for each plan that has an option with a workspace."""
-    kernels = result.lowered.kernels
-    ends = [*kernels.plan_start.tolist(), len(kernels.options)]
-    first = {plan: i for i, plan in reversed(list(enumerate(result.lowered.plan_of.tolist()))) if plan >= 0}
-    return tuple([
-        i for plan, i in first.items() if any(option.workspace > 0 for option in kernels.options[ends[plan] : ends[plan + 1]])
-    ])  # fmt: skip
-
-
-def _workspace(request: Request, positions: tuple[int, ...]) -> float:
-    """The largest workspace among the ops at `positions`."""
-    if not positions:
-        return 0.0
-    ops = tuple([request.trace.ops[i] for i in positions])
-    return float(run(replace(request, trace=replace(request.trace, ops=ops))).cost.workspace[0].max())
-
-
-def _guess(request: Request, need: Footprint, room: float) -> int:
-    """The batch that would fit if activations and workspace grew in proportion to it and nothing else did."""
-    grows = need.activations + need.workspace
-    free = room - (need.total - grows)
-    return int(min(LARGEST_BATCH, request.batch * max(0.0, free) / max(grows, 1.0)))
+    return replace(_without_workspace(request.trace, request.stack, request.value_bytes), workspace=workspace)
 
 
 def _sent_back(trace: BoundTrace, in_place: Collection[str]) -> int:

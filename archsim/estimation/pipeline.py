@@ -1,17 +1,17 @@
 """The pipeline: a request is lowered to kernels, each kernel is costed, and its ops are put in time.
 
 `run` is the whole of it. Its steps are functions of their own, so that many requests of one device, stack and setting can be
-lowered and costed together: `lowered_ops`, `priced`, `scheduled`.
+lowered and costed together: `lowered_of`, `priced`, `scheduled`.
 
 Shapes: D variants of a device, N ops in execution order, O plans (the different layers among the ops, each with its kernels).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device, Gpu
-from archsim.estimation.arithmetic import arithmetic, in_halves, on_tensor_cores
-from archsim.estimation.fed import decoding, moved_with_host
-from archsim.estimation.fidelity import CLOSED
+from archsim.estimation.fidelity import ExecutionSetting
+from archsim.estimation.hardware import arithmetic, in_halves, on_tensor_cores
+from archsim.estimation.host_input import decoding, host_transfer_s
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
@@ -42,20 +42,6 @@ if TYPE_CHECKING:
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
 
-class InOrder(Protocol):
-    """A schedule of the ops of a run, one after the other."""
-
-    def __call__(
-        self, plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
-    ) -> Timeline:  # fmt: skip
-        """With these times of plans [s], [D, O], and of the host; the copy of the input takes `feed_factor` of its time.
-
-        share: how much of its kernels' time each op adds, [D, N]
-        input_factor: of the time that samples take to be decoded
-        """
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """The outcome of a request on D variants of a device; arrays are of ops, [D, N], and computed on first use."""
@@ -65,7 +51,7 @@ class Run:
     timeline: Timeline
     host: HostTime
     idle_w: Mapping[str, Array]  # power while the device waits for the host CPU [W], by component
-    order: InOrder  # the same ops one after the other, with other times
+    order: Callable[..., Timeline]  # the same ops one after the other, with other times: see `scheduled`
     stage: InputStage | None = None  # of samples that the host decodes
     late_s: Array | None = None  # what the device waits for them before the first op [s], [D]
     overlaps: bool = False  # whether ops may run at the same time
@@ -84,17 +70,14 @@ class Run:
         that overlaps with others is charged for the time that it adds to the latency, not for the time that it takes alone.
         """
         energy = {name: spread(part, self.lowered.plan_of) for name, part in self.cost.energy_j.items()}
-        if not self.overlaps:
-            return self._with_idle(energy, self.timeline.wait_s)
-        added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
-        shadowed = added < alone * (1.0 - ROUNDING)
-        share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
-        energy |= {name: energy[name] * share for name in IDLE if name in energy}
-        return self._with_idle(energy, np.maximum(added - alone, 0.0))
-
-    def _with_idle(self, energy: Mapping[str, Array], waited_s: Array) -> Mapping[str, Array]:
-        """The energy of kernels, with the idle power of the time in which the device waits [J]."""
-        return {**energy, **{name: energy[name] + power * waited_s for name, power in self.idle_w.items()}}
+        waited_s = self.timeline.wait_s
+        if self.overlaps:
+            added, alone = self.timeline.op_time_s, spread(self.cost.time_s, self.lowered.plan_of)
+            shadowed = added < alone * (1.0 - ROUNDING)
+            share = np.where(shadowed, added / np.maximum(alone, np.finfo(float).tiny), 1.0)
+            energy |= {name: energy[name] * share for name in IDLE if name in energy}
+            waited_s = np.maximum(added - alone, 0.0)
+        return energy | {name: energy[name] + power * waited_s for name, power in self.idle_w.items()}
 
     @property
     def energy_j(self) -> Array:
@@ -179,13 +162,14 @@ def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
 
 def priced(request: Request, kernels: Kernels) -> Priced:
     """The cost of kernels, and the host CPU's time for them, by all of a request but its ops."""
-    device, constants = device_of(request), request.calibration
-    multiplied = arithmetic(request.stack, device, request.precision)
-    threads = 1 if request.threads is None else request.threads
-    caches = {} if request.traffic == CLOSED else {"traffic": request.traffic}
-    cost = request.fidelity.cost(kernels, device, multiplied, request.clock, threads, constants, request.without, request.limit,
-                                 turbo=request.turbo, **caches)  # fmt: skip
-    host = host_time(kernels, cost, request.stack, device, request.host, constants)
+    device = device_of(request)
+    at = ExecutionSetting(
+        device=device, precision=arithmetic(request.stack, device, request.precision), clock=request.clock,
+        threads=1 if request.threads is None else request.threads, constants=request.calibration, without=request.without,
+        limit=request.limit, traffic=request.traffic, turbo=request.turbo,
+    )  # fmt: skip
+    cost = request.fidelity.cost(kernels, at)
+    host = host_time(kernels, cost, request.stack, device, request.host, request.calibration)
     return Priced(device=device, kernels=kernels, cost=cost, host=host)
 
 
@@ -198,36 +182,37 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     device, cost, constants = costs.device, costs.cost, request.calibration
     counted = request.dispatch * float(request.fidelity.overheads and "host" not in request.without)
     host = costs.host if counted == 1.0 else costs.host.scaled(counted)
-    feed = moved_with_host(request, device) * counted
+    copy_s = host_transfer_s(request, device) * counted
     if request.graph:
-        feed = feed + graph_launch(host.issue_s, lowered.plan_of, request.host, constants)
+        copy_s = copy_s + graph_launch(host.issue_s, lowered.plan_of, request.host, constants)
         host = host.scaled(0.0)
-
     stage = decoding(request, device) if counted else None
 
-    def order(
-        plan_s: Array, host: HostTime, feed_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
-    ) -> Timeline:  # fmt: skip
-        alone = in_order(plan_s, host, lowered.plan_of, device, feed * feed_factor, request.stack.waits, share)
-        if stage is None:
-            return alone
-        return alone.delayed(stage.late(alone.latency_s, dispatched(host), input_factor * counted))
+    def alone(plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
+        return in_order(plan_s, host, lowered.plan_of, device, copy_s * copy_factor, request.stack.waits, share)
 
-    def dispatched(host: HostTime) -> Array:
-        return np.asarray(spread(host.issue_s + host.stall_s, lowered.plan_of).sum(axis=-1))
+    def late(latency_s: Array, host: HostTime, factor: float = 1.0) -> Array:
+        assert stage is not None
+        dispatched = np.asarray(spread(host.issue_s + host.stall_s, lowered.plan_of).sum(axis=-1))
+        return stage.late(latency_s, dispatched, factor * counted)
+
+    def order(
+        plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
+    ) -> Timeline:  # fmt: skip
+        """With these times of plans [s], [D, O], and of the host, and factors of the copy of the input and of its decoding."""
+        first = alone(plan_s, host, copy_factor, share)
+        return first if stage is None else first.delayed(late(first.latency_s, host, input_factor))
 
     late_s = None
     if request.fidelity.events or observers:
         if stage is not None:
-            alone = _simulated(request, lowered, costs, host, feed, ())
-            late_s = stage.late(alone.latency_s, dispatched(host), counted)
-        before = feed if late_s is None else feed + late_s[:, None]
+            late_s = late(_simulated(request, lowered, costs, host, copy_s, ()).latency_s, host)
+        before = copy_s if late_s is None else copy_s + late_s[:, None]
         timeline = _simulated(request, lowered, costs, host, before, observers)
     else:
         timeline = order(cost.time_s, host)
         if stage is not None:
-            alone = in_order(cost.time_s, host, lowered.plan_of, device, feed, request.stack.waits)
-            late_s = timeline.latency_s - alone.latency_s
+            late_s = timeline.latency_s - alone(cost.time_s, host).latency_s
     step_s = None
     if request.group is not None and request.fidelity.overheads:
         step_s = _group_step(request.group, request, lowered, timeline)
@@ -244,13 +229,13 @@ def waiting(request: Request) -> dict[str, Array]:
 
 
 def _simulated(
-    request: Request, lowered: Lowered, costs: Priced, host: HostTime, feed_s: Array | float, observers: Sequence[Observer]
+    request: Request, lowered: Lowered, costs: Priced, host: HostTime, copy_s: Array | float, observers: Sequence[Observer]
 ) -> Timeline:
     """The schedule by event simulation. Observers also see power, which the phases that requests share leave out."""
     from archsim.schedule.simulated import simulated
 
     issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
-    issue_s[..., :1] += feed_s
+    issue_s[..., :1] += copy_s
     return simulated(lowered, costs.cost, costs.device, issue_s, stall_s, waits=request.stack.waits, streams=request.streams,
                      observers=observers, plans=None if observers else costs.phases)  # fmt: skip
 
@@ -264,19 +249,15 @@ def _group_step(group: DeviceGroup, request: Request, lowered: Lowered, timeline
     return np.array([train(group.node, group.devices, step, Pipeline(samples=request.batch), overlap=group.overlaps).step_s])
 
 
-def lowered_of(request: Request) -> Lowered:
-    """The kernels of a request."""
-    return lowered_ops(request, request.trace.ops)
+def lowered_of(
+    request: Request, ops: Sequence[BoundOp] | None = None, lengths: tuple[int, ...] = (), cache: CacheState | None = None
+) -> Lowered:  # fmt: skip
+    """The kernels of a request, or of other `ops` by its device, stack, precision and task.
 
-
-def lowered_ops(
-    request: Request, ops: Sequence[BoundOp], lengths: tuple[int, ...] = (), cache: CacheState | None = None
-) -> Lowered:
-    """Any ops as kernels, by the device, stack, precision and task of a request; `lengths` of several networks and what a run
-    leaves in the `cache`: see `lower`.
+    lengths: ops of each of several networks; cache: what a run leaves to the next (`lower`)
     """
     device = request.device
-    found = lower(ops, request.stack, device.kind, request.precision, request.training,
+    found = lower(request.trace.ops if ops is None else ops, request.stack, device.kind, request.precision, request.training,
                   tensor=on_tensor_cores(request.stack, device, request.precision),
                   architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
                   stored=request.stored, halves=in_halves(request.stack, device), cache=cache)  # fmt: skip
@@ -316,14 +297,14 @@ def replayed_gap(device: Gpu, constants: Calibration) -> Array:
 
 
 def in_order(
-    plan_s: Array, host: HostTime, plan_of: Index, device: Device, feed_s: Array | float = 0.0, waits: bool = False,
+    plan_s: Array, host: HostTime, plan_of: Index, device: Device, copy_s: Array | float = 0.0, waits: bool = False,
     share: Array | float = 1.0,
 ) -> Timeline:  # fmt: skip
     """The schedule of ops that run one after the other.
 
     plan_s: time of the kernels of each plan [s], [D, O]; `plan_of`: the plan of each op, [N]
     host: time of the host CPU for each plan
-    feed_s: copy of the input, before the first op is issued [s], a float or [D, 1]
+    copy_s: copy of the input, before the first op is issued [s], a float or [D, 1]
     waits: the host CPU waits for each op before it issues the next, as a CPU always does; otherwise it issues ahead
     share: of its kernels' time that each op takes, a float or [D, N]
 
@@ -335,7 +316,7 @@ def in_order(
     [14.0]
     """
     device_s, issue_s = spread(plan_s, plan_of) * share, spread(host.issue_s, plan_of)
-    issue_s[..., :1] += feed_s
+    issue_s[..., :1] += copy_s
     if not isinstance(device, Gpu):
         return synchronous(device_s, issue_s)
     stall_s = spread(host.stall_s, plan_of)

@@ -2,72 +2,166 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from archsim.base.arguments import ARGUMENTS
-from archsim.base.errors import Unsupported
-from archsim.calibration.constants import Calibration, default
+from archsim.base.answer import Answer
+from archsim.base.arguments import ARGUMENTS, CLOCKS
+from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.base.limits import LIMITS
+from archsim.base.units import parse, show
+from archsim.calibration.constants import Calibration, Spread, default
 from archsim.cost.package import package_power
 from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
-from archsim.cost.voltage import voltage_line
-from archsim.device.counters import package_unit_named, shares_of
-from archsim.device.device import Cpu, Device, Gpu
+from archsim.cost.voltage import highest_clock, voltage, voltage_line
+from archsim.device.counters import package_unit_named, shares_of, unit_named
+from archsim.device.device import Cpu, Gpu
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS, UnitClocks, unit_rates
-from archsim.estimation.boundary import WALL, check_boundary
-from archsim.estimation.clock import ROUNDED, check_core_clock, limit_notes, memory_clock_top
-from archsim.estimation.power_estimate import PowerEstimate, UnitsAtWork
-from archsim.estimation.request import find_device, host_of
+from archsim.device.variant import device_fields
+from archsim.estimation.clock import ROUNDED, check_core_clock, limit_note, limit_notes, memory_clock_of, memory_clock_top
+from archsim.estimation.hardware import find_device, host_of, platform_of, unneeded_keys
+from archsim.estimation.wall import WALL, WallPower, check_boundary, usual_wall_power
+from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 
-IDLE = ("standing", "leakage", "clocks")  # the parts that are drawn when nothing runs
-OF_SM = ("fp32", "int", "fp64", "special", "tensor", "shared")  # units that only work where their SM does
-READ = ("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth", "l2.bandwidth", "memory.bandwidth",
-        "memory.achievable", "memory.data_rate", "memory.type")  # fmt: skip  # keys of a device that are read here
-READ_OF_CPU = ("chip.", "power.", "clock.", "core.count", "core.simd", "core.fma_ports", "memory.bandwidth", "memory.type",
-               "l2.bandwidth", "l3.bandwidth")  # fmt: skip
+HALVINGS = 50  # of the range in which the clock under a limit is sought
+COUNTED = 0.02  # counters of one run that are read one after the other differ by as much. A choice.
 CONSTANTS = {"fp32": "energy.lane", "int": "energy.int", "fp64": "energy.double", "special": "energy.special",
              "tensor": "energy.tensor", "shared": "energy.shared", "l2": "energy.cache"}  # fmt: skip
-ELSEWHERE = ("power.tdp", "power.throttle", "power.air", "power.thermal_resistance", "memory.data_rate",
-             "clock.sustained")  # they set the limit, and which clocks are the usual ones
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedUnits:
+    """The units of one kind of device whose use is counted.
+
+    awake: the unit in which the `inside` ones work; all: the others, with what the share of each is of; named: by any name
+    idle: the parts that are drawn when nothing runs; errors: the class of measured powers whose errors give the interval
+    read, elsewhere: how keys begin that the power reads, and keys that set limits and clocks
+    each, usual: what `awake` has many of, and what the usual clock is, in words
+    """
+
+    awake: str
+    all: Mapping[str, str]
+    named: Callable[[str], str]
+    inside: tuple[str, ...]
+    idle: tuple[str, ...]
+    errors: str
+    read: tuple[str, ...]
+    elsewhere: tuple[str, ...]
+    each: str
+    usual: str
+
+
+OF_KIND = {
+    "gpu": CountedUnits(
+        awake=AWAKE, all=UNITS, named=unit_named, inside=("fp32", "int", "fp64", "special", "tensor", "shared"),
+        idle=("standing", "leakage", "clocks"), errors="units",
+        read=("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth", "l2.bandwidth", "memory.bandwidth",
+              "memory.achievable", "memory.data_rate", "memory.type"),
+        elsewhere=("power.tdp", "power.throttle", "power.air", "power.thermal_resistance", "memory.data_rate", "clock.sustained"),
+        each="sm 1: every SM is taken to work all the time", usual="the sustained clock of the spec",
+    ),
+    "cpu": CountedUnits(
+        awake=CORE, all=PACKAGE_UNITS, named=package_unit_named, inside=("simd",), idle=("standing",), errors="power",
+        read=("chip.", "power.", "clock.", "core.count", "core.simd", "core.fma_ports", "memory.bandwidth", "memory.type",
+              "l2.bandwidth", "l3.bandwidth"),
+        elsewhere=("power.tdp",), each="core 1: every core is taken to be awake all the time",
+        usual="that of dense SIMD code on all cores",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerEstimate(Answer):
+    """Power of a GPU, or of the packages of a CPU, whose units are busy for known shares of the time.
+
+    name: what a file of rows calls it
+    clock_hz, memory_clock_hz: where it runs; the memory clock as drivers show it, half the data rate of a pin, None if unknown
+    counted_clock_hz, counted_memory_clock_hz: where the shares were counted
+    voltage: of the core, as a share of that at the chip's highest clock
+    shares: of each unit at these clocks, `sm` first, or `core` on a CPU
+    parts_w: `standing`, `leakage`, `clocks` (on a CPU `uncore`), `awake`, then each unit; they add up to `power_w`
+    power_interval_w: where a measured power is to be expected, at `interval_level`, from held-out rows of `interval_class`
+    idle_w: power at these clocks when nothing runs
+    wall: the computer at its plug, where that was asked for; `power_w` and its interval are then the share of one device of it
+    power_limit_w: the limit that was given, or the TDP; above it the board lowers its clock
+    clock_within_limit_hz: the highest clock up to `clock_hz` at which the same work stays within the limit, None where none does
+    assumed_values: keys of the device that nobody published and that this reads
+    measured_w, error: what a row of a file says that was measured, and `power_w` over that less 1; None where it does not say
+    """
+
+    hardware: str
+    hardware_name: str
+    changes: Mapping[str, str]
+    name: str
+    clock_hz: float
+    memory_clock_hz: float | None
+    counted_clock_hz: float
+    counted_memory_clock_hz: float | None
+    voltage: float
+    shares: Mapping[str, float]
+    parts_w: Mapping[str, float]
+    power_w: float
+    power_interval_w: tuple[float, float]
+    interval_level: float
+    interval_class: str
+    held_out: Spread
+    idle_w: float
+    power_limit_w: float
+    power_boundary: str
+    wall: WallPower | None = None
+    above_limit: bool
+    clock_within_limit_hz: float | None
+    assumptions: tuple[str, ...]
+    assumed_values: tuple[str, ...]
+    warnings: tuple[str, ...]
+    measured_w: float | None = None
+    error: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnitUse(UnitsAtWork):
-    """Units of a GPU at work: what the power is computed from.
+class UnitUse:
+    """Units of a device at work.
 
-    counted: the shares as they were counted at the clocks `was`; now: the clocks of the answer
+    counted: the shares as they were counted at the clocks `was`; now: the clocks of the answer; limit: of power [W]
     """
 
+    spec: Spec
     counted: Mapping[str, float]
     was: UnitClocks
     now: UnitClocks
-
-    @property
-    def device(self) -> Gpu:
-        """The GPU."""
-        return _gpu(self.spec)
+    limit: float
+    constants: Calibration
 
     def shares_at(self, clock: float) -> dict[str, float]:
-        """None is more than the whole time."""
-        at = replace(self.now, core=clock)
+        """The shares of all units when the same work runs at a core clock, what is awake first; those of a CPU stay."""
+        device, of, at = self.spec.device, OF_KIND[self.spec.kind], replace(self.now, core=clock)
         awake = float(any(share > 0.0 for share in self.counted.values()))
-        counted = {AWAKE: awake, **dict.fromkeys(UNITS, 0.0), **self.counted}
-        if at == self.was or not awake:
+        counted = {of.awake: awake, **dict.fromkeys(of.all, 0.0), **self.counted}
+        if isinstance(device, Cpu) or at == self.was or not awake:
             return counted
         given = {name: np.asarray(share) for name, share in counted.items()}
-        moved = at_other_clocks(given, self.was, at, self.device.memory.achievable)
-        return {name: min(float(np.ravel(moved[name])[0]), 1.0) for name in counted}
+        moved = at_other_clocks(given, self.was, at, device.memory.achievable)
+        return {name: min(first_of(moved[name]), 1.0) for name in counted}
 
-    def parts_of(self, spec: Spec, clock: float) -> dict[str, float]:
-        """Power of each part [W]."""
-        found = unit_power(_gpu(spec), replace(self, spec=spec).shares_at(clock), replace(self.now, core=clock), self.constants)
-        return {name: float(np.ravel(value)[0]) for name, value in found.items()}
+    def parts_at(self, clock: float) -> dict[str, float]:
+        """Power of each part at a core clock [W]."""
+        device, shares = self.spec.device, self.shares_at(clock)
+        found = (package_power(device, shares, clock, self.constants) if isinstance(device, Cpu) else
+                 unit_power(_gpu(self.spec), shares, replace(self.now, core=clock), self.constants))  # fmt: skip
+        return {name: first_of(value) for name, value in found.items()}
+
+    def power_at(self, clock: float) -> float:
+        """Power at a core clock [W]."""
+        return math.fsum(self.parts_at(clock).values())
 
 
 def power_by_unit(
@@ -86,8 +180,7 @@ def power_by_unit(
     power_limit: in place of the TDP [W]
     boundary, system: `wall` for the power at the plug of a computer, the share of one device of it; as of `make_request`
 
-    Raises Unsupported for a TPU, for a unit that the device does not have and for a word that a CPU has no use for; UnknownName,
-    ArgumentError.
+    Raises Unsupported for a TPU, a unit that the device does not have and a word of GPUs alone; UnknownName, ArgumentError.
 
     >>> found = power_by_unit("titan_xp", {"fp32": 0.8, "dram": 0.3}, clock=1.404e9)
     >>> found.power_interval_w[0] < found.power_w < found.power_interval_w[1] and found.power_w < 250.0
@@ -95,59 +188,70 @@ def power_by_unit(
     """
     check_boundary(boundary, system)
     spec = find_device(hw, settings, scales)
-    of: dict[str, Any] = {"hw": hw, "settings": settings or {}, "scales": scales or {}, "spec": spec,
-                          "constants": calibration or default()}  # fmt: skip
-    if isinstance(spec.device, Cpu):
-        return _of_packages(spec, shares, clock, (memory_clock, counted_at, boundary), power_limit, name,
-                            {**of, "limit": _most_power(spec.device, power_limit)})  # fmt: skip
-    device = _gpu(spec)
-    clock_hz = float(np.ravel(device.usual_clock)[0]) if clock is None else clock
-    now = _clocks(spec, clock_hz, memory_clock)
+    if spec.kind == "cpu":
+        for what, value in (("memory clock", memory_clock), ("counted-at", counted_at), ("boundary", boundary)):
+            if value is not None:
+                raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
+    else:
+        _gpu(spec)
+    device, of, constants = spec.device, OF_KIND[spec.kind], calibration or default()
+    limit_notes(device, power_limit)  # which refuses some
+    most = within_heat(device, device.power.tdp if power_limit is None else power_limit)
+    now = _clocks(spec, first_of(device.usual_clock) if clock is None else clock, memory_clock)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
-    use = UnitUse(**of, counted=_counted(spec, shares_of(shares)), was=was, now=now, clock=clock_hz,
-                  limit=_most_power(device, power_limit))  # fmt: skip
-    hertz = [None if device.memory_clock is None else device.memory_clock * float(np.ravel(one.memory)[0]) for one in (now, was)]
-    found = use.answer(
-        name, of=use.spread("units"), idle=IDLE, read=READ, elsewhere=ELSEWHERE, inside=OF_SM,
-        assumptions=_assumptions(use, shares, clock is None, counted_at is None, power_limit is None),
-        warnings=[f"memory clock: {float(np.ravel(now.memory)[0]):.3g} times the usual one; the constants are of lower ones"]
-        if float(np.ravel(now.memory)[0]) > ROUNDED else (),
-        memory_hz=(hertz[0], hertz[1]), counted_hz=float(np.ravel(was.core)[0]),
+    counted = shares_of(shares, of.named)
+    if missing := [unit for unit, share in counted.items() if unit in of.all and share > 0.0 and not _has(spec, unit)]:
+        raise Unsupported(f"share of {missing[0]}: {spec.identity.id} has no {of.all[missing[0]].partition(',')[0]}")
+    use = UnitUse(spec=spec, counted=counted, was=was, now=now, constants=constants,
+                  limit=first_of(most))  # fmt: skip
+    core = first_of(now.core)
+    parts, at_work = use.parts_at(core), use.shares_at(core)
+    power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in of.idle)
+    kind, spread = constants.spread_of(spec.kind, of.errors, platform_of(spec, spec.identity.default_stack))
+    spread = replace(spread, rows=0, basis="") if spec.kind == "cpu" else spread
+    low, high = spread.around(power)
+    within = clock_within(use.power_at, use.limit, core)
+
+    def same(others: Mapping[str, str], scaled: Mapping[str, float]) -> bool:
+        return replace(use, spec=find_device(hw, others, scaled)).power_at(core) == power
+
+    keys = [key for key in unneeded_keys(settings or {}, scales or {}, same) if key not in of.elsewhere]
+    found = PowerEstimate(
+        **device_fields(spec), name=name, clock_hz=core, memory_clock_hz=memory_clock_of(spec, now.memory),
+        counted_clock_hz=first_of(was.core), counted_memory_clock_hz=memory_clock_of(spec, was.memory),
+        voltage=voltage(core, device, constants).item(), shares=at_work, parts_w=parts, power_w=power,
+        power_interval_w=(max(min(idle, power), low), high), interval_level=constants.level, interval_class=kind,
+        held_out=spread, idle_w=idle, power_limit_w=use.limit, power_boundary=device.power.boundary,
+        above_limit=power > use.limit, clock_within_limit_hz=within,
+        assumptions=tuple(_assumptions(use, clock is None, power_limit is None, counted_at is None)),
+        assumed_values=tuple(entry.key for entry in spec.assumed if entry.key.startswith(of.read)),
+        warnings=(*_warnings(use, power, within, at_work), *(f"{key} changes no watt of this" for key in keys)),
     )  # fmt: skip
     if boundary != WALL:
         return found
-    return _at_wall(found, device, host_of(spec), system)
-
-
-def _of_packages(
-    spec: Spec, shares: Mapping[str, object], clock: float | None, of_gpus: tuple[object, ...], limit: float | None, name: str,
-    of: Mapping[str, Any],
-) -> PowerEstimate:  # fmt: skip
-    """The same of a CPU. `of_gpus`: memory clock, clocks of the counts and boundary, which only GPUs have here."""
-    for what, value in zip(("memory clock", "counted-at", "boundary"), of_gpus, strict=True):
-        if value is not None:
-            raise Unsupported(f"{what}: {spec.identity.id} is a CPU; power by unit has it for GPUs alone")
-    check_core_clock(spec, clock)
-    at = float(np.ravel(spec.device.usual_clock)[0]) if clock is None else clock
-    use = PackageUse(**of, shares=shares_of(shares, package_unit_named), clock=at)
-    kind, spread = use.spread("power")
-    return use.answer(
-        name, of=(kind, replace(spread, rows=0, basis="")), idle=("standing",), read=READ_OF_CPU, elsewhere=("power.tdp",),
-        inside=("simd",), assumptions=_assumptions_of_cpu(use, clock is None, limit is None),
-    )  # fmt: skip
-
-
-def _at_wall(found: PowerEstimate, device: Gpu, beside: Spec, name: str | None) -> PowerEstimate:
-    """The power at the wall: the share of one device of its computer, in which `beside` is the host CPU."""
-    from archsim.estimation.wall import interval_of, system_of, wall_power
-
-    host = beside.device
-    assert isinstance(host, Cpu)
-    system, devices = system_of(device, host, beside.identity.id, name)
-    wall = wall_power(found.power_w, device, host, system, devices)
-    return replace(found, power_w=wall.share_w, power_interval_w=interval_of(wall, wall.share_w),
-                   parts_w={**found.parts_w, **wall.added_w}, interval_class=wall.interval_class, held_out=wall.held_out,
+    wall = usual_wall_power(power, device, host_of(spec), system)
+    return replace(found, power_w=wall.share_w, power_interval_w=wall.held_out.around(wall.share_w),
+                   parts_w={**parts, **wall.added_w}, interval_class=wall.interval_class, held_out=wall.held_out,
                    power_boundary=WALL, wall=wall)  # fmt: skip
+
+
+def clock_within(power_at: Callable[[float], float], limit: float, highest: float) -> float | None:
+    """The highest clock up to `highest` at which a power that grows with it stays within a limit [Hz]; None where none does.
+
+    power_at: the power [W] at a clock [Hz]; limit [W]
+
+    >>> round(clock_within(lambda clock: 50.0 + clock * 1e-8, 70.0, 4e9) / 1e9, 6)
+    2.0
+    """
+    if power_at(highest) <= limit:
+        return highest
+    low, high = CLOCKS[0], highest
+    if low >= high or power_at(low) > limit:
+        return None
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if power_at(middle) <= limit else (low, middle)
+    return low
 
 
 def _gpu(spec: Spec) -> Gpu:
@@ -166,27 +270,56 @@ def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks 
     return UnitClocks(core=clock, memory=memory / memory_clock_top(spec, memory))
 
 
-def _counted(spec: Spec, shares: dict[str, float]) -> dict[str, float]:
-    rates = unit_rates(_gpu(spec), UnitClocks(core=1.0))
-    for unit, share in shares.items():
-        if unit != AWAKE and share > 0.0 and not float(np.ravel(rates[unit])[0]) > 0.0:
-            raise Unsupported(f"share of {unit}: {spec.identity.id} has no {UNITS[unit].partition(',')[0]}")
-    return shares
+def _has(spec: Spec, unit: str) -> bool:
+    """Whether a device has a unit; a CPU has all."""
+    return spec.kind == "cpu" or bool(first_of(unit_rates(_gpu(spec), UnitClocks(core=1.0))[unit]) > 0.0)
 
 
-def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, tdp: bool) -> list[str]:
-    """What was taken because nobody said or measured it, one sentence each."""
-    device, constants = use.device, use.constants
-    found = use.assumptions("the sustained clock of the spec" if usual else "", tdp)
-    if here and [*shares]:
+def _warnings(use: UnitUse, power: float, within: float | None, shares: Mapping[str, float]) -> list[str]:
+    """What is said of a power above the limit, clocks above the usual ones, and shares that cannot be [W, Hz]."""
+    of, core, memory = OF_KIND[use.spec.kind], first_of(use.now.core), first_of(use.now.memory)
+    found, top = [], first_of(highest_clock(use.spec.device))
+    if power > use.limit:
+        way = "at no clock does this work stay within it" if within is None else (
+            f"the device would lower its clock; the same work stays within it up to {show(within, 'Hz')}")  # fmt: skip
+        found.append(f"{power:.4g} W is above the power limit, {use.limit:g} W: {way}")
+    if core > ROUNDED * top:
+        found.append(f"clock {show(core, 'Hz')} is above the chip's highest, {show(top, 'Hz')}: the voltage is extrapolated")
+    busiest = max(of.inside, key=lambda unit: shares[unit])
+    if shares[busiest] > shares[of.awake] + COUNTED:
+        found.append(f"share of {busiest}, {shares[busiest]:.3g}, is above that of {of.awake}, {shares[of.awake]:.3g}: a unit "
+                     f"works only while its {of.awake} does")  # fmt: skip
+    if memory > ROUNDED:
+        found.append(f"memory clock: {memory:.3g} times the usual one; the constants are of lower ones")
+    return found
+
+
+def _assumptions(use: UnitUse, usual: bool, tdp: bool, here: bool) -> list[str]:
+    """What was taken because nobody said or measured it, one sentence each.
+
+    usual: clock of the answer; tdp: limit; here: the shares were counted at the clocks of the answer
+    """
+    device, entry, constants, of = use.spec.device, use.spec.entries["power.idle"], use.constants, OF_KIND[use.spec.kind]
+    found = []
+    if use.spec.kind == "cpu":
+        found.append("interval: the widest of other classes, since no measured power of a CPU is behind it")
+    if usual:
+        found.append(f"clock {show(first_of(use.now.core), 'Hz')}: {of.usual}")
+    if tdp:
+        found.append(limit_note(device, use.limit))
+    if entry.unpublished:
+        found.append(f"idle power {first_of(device.power.idle):g} W: {entry.kind}, nobody measured it on this device")
+    if here and use.counted and isinstance(device, Gpu):
         found.append("shares are taken as counted at these clocks")
-    if use.counted and AWAKE not in use.counted:
-        found.append("sm 1: every SM is taken to work all the time")
-    missing = [unit for unit in UNITS if unit not in use.counted and _has(use, unit)]
+    if use.counted and of.awake not in use.counted:
+        found.append(of.each)
+    missing = [unit for unit in of.all if unit not in use.counted and _has(use.spec, unit)]
     if missing and use.counted:
         found.append(f"not counted and taken to be idle: {', '.join(missing)}")
+    if not isinstance(device, Gpu):
+        return found
     if device.power.voltage_slope is None or device.power.voltage_floor is None:
-        slope, floor = (float(np.ravel(value)[0]) for value in voltage_line(device, constants))
+        slope, floor = (first_of(value) for value in voltage_line(device, constants))
         found.append(f"voltage: the line of all GPUs (slope {slope:.3g}, floor {floor:.3g}); that of "
                      f"{use.spec.identity.architecture} is not known")  # fmt: skip
     names = {**CONSTANTS, "dram": f"energy.byte.{memory_family(device)}"}
@@ -197,40 +330,66 @@ def _assumptions(use: UnitUse, shares: Iterable[str], usual: bool, here: bool, t
     return found
 
 
-def _has(use: UnitUse, unit: str) -> bool:
-    return bool(float(np.ravel(unit_rates(use.device, use.now)[unit])[0]) > 0.0)
+def why_power(found: PowerEstimate) -> str:
+    """How much of a power is drawn in any case, and which unit draws most."""
+    still, power = found.idle_w, math.fsum(found.parts_w.values())
+    busy = sorted(((watts, part) for part, watts in found.parts_w.items() if part in found.shares and watts > 0.0), reverse=True)
+    first = f"; of the units {busy[0][1]} draws most, {show(busy[0][0], 'W', 3)}" if busy else ""
+    return f"{100 * still / power:.0f} % of it is drawn when nothing runs{first}."
 
 
-def _most_power(device: Device, limit: float | None) -> float:
-    """What a board or package may draw: a limit that is given or its TDP, and no more than its cooler carries away [W]."""
-    limit_notes(device, limit)
-    return float(np.ravel(within_heat(device, device.power.tdp if limit is None else limit))[0])  # type: ignore[arg-type]
+WRITTEN = {"clock": "Hz", "memory_clock": "Hz", "power": "W"}  # columns of a file with units; `power` was measured
+OWN = ("name", *WRITTEN)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PackageUse(UnitsAtWork):
-    """Units of a CPU at work: shares at the clock of the answer."""
+def powers_of_file(path: str | Path, hw: str, **asked: Any) -> tuple[PowerEstimate, ...]:
+    """The power of each row of a file.
 
-    shares: Mapping[str, float]
+    A row has the share of each unit in its column, and may have a `name`, a `clock` and a `memory_clock` with their units, and
+    the `power` that was measured (`231 W`). An empty cell says nothing.
 
-    def shares_at(self, clock: float) -> dict[str, float]:
-        """Units stay as busy as they are at every clock."""
-        works = float(any(share > 0.0 for share in self.shares.values()))
-        return {CORE: works, **dict.fromkeys(PACKAGE_UNITS, 0.0), **self.shares}
+    asked: arguments of `power_by_unit`; a clock of a row goes before the one that is given here
 
-    def parts_of(self, spec: Spec, clock: float) -> dict[str, float]:
-        """Power of each part [W]."""
-        assert isinstance(spec.device, Cpu)
-        found = package_power(spec.device, self.shares_at(clock), clock, self.constants)
-        return {name: float(np.ravel(value)[0]) for name, value in found.items()}
+    Raises MissingFile, or InputError with every problem and its line.
+    """
+    table, problems = read_table(path, LIMITS["shares"]), []
+    named = OF_KIND["cpu" if find_device(hw, asked.get("settings"), asked.get("scales")).kind == "cpu" else "gpu"].named
+    units = [name for name in table.header if name not in OWN]
+    for name in units:
+        try:
+            named(name)
+        except ArchsimError as error:
+            problems.append(f"line 1: column {name!r}: {error}")
+    if not units:
+        problems.append("line 1: no column for a unit; columns are units, name, clock, memory_clock and power")
+    refuse(table.path, problems)
+    power_by_unit(hw, {}, **asked)  # what is wrong with the device or the words of the question is no problem of a line
+    found: list[PowerEstimate] = []
+    for row in table.rows:
+        try:
+            found.append(_power(row, hw, asked))
+        except (ArchsimError, ValueError) as error:
+            problems.append(f"line {row.line}: {error}")
+            if len(problems) >= MOST_TOLD:
+                break
+    refuse(table.path, problems)
+    return tuple(found)
 
 
-def _assumptions_of_cpu(use: PackageUse, usual: bool, tdp: bool) -> list[str]:
-    found = ["interval: the widest of other classes, since no measured power of a CPU is behind it"]
-    found += use.assumptions("that of dense SIMD code on all cores" if usual else "", tdp)
-    if use.shares and CORE not in use.shares:
-        found.append("core 1: every core is taken to be awake all the time")
-    missing = [unit for unit in PACKAGE_UNITS if unit not in use.shares]
-    if missing and use.shares:
-        found.append(f"not counted and taken to be idle: {', '.join(missing)}")
-    return found
+def _power(row: Row, hw: str, asked: Mapping[str, Any]) -> PowerEstimate:
+    cells = {name: text.strip() for name, text in row.cells.items() if text.strip()}
+    numbers = {name: _number(name, cells.pop(name)) for name in WRITTEN if name in cells}
+    name, measured = cells.pop("name", ""), numbers.pop("power", None)
+    found = power_by_unit(hw, cells, **{**asked, **numbers, "name": name})
+    if measured is None:
+        return found
+    if not measured > 0.0:
+        raise InputError("power", "must be more than 0 W")
+    return replace(found, measured_w=measured, error=found.power_w / measured - 1.0)
+
+
+def _number(column: str, text: str) -> float:
+    try:
+        return parse(text, WRITTEN[column])
+    except ValueError as error:
+        raise InputError(column, str(error)) from None

@@ -95,20 +95,13 @@ def _one_by_one(result: Run) -> tuple[Array, Array]:
     """The steps of ops that follow each other: the wait of each for the host, then its kernels."""
     kernels, cost, idle = result.lowered.kernels, result.cost, _idle(result)
     times, drawn, options = cost.kernel_time_s[0], np.atleast_2d(cost.kernel_power_w)[0], cost.option[0].tolist()
-    steps: dict[int, tuple[Array, Array]] = {}
-    lengths, powers = [], []
-    for plan, wait in zip(result.lowered.plan_of.tolist(), result.timeline.wait_s[0].tolist(), strict=True):
-        lengths.append(np.array([wait]))
-        powers.append(np.array([idle]))
-        if plan < 0:
-            continue
-        if plan not in steps:
-            first = int(kernels.option_start[options[plan]])
-            those = slice(first, first + len(kernels.options[options[plan]].kernels))
-            steps[plan] = times[those], drawn[those]
-        lengths.append(steps[plan][0])
-        powers.append(steps[plan][1])
-    return np.concatenate(lengths), np.concatenate(powers)
+    plans, waits = result.lowered.plan_of.tolist(), result.timeline.wait_s[0].tolist()
+    those = {-1: slice(0, 0)}
+    for plan in {*plans} - {-1}:
+        first = int(kernels.option_start[options[plan]])
+        those[plan] = slice(first, first + len(kernels.options[options[plan]].kernels))
+    lengths = [part for plan, wait in zip(plans, waits, strict=True) for part in ([wait], times[those[plan]])]
+    return np.concatenate(lengths), np.concatenate([part for plan in plans for part in ([idle], drawn[those[plan]])])
 
 
 def _of_streams(request: Request, result: Run) -> tuple[Array, Array]:

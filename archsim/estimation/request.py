@@ -13,28 +13,16 @@ from archsim.base.naming import plain, resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
-from archsim.detect import catalog as devices
 from archsim.detect.catalog import power_notes, threads_of
 from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec
-from archsim.estimation.arithmetic import precision_notes
-from archsim.estimation.boundary import check_boundary
-from archsim.estimation.clock import (
-    asked_clock,
-    at_memory_clock,
-    check_core_clock,
-    clock_and_limit,
-    clock_note,
-    limit_notes,
-    memory_clock_note,
-    memory_clock_share,
-    mode_clock,
-)
+from archsim.estimation import clock as clocks
+from archsim.estimation import hardware
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
-from archsim.estimation.names_in_spec import architecture_notes, check_names
-from archsim.estimation.sizes import bound, samples_of, sized, sizes_of
+from archsim.estimation.network import bound, bounded, samples_of, sized, sizes_of
+from archsim.estimation.wall import check_boundary
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
@@ -47,7 +35,6 @@ from archsim.trace.kind import UPDATE
 from archsim.trace.task import Work, prepared, task_of, updated_by
 from archsim.trace.trace import BoundTrace, Trace
 
-MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
 WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some frameworks take in its place
 
 
@@ -111,7 +98,7 @@ class Request:
     @property
     def device(self) -> Device:
         """The device with its memory at the clock of the request."""
-        return at_memory_clock(self.spec.device, self.memory)
+        return clocks.at_memory_clock(self.spec.device, self.memory)
 
     @property
     def host(self) -> Cpu:
@@ -167,30 +154,26 @@ def make_request(
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
     asked = given_of(locals())
-    if boundary is not None or system is not None:
-        check_boundary(boundary, system)
-    spec = find_device(hw, settings, scales)
-    check_names(spec, stack, host_cpu)
-    net, task = networks.canonical(net), task_of(task)
+    check_boundary(boundary, system)
+    spec, model = hardware.find_device(hw, settings, scales), find_fidelity(fidelity)
+    hardware.check_names(spec, stack, host_cpu)
+    net, task, usual = networks.canonical(net), task_of(task), spec.identity.default_stack
     precision = precision if precision is None else precision_of(precision)
-    wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, spec.identity.default_stack)
+    wanted = None if stack is None else stack_choice.chosen(stack, spec.kind, usual)
     asked |= given_of({"net": net, "precision": precision, "task": task, "stack": wanted})
-    if power_mode is not None:
-        clock = float(mode_clock(spec, power_mode, clock))
-    chosen = composed or stack_choice.fused(wanted or spec.identity.default_stack, spec.identity.kernels_of, fusion)
+    clock = clocks.asked_clock(spec, asked)  # type: ignore[assignment]  # one number
+    chosen = composed or stack_choice.fused(wanted or usual, spec.identity.kernels_of, fusion)
     if inputs is not None:
         chosen = stack_choice.with_inputs(chosen, inputs, spec.identity.id, spec.kind)
     variant = chosen.variants.get(net, net)
-    notes = [*_stack_notes(stack, wanted, chosen, spec), *_later_parts(wanted or spec.identity.default_stack, spec)]
-    notes += stack_choice.of_today(chosen, fusion)
+    notes = [*_stack_notes(stack, wanted, chosen, spec), *stack_choice.of_today(chosen, fusion)]
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     if threads is None:
         threads = threads_of(spec, chosen) or None
-    spec = find_device(hw, settings, scales, threads or 0)
+    spec = hardware.find_device(hw, settings, scales, threads or 0)
     device = spec.device
     trains_with, said = updated_by(optimiser, task, variant, chosen.optimiser, chosen.framework)
-    notes += said
     work = Work(variant, task, trains_with, input_gradient, chosen.attention.fused, sizes=sizes_of(bind)).now
     batch, seq_len = sized(work, batch, seq_len)
     for argument, number in (("batch", batch), ("threads", threads)):
@@ -199,18 +182,21 @@ def make_request(
     if devices != 1:
         raise Unsupported(f"devices {devices}: an estimate is of one; `archsim simulate train` has several share a step, "
                           "and `archsim simulate serve` has several answer requests")  # fmt: skip
-    check_core_clock(spec, clock)
+    clocks.check_core_clock(spec, clock)
     samples = samples_of(work, batch)
+    notes += said
     if batch is None and samples != 1:
         notes.append(f"batch {samples}: as the shapes of the network's file fix it; 'N' in place of it leaves it to --batch")
     trace = bound(work, samples, seq_len)
     if told := work.stamp and prepared(*work).notes:
         notes.append(f"network {net}: {told}")
-    refuse_unknown(trace, strict)
+    if strict and (unknown := bounded(trace)):
+        raise Unsupported(f"network {trace.name}: strict: {'; '.join(unknown)}")
     if isinstance(device, Tpu):
-        from archsim.estimation.tpu import checked_tpu
-
-        precision, notes = checked_tpu(device, task, trace, precision, asked, notes)
+        hardware.check_tpu(device, task, trace, asked)
+        if precision is None:
+            precision = device.precisions[0]
+            notes.append(f"precision {precision}: what the cells of {device.identity.id} multiply; --precision sets another")
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
         if threads is not None:
@@ -219,62 +205,42 @@ def make_request(
             notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
-    elif isinstance(device, Cpu):
-        threads = threads if threads is not None else int(chosen.usual_threads(device.core.count, device.core.threads))
     if clock is None and power_limit is None and not isinstance(device, Tpu):
-        notes.append(clock_note(spec, device))
-    memory = memory_clock_share(spec, memory_clock)
-    notes += power_notes(spec) + limit_notes(device, power_limit)
-    notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
-    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
-    graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
+        notes.append(clocks.clock_note(spec, device))
+    follows = _following(spec, chosen, {**asked, "threads": threads})
+    notes += power_notes(spec) + clocks.limit_notes(device, power_limit)
+    notes += [] if memory_clock is None else [clocks.memory_clock_note(spec, follows["memory"])]
+    notes += said + hardware.precision_notes(device, precision, chosen)
+    notes += hardware.architecture_notes(spec) + follow.notes(spec.entries)
+    graph = graph or (chosen.replays and isinstance(device, Gpu) and model.overheads)
     if graph:
-        check_graph(device, chosen, fidelity)
+        check_graph(device, chosen, model)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
     if streams != 1:
-        check_streams(device, chosen, fidelity, streams)
+        check_streams(device, chosen, model, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if cold:
         again = isinstance(device, Gpu) and task == "inference"
         notes.append("cold: a single run, which finds no weights in the L2" if again else
                      "cold: changes nothing, since only inference on a GPU is taken to find weights of the run before in a cache")
-    if traffic != CLOSED:
-        traffic, said = asked_traffic(traffic, find_fidelity(fidelity))
-        notes += said
-    _check_vendor(spec, chosen)
-    highest, limit = clock_and_limit(spec, clock, power_limit)
+    traffic, said = asked_traffic(traffic, model)
+    hardware.check_vendor(spec, chosen)
     return Request(
-        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples,
-        precision=precision, narrowed=narrowed, threads=threads, clock=highest, turbo=clock is None, limit=limit, memory=memory,
-        fidelity=find_fidelity(fidelity), calibration=calibration or default_calibration(), graph=graph, cold=cold,
-        streams=streams, host_cpu=host_of(spec, host_cpu), traffic=traffic, notes=tuple(notes), asked=asked,
+        network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples, precision=precision,
+        narrowed=narrowed, fidelity=model, calibration=calibration or default_calibration(), graph=graph, cold=cold,
+        streams=streams, traffic=traffic, notes=(*notes, *said), asked=asked, **follows,
     )  # fmt: skip
 
 
-def refuse_unknown(trace: BoundTrace, strict: bool = True) -> None:
-    """Raise Unsupported for ops of which only a bound is known, where a request is `strict`."""
-    if not strict:
-        return
-    from archsim.estimation.unknown import bounded
-
-    if found := bounded(trace):
-        raise Unsupported(f"network {trace.name}: strict: {'; '.join(found)}")
-
-
-def host_of(spec: Spec, name: str | None = None) -> Spec:
-    """The CPU that dispatches ops: the one called `name`, else the spec's `launch.host_cpu`; a CPU dispatches for itself.
-
-    Raises UnknownName for another name, ArgumentError for a device that is no CPU, and for another CPU beside a CPU.
-    """
-    device = spec.device
-    if isinstance(device, Cpu):
-        if name is not None:
-            raise ArgumentError(f"host_cpu {name}: {spec.identity.id} is a CPU, which dispatches for itself")
-        return spec
-    host = devices.find(device.launch.host_cpu if name is None else name)
-    if not isinstance(host.device, Cpu):
-        raise ArgumentError(f"host_cpu {host.identity.id}: is no CPU")
-    return host
+def _following(spec: Spec, stack: Stack, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a request follows the device where nobody asks: clock, limit, memory clock, threads and the host CPU."""
+    named, threads = clocks.asked_clock(spec, asked), asked.get("threads")
+    clock, limit = clocks.clock_and_limit(spec, named, asked.get("power_limit"))
+    if threads is None and isinstance(spec.device, Cpu):
+        threads = stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+    return {"threads": threads, "clock": clock, "turbo": named is None, "limit": limit,
+            "memory": clocks.memory_clock_share(spec, asked.get("memory_clock")),
+            "host_cpu": hardware.host_of(spec, asked.get("host_cpu"))}  # fmt: skip
 
 
 def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
@@ -283,15 +249,7 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     `asked` replaces arguments of `make_request` among clock, memory_clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
-    named = asked_clock(spec, given)
-    clock, limit = clock_and_limit(spec, named, given.get("power_limit"))
-    threads = given.get("threads")
-    if threads is None and isinstance(spec.device, Cpu):
-        threads = request.stack.usual_threads(spec.device.core.count, spec.device.core.threads)
-    host_cpu = host_of(spec, given.get("host_cpu"))
-    memory = memory_clock_share(spec, given.get("memory_clock"))
-    return replace(request, spec=spec, threads=threads, clock=clock, turbo=named is None, limit=limit, memory=memory,
-                   host_cpu=host_cpu, asked=given)  # fmt: skip
+    return replace(request, spec=spec, asked=given, **_following(spec, request.stack, given))
 
 
 def with_batch(request: Request, batch: int) -> Request:
@@ -299,12 +257,6 @@ def with_batch(request: Request, batch: int) -> Request:
     if BATCH not in request.trace.symbols:
         raise ArgumentError(f"batch {batch}: network {request.network} fixes its batch, {request.batch}")
     return replace(request, batch=batch, trace=request.template.bind(**{**request.trace.symbols, BATCH: batch}))
-
-
-def find_device(hw: str, settings: Mapping[str, str] | None, scales: Mapping[str, float] | None = None, threads: int = 0) -> Spec:
-    """The spec of a device, or of the cores of it that `threads` occupy, with the user's settings and factors applied."""
-    spec = devices.find(hw, threads)
-    return spec.with_settings(settings or {}, scales or {}) if settings or scales else spec
 
 
 @lru_cache(maxsize=256)
@@ -321,18 +273,15 @@ def precision_of(name: str) -> str:
     return resolve("precision", name, tuple(PRECISION_BYTES), lambda: PRECISION_ALIASES, f"one of {', '.join(PRECISION_BYTES)}")
 
 
-def _later_parts(name: str, spec: Spec) -> list[str]:
-    named, runs = (stacks.composition(name, on).parts for on in ("", spec.identity.kernels_of))
-    return [f"{runs[axis]} in place of {part}: the first that has kernels for {spec.identity.architecture}"
-            for axis, part in named.items() if runs[axis] != part]  # fmt: skip
-
-
 def _stack_notes(given: str | None, wanted: str | None, stack: Stack, spec: Spec) -> list[str]:
-    if not given:
-        return [f"stack {stack.id}: the default for {spec.identity.id}; --stack names another"]
-    if wanted != given and plain(given) != plain(str(wanted)):
-        return [f"stack {stack.id}: what {given} means on {spec.identity.id}; --stack {wanted} says it exactly"]
-    return []
+    """What is said of the stack: whose choice it is, and parts that are newer than their names on this architecture."""
+    found = [f"stack {stack.id}: the default for {spec.identity.id}; --stack names another"] if not given else []
+    if given and wanted != given and plain(given) != plain(str(wanted)):
+        found.append(f"stack {stack.id}: what {given} means on {spec.identity.id}; --stack {wanted} says it exactly")
+    name = wanted or spec.identity.default_stack
+    named, runs = (stacks.composition(name, on).parts for on in ("", spec.identity.kernels_of))
+    return found + [f"{runs[axis]} in place of {part}: the first that has kernels for {spec.identity.architecture}"
+                    for axis, part in named.items() if runs[axis] != part]  # fmt: skip
 
 
 def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace) -> tuple[str, frozenset[str] | None, list[str]]:
@@ -353,11 +302,3 @@ def _products(asked: str | None, device: Device, stack: Stack, trace: BoundTrace
     if asked is None and trace.dtype != WIDE:
         return trace.dtype, None, [f"precision {trace.dtype}: that of the network's file; --precision sets another"]
     return asked or WIDE, None, []
-
-
-def _check_vendor(spec: Spec, stack: Stack) -> None:
-    """Refuse the libraries of one maker of GPUs on a card of another, for which they have no kernel; a new maker may take any."""
-    if spec.kind == "gpu" and stack.vendor and spec.identity.vendor in MAKERS and spec.identity.vendor != stack.vendor:
-        own = spec.identity.default_stack
-        raise Unsupported(f"stack {stack.id} is for cards of {stack.vendor}, not of {spec.identity.vendor}; "
-                          f"--stack {own} is that of {spec.identity.id}")  # fmt: skip

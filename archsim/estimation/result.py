@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
 
 from archsim.base.answer import Answer
 from archsim.base.lazy import LazyField
 from archsim.calibration.constants import Spread
+from archsim.cost.bounds import INPUT
+from archsim.cost.cost import Array
+from archsim.cost.relief import FASTER
 from archsim.device.spec import Spec
-from archsim.estimation.boundary import WallPower
 from archsim.estimation.clock import memory_clock_of
-from archsim.estimation.limits import Limits
+from archsim.estimation.measured import Reference
 from archsim.estimation.memory import Footprint, fits
+from archsim.estimation.pipeline import Run
 from archsim.estimation.power_curve import SENSOR_S, PowerCurve
-from archsim.estimation.references import Reference
+from archsim.estimation.wall import WallPower
 from archsim.stack.catalog import MeasuredRows
 
 SCHEMA = "archsim-estimate/1"
+HOST = "host"
+NEGLIGIBLE = 1e-9  # of the latency: less is rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +83,9 @@ class Estimate(Answer):
     breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
     least_bytes: operands and results of each op, each counted once, by its name
     spec: the device as it was estimated
-    limited_by: the resource that would save most if it were 20 % faster; `relief_s` is what each would save
-    host_floor_s: time in which the host CPU issues the work; no device is faster
+    relief_s: time that each resource would save if it were 20 % faster, largest first; that of the first is `limited_by`
+    host_wait_s: time in which the device waits for the host CPU
+    host_floor_s: time in which the host CPU issues the work; no device is faster; graph_helps: a replayed graph would be
     references: published measurements of the same cell; nearest: that of its stack at the nearest other batch, if there is one
     assumed_values: spec keys that are not published
     """
@@ -125,7 +134,10 @@ class Estimate(Answer):
     max_batch: LazyField[int | None] = LazyField()
     flop: LazyField[float] = LazyField()
     dram_bytes: float
-    limits: LazyField[Limits] = LazyField()
+    relief_s: LazyField[Mapping[str, float]] = LazyField()
+    host_wait_s: float
+    host_floor_s: LazyField[float] = LazyField()
+    graph_helps: bool
     breakdown_s: LazyField[Mapping[str, float]] = LazyField()
     ops: LazyField[tuple[OpEstimate, ...]] = LazyField()
     least_bytes: LazyField[Mapping[str, float]] = LazyField()
@@ -144,28 +156,13 @@ class Estimate(Answer):
 
     @property
     def limited_by(self) -> str:
-        """The resource that limits the run: the one whose relief saves most."""
-        return self.limits.limited_by
-
-    @property
-    def relief_s(self) -> Mapping[str, float]:
-        """Time that each resource would save if it were 20 % faster [s], largest first."""
-        return self.limits.relief_s
-
-    @property
-    def host_wait_s(self) -> float:
-        """Time in which the device waits for the host CPU [s]."""
-        return self.limits.host_wait_s
+        """The resource whose relief saves most; `none` where none saves anything."""
+        return next(iter(self.relief_s), "none")
 
     @property
     def device_s(self) -> float:
         """Time in which the device works [s]."""
         return self.latency_s - self.host_wait_s
-
-    @property
-    def host_floor_s(self) -> float:
-        """Time in which the host CPU issues the work [s]: what is left with the fastest device."""
-        return self.limits.host_floor_s
 
     @property
     def power_peak_w(self) -> float:
@@ -195,3 +192,28 @@ class Estimate(Answer):
     def __getstate__(self) -> dict[str, object]:
         """All fields computed, for another process; the functions that compute them cannot be sent."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def relief_of(result: Run) -> dict[str, float]:
+    """Time saved if a resource were `FASTER` times as fast and all others as they are [s], largest first; none that saves none.
+
+    That need not be the resource that most of the time is spent on: while a device waits for the host CPU, faster kernels only
+    make it wait longer.
+    """
+    cost, host, share = result.cost, result.host, result.share
+    now = _latency(result, cost.time_s, host, share=share)
+    after = {name: _latency(result, plan_s, host, share=share) for name, plan_s in cost.eased_s.items()}
+    after[HOST] = _latency(result, cost.time_s, host.scaled(1 / FASTER), 1 / FASTER, share)
+    if result.late_s is not None:
+        after[INPUT] = _latency(result, cost.time_s, host, share=share, input_factor=1 / FASTER)
+    saved = {name: now - then for name, then in after.items() if now - then > NEGLIGIBLE * now}
+    return dict(sorted(saved.items(), key=lambda one: -one[1]))
+
+
+def host_floor_of(result: Run) -> float:
+    """Latency if the device took no time at all [s]."""
+    return _latency(result, np.zeros_like(result.cost.time_s), result.host)
+
+
+def _latency(result: Run, plan_s: Array, *rest: Any, **words: Any) -> float:
+    return float(result.order(plan_s, *rest, **words).latency_s[0])

@@ -1,40 +1,99 @@
-"""Power at the wall: a computer whose devices all run the same work, seen by a meter in its plug."""
+"""Where a power is measured, at the device itself or at the plug of its computer, and what a meter in the plug shows.
+
+All devices of the computer run the same work.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from archsim.base.errors import ArgumentError
+from archsim.calibration.constants import Spread
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.supply import at_the_wall, host_power
 from archsim.device.device import Cpu, Device
-from archsim.estimation.boundary import WallPower
-from archsim.node import system as systems
+from archsim.device.rows import first_of
+from archsim.device.spec import Spec
 
 if TYPE_CHECKING:
-    from archsim.estimation.request import Request
-    from archsim.evidence.case import Case
+    from archsim.node.system import PoweredSystem
 
+WALL, DEVICE = "wall", "device"
+BOUNDARIES = {DEVICE: "the board, module or package that power_boundary of the device names", WALL: "the plug of the computer"}
+# what a computer has besides its devices -> what it covers; keys of energies and powers at the wall
+OF_COMPUTER = {
+    "host": "processors of the computer beside the devices", "memory": "its memory modules",
+    "other": "its main board, drives, network cards and switches", "fans": "its fans, and converters on its boards",
+    "supply": "what its power supplies lose",
+}  # fmt: skip
 GB = 1e9
 BUSY = 1.0  # cores of the host that wait for each device and feed it. A choice.
 
 
-def system_of(device: Device, host: Cpu | None, host_id: str, name: str | None) -> tuple[systems.PoweredSystem, int]:
-    """The system that a device is in and the devices in it: as `name` says, otherwise the usual one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WallPower:
+    """A computer at its plug.
+
+    devices: in it, all with the same work; device_w: power of each at its own boundary, `device_boundary`
+    computer_w: what a meter shows; parts_w: of it, `devices host memory other fans supply`; they add up to it
+    share_w: what falls to one device
+    load, efficiency: of the power supplies
+    held_out: errors on systems that were held out, of the class `interval_class`
+    assumed_values: keys of the system's file that nobody published
+    """
+
+    system: str
+    system_name: str
+    devices: int
+    device_w: float
+    device_boundary: str
+    computer_w: float
+    parts_w: Mapping[str, float]
+    share_w: float
+    load: float
+    efficiency: float
+    interval_class: str
+    held_out: Spread
+    assumed_values: tuple[str, ...]
+
+    @property
+    def added_w(self) -> Mapping[str, float]:
+        """What falls to one device of all that the computer has besides its devices [W], by part."""
+        return {name: power / self.devices for name, power in self.parts_w.items() if name != "devices"}
+
+
+def check_boundary(boundary: str | None, system: str | None) -> None:
+    """Raise ArgumentError for a boundary that there is not, and for a system that nothing is asked of."""
+    if boundary is not None and boundary not in BOUNDARIES:
+        raise ArgumentError(f"boundary {str(boundary)[:40]!r}: one of {', '.join(BOUNDARIES)}")
+    if system is not None and boundary != WALL:
+        raise ArgumentError(f"system {system}: moves power at the wall alone; add boundary wall")
+
+
+def usual_wall_power(device_w: float, device: Device, host_cpu: Spec, name: str | None) -> WallPower:
+    """The computer that a device is in, as `name` says or the usual one, while each device draws `device_w` [W].
+
+    host_cpu: the CPU that dispatches for a GPU; the device itself where that is the processor
+    """
+    from archsim.node import system as systems
+
+    host = None if isinstance(device, Cpu) else host_cpu.device
+    assert host is None or isinstance(host, Cpu)  # as `host_of` has made sure
     if name is not None:
-        return systems.asked(name)
-    found = systems.usual(device, host, host_id)
-    return found, found.devices
+        return wall_power(device_w, device, host, *systems.asked(name))
+    system = systems.usual(device, host, host_cpu.identity.id)
+    return wall_power(device_w, device, host, system, system.devices)
 
 
 def wall_power(
-    device_w: float, device: Device, host: Cpu | None, system: systems.PoweredSystem, devices: int, fans: float | None = None
+    device_w: float, device: Device, host: Cpu | None, system: PoweredSystem, devices: int, fans: float | None = None
 ) -> WallPower:  # fmt: skip
     """The computer at its plug, while each of its `devices` draws `device_w` [W].
 
-    host: the CPU beside a GPU, None where the device is the processor; fans: in place of the share that is fitted
+    host: the CPU that dispatches for a GPU, None where the device is the processor; fans: in place of the share that is fitted
     """
     constants, kind = wall_constants(), GENERIC if system.generic else DESCRIBED
     share = (constants.fans if fans is None else fans) if system.parts.fans is None else system.parts.fans
@@ -43,16 +102,16 @@ def wall_power(
     supply = system.supply
     found = at_the_wall(parts, share, supply.rating, (supply.at_10, supply.at_20, supply.at_50, supply.at_100))
     total = math.fsum(found.values())
-    fed = total - found["supply"]
+    delivered = total - found["supply"]
     return WallPower(
         system=system.id, system_name=system.name, devices=devices, device_w=device_w, device_boundary=device.power.boundary,
-        computer_w=total, parts_w=found, share_w=total / devices, load=fed / supply.rating, efficiency=fed / total,
+        computer_w=total, parts_w=found, share_w=total / devices, load=delivered / supply.rating, efficiency=delivered / total,
         interval_class=f"wall, {kind} systems", held_out=constants.spreads[kind],
         assumed_values=tuple(entry.key for entry in system.assumed),
     )  # fmt: skip
 
 
-def _host(device: Device, host: Cpu | None, system: systems.PoweredSystem, devices: int) -> float:
+def _host(device: Device, host: Cpu | None, system: PoweredSystem, devices: int) -> float:
     """Power of the processors beside the devices [W]; none where the device is the processor, or holds it as modules do."""
     of = system.host
     if host is None or device.power.boundary == "module":
@@ -63,30 +122,6 @@ def _host(device: Device, host: Cpu | None, system: systems.PoweredSystem, devic
         from archsim.node.spec import host_cpu
 
         host = host_cpu(of.cpu)
-    idle, tdp, cores, packages = (float(np.ravel(value)[0]) for value in
+    idle, tdp, cores, packages = (first_of(value) for value in
                                   (host.power.idle, host.power.tdp, host.core.count, host.core.sockets))  # fmt: skip
     return host_power(idle / packages, tdp / packages, of.sockets, BUSY * devices, of.sockets * cores / packages)
-
-
-def of_request(request: Request, device_w: float) -> WallPower:
-    """The computer of a request at its plug, while each device draws `device_w` [W]."""
-    device = request.spec.device
-    host = None if isinstance(device, Cpu) else request.host
-    system, devices = system_of(device, host, request.host_cpu.identity.id, request.asked.get("system"))
-    return wall_power(device_w, device, host, system, devices)
-
-
-def of_case(case: Case, request: Request, device_w: float, latency_s: float) -> float:
-    """What a meter in the plug of a row's system shows [W], or the energy of one query of a stream [J].
-
-    device_w: power of each device [W]; latency_s: of one query [s]
-    """
-    assert case.system is not None
-    device = request.spec.device
-    found = wall_power(device_w, device, None if isinstance(device, Cpu) else request.host, *case.system)
-    return found.computer_w if case.metric == "system_power_w" else found.computer_w * latency_s
-
-
-def interval_of(found: WallPower, value: float) -> tuple[float, float]:
-    """Where a measured value at the wall is expected around a predicted one: quantiles of held-out systems."""
-    return value * math.exp(-found.held_out.high), value * math.exp(-found.held_out.low)

@@ -10,7 +10,7 @@ from typing import Any
 
 from archsim.base.errors import Unsupported
 from archsim.device.device import PRECISION_BYTES
-from archsim.estimation.arithmetic import on_tensor_cores
+from archsim.estimation.hardware import on_tensor_cores
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
 from archsim.lower.context import Context

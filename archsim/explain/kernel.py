@@ -16,8 +16,8 @@ from archsim.cost.energy import energy_terms
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.moved import MovedCpuTerms, MovedGpuTerms
 from archsim.device.device import Cpu
-from archsim.estimation.arithmetic import arithmetic
 from archsim.estimation.clock import bandwidth_at
+from archsim.estimation.hardware import arithmetic
 from archsim.estimation.pipeline import Run, replayed_gap
 from archsim.estimation.request import Request
 from archsim.explain import docs

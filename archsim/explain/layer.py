@@ -14,7 +14,7 @@ from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
 from archsim.device.variant import called, device_fields
 from archsim.estimation.clock import memory_clock_of
-from archsim.estimation.fidelity import FITTED, on_device
+from archsim.estimation.fidelity import FITTED, ExecutionSetting, on_device
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request
@@ -148,8 +148,9 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
     """The fields of `ExplainedOp` for the op at `index`."""
     op, plan = request.trace.ops[index], int(result.lowered.plan_of[index])
     kernels, timeline = result.lowered.kernels, result.timeline
-    least = find_fidelity("roofline").cost(kernels, request.device, request.precision, request.clock, request.threads or 1,
-                                           request.calibration, frozenset()) if plan >= 0 else None  # fmt: skip
+    at = ExecutionSetting(device=request.device, precision=request.precision, clock=request.clock, threads=request.threads or 1,
+                          constants=request.calibration)  # fmt: skip
+    least = find_fidelity("roofline").cost(kernels, at) if plan >= 0 else None
     return {
         "network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,
         "batch": request.batch, "seq_len": request.trace.symbols.get(SEQUENCE), "precision": request.precision,

@@ -11,8 +11,7 @@ from archsim.base.errors import Unsupported
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import BOUNDS, INPUT, POWER
 from archsim.cost.relief import FASTER
-from archsim.estimation.limits import HOST
-from archsim.estimation.result import Estimate, OpEstimate
+from archsim.estimation.result import HOST, Estimate, OpEstimate
 from archsim.explain.levels import cores_used
 
 FAMILIES = {  # of layers that a reader takes as one: name of one, of many -> kinds
@@ -260,7 +259,7 @@ def relieved(e: Estimate) -> str:
 def advice(e: Estimate, groups: Sequence[LayerGroup]) -> str:
     """What a user may try that needs no other device; empty where nothing is sure to help."""
     grows = e.batch < LARGER <= (e.max_batch or 0)
-    if e.limited_by == HOST and e.limits.graph:
+    if e.limited_by == HOST and e.graph_helps:
         return "A replayed graph issues all at once: try --graph."
     if e.limited_by == HOST:
         return f"A larger batch takes hardly more calls: try --batch {LARGER}." if grows else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS, INPUT
 from archsim.cycle.stalls import limit
-from archsim.estimation.limits import HOST
+from archsim.estimation.result import HOST
 from archsim.explain.layer import ExplainedOp
 from archsim.explain.simulated import SimulatedLayer
 

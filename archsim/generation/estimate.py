@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.calibration.constants import WIDER, Spread
-from archsim.calibration.nearness import Platform
-from archsim.generation.formats import HALF, WEIGHTS
-from archsim.generation.measured import POWER, TIME, served_spread
+from archsim.cost.bounds import bound_word
+from archsim.device.rows import first_of
+from archsim.estimation.hardware import platform_of
+from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
-from archsim.generation.phases import PrefillCost, answered
-from archsim.generation.plan import ServingPlan, serving_plan
-from archsim.generation.references import ServedReference, references_of
-from archsim.generation.step import StepCost
+from archsim.generation.plan import HALF, WEIGHTS, ServingPlan, serving_plan
+from archsim.generation.step import ENGINE_HOST, LINKS, PrefillCost, StepCost, answered
 from archsim.stack.catalog import rows_of
 
 SCHEMA = "archsim-llm/1"
+WORDS = {LINKS: "links between devices", ENGINE_HOST: "the engine's own work on the CPU"}
+HELPS = {LINKS: "fewer devices or faster links shorten it", ENGINE_HOST: "a faster CPU or larger batches shorten it"}
+MOSTLY = 0.3  # of what a token reads: weights that are as much are worth a larger batch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,20 +122,23 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     tpot = rest.time_s / waves / (plan.output - 1) if plan.output > 1 else 0.0
     learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
-    (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", _platform(plan), of) for of in (TIME, POWER))
+    most_w = first_of(plan.spec.device.power.tdp) * plan.devices
+    at = platform_of(plan.spec, plan.stack.id)
+    (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", at, of) for of in (TIME, POWER))
+    (low, high), recorded = energy.around(power), plan.stack.serving.graph_sequences
     return GenerationEstimate(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
         devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
         node=plan.node.id if plan.node else None, batch=plan.batch, input=plan.input, output=plan.output,
         precision=plan.precision, weights=plan.weights, kv=plan.cache, graph=plan.graph,
         speculative=plan.asked.get("speculative"), parameters=learned, active_parameters=active,
-        ttft_s=read.time_s, ttft_interval_s=around(read.time_s, time), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
-        tpot_s=tpot, tpot_interval_s=around(tpot, time), e2e_s=total.time_s, e2e_interval_s=around(total.time_s, time),
-        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=around(tokens / total.time_s, time),
+        ttft_s=read.time_s, ttft_interval_s=time.around(read.time_s), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
+        tpot_s=tpot, tpot_interval_s=time.around(tpot), e2e_s=total.time_s, e2e_interval_s=time.around(total.time_s),
+        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=time.around(tokens / total.time_s),
         total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
         energy_j=total.energy_j, energy_per_token_j=total.energy_j / tokens,
-        energy_per_token_interval_j=around(total.energy_j / tokens, energy), power_w=power,
-        power_interval_w=_within(around(power, energy), power, plan), memory_bytes=memory.parts,
+        energy_per_token_interval_j=energy.around(total.energy_j / tokens), power_w=power,
+        power_interval_w=(low, max(power, min(high, most_w))), memory_bytes=memory.parts,
         memory_room_bytes=room(plan), fits=memory.total <= room(plan), max_batch=most,
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
@@ -144,7 +147,10 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models is "
         "fitted",
         basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
-        warnings=_warnings(plan, most, waves),
+        warnings=tuple(said for said, holds in {
+            f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves": waves > 1,
+            f"steps of more than {recorded} sequences are not replayed as graphs": plan.batch > recorded > 0 and plan.graph,
+        }.items() if holds),
         assumptions=_assumptions(plan, first), provenance=provenance_of(plan),
     )  # fmt: skip
 
@@ -157,26 +163,10 @@ def too_large(plan: ServingPlan) -> str:
             f"more devices (--tp), narrower --weights or --kv, or a shorter context would help")  # fmt: skip
 
 
-def around(value: float, spread: Spread) -> tuple[float, float]:
-    """Where a measured value is expected around a predicted one: [P exp(-high), P exp(-low)]."""
-    return value * math.exp(-spread.high), value * math.exp(-spread.low)
-
-
-def _within(interval: tuple[float, float], power: float, plan: ServingPlan) -> tuple[float, float]:
-    """An interval of power up to what the boards may draw, or what they are predicted to [W]."""
-    most = float(np.ravel(plan.spec.device.power.tdp)[0]) * plan.devices
-    return interval[0], max(power, min(interval[1], most))
-
-
-def _platform(plan: ServingPlan) -> Platform:
-    identity = plan.spec.identity
-    return Platform(architecture=identity.kernels_of, device=identity.id, stack=plan.stack.id)
-
-
 def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     """What each number rests on: the nearest measured rows."""
-    kernels = plan.calibration.spread_of("gpu", "kernel", _platform(plan))[1].basis
-    power = served_spread(plan.calibration, "gpu", _platform(plan), POWER)[1].basis
+    kernels = plan.calibration.spread_of("gpu", "kernel", platform_of(plan.spec, plan.stack.id))[1].basis
+    power = served_spread(plan.calibration, "gpu", platform_of(plan.spec, plan.stack.id), POWER)[1].basis
     known = f"host of a step: {plan.stack.serving.basis or 'assumed, no measured run of this engine is known'}"
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
     return {
@@ -206,15 +196,6 @@ def _phase(cost: StepCost) -> PhaseEstimate:
                          limited_by=cost.limited_by, breakdown_s=found)  # fmt: skip
 
 
-def _warnings(plan: ServingPlan, most: int, waves: int) -> tuple[str, ...]:
-    found = []
-    if waves > 1:
-        found.append(f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves")
-    if plan.batch > plan.stack.serving.graph_sequences > 0 and plan.graph:
-        found.append(f"steps of more than {plan.stack.serving.graph_sequences} sequences are not replayed as graphs")
-    return tuple(found)
-
-
 def _assumptions(plan: ServingPlan, first: PrefillCost) -> tuple[str, ...]:
     engine = plan.stack.serving
     said = [*plan.notes, f"prompts are read in {first.steps} steps before tokens are generated"]
@@ -239,3 +220,41 @@ def provenance_of(plan: ServingPlan) -> dict[str, str]:
         "version": __version__, "spec_hash": plan.spec.digest, "stack_hash": plan.stack.digest, "model": plan.model.source,
         "calibration": f"{plan.calibration.version}+{plan.calibration.digest}",
     }  # fmt: skip
+
+
+def limit_word(name: str) -> str:
+    """What a reader calls a limit of a step.
+
+    >>> limit_word("dram"), limit_word("links")
+    ('memory', 'links between devices')
+    """
+    return WORDS.get(name) or bound_word(name)
+
+
+def why(e: GenerationEstimate) -> list[str]:
+    """What decides the time of a token, what would shorten it, and what decides how fast prompts are read."""
+    found, phase = [], e.phases["decode"]
+    name, running = phase.limited_by, min(e.batch, e.max_batch)
+    if phase.time_s > 0 and name == "dram":
+        many = "one request" if running == 1 else f"each of {running} requests"
+        read, on = read_per_token(e), " each device reads" if e.devices > 1 else " it reads"
+        found.append(f"Decode waits for memory ({_share(phase)}): for a token of {many}{on} {show(read, 'B', 3)}, "
+                     "weights and cached keys and values.")  # fmt: skip
+        if e.memory_bytes["weights"] > MOSTLY * read and e.max_batch >= 2 * e.batch:
+            found.append(f"A larger batch reads the same weights once: up to {e.max_batch:,} requests fit.")
+    elif phase.time_s > 0:
+        helps = f"; {HELPS[name]}" if name in HELPS else ""
+        found.append(f"Decode is limited by {limit_word(name)} ({_share(phase)}){helps}.")
+    phase = e.phases["prefill"]
+    rate = f"{show(phase.flop / phase.time_s / e.devices, 'FLOP/s', 3)}{' on each device' if e.devices > 1 else ''}"
+    return [*found, f"Prompts of {e.batch * e.input:,} tokens are limited by {limit_word(phase.limited_by)} "
+                    f"({_share(phase)}), at {rate}."]  # fmt: skip
+
+
+def _share(phase: PhaseEstimate) -> str:
+    return f"{100 * phase.breakdown_s[phase.limited_by] / phase.time_s:.0f} % of the time"
+
+
+def read_per_token(e: GenerationEstimate) -> float:
+    """What each device reads and writes for one token of all requests that run at once [B]."""
+    return e.phases["decode"].dram_bytes / (max(1, e.output - 1) * e.waves * e.devices)

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import lru_cache
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-import numpy as np
-
-from archsim.base.errors import Unsupported
-from archsim.base.identity import ByIdentity
+from archsim.base.errors import ArchsimError, Unsupported
+from archsim.base.identity import kept
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
-from archsim.evidence.case import Case, ServingPattern
+from archsim.device.rows import first_of
+from archsim.evidence import network_rows
+from archsim.evidence.case import Case, ServingPattern, error_of
+from archsim.evidence.family import serving_files
+from archsim.evidence.row import Refused, row_of
+from archsim.evidence.sources import citation
 from archsim.generation.memory import largest_batch, weights_of
-from archsim.generation.phases import answered, prefill, token_cost
 from archsim.generation.plan import ServingPlan, served, serving_plan
-from archsim.generation.step import NOTHING, StepCost
+from archsim.generation.step import NOTHING, answered, prefill, token_cost
 from archsim.stack.stack import Stack
+from archsim.trace.huggingface.catalog import canonical
 
 TIME, RATE, POWER = "time", "rate", "power"  # of batches that arrive at once; under a load that is kept; watts and joules
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
+# How far another engine, another version of it, and another format of weights or cache are, beside the log of how many times the
+# requests or tokens. A choice: the run is shown with all its conditions.
+OTHER_ENGINE, OTHER_VERSION, OTHER_FORMAT = 1.0, 0.25, 0.5
 
 
 def serving_value(case: Case, calibration: Calibration) -> float:
@@ -28,9 +37,7 @@ def serving_value(case: Case, calibration: Calibration) -> float:
 
     Raises Unsupported for a model that does not fit the devices of the row, and for a metric that its run does not have.
     """
-    pattern = case.pattern
-    assert isinstance(pattern, ServingPattern)
-    plan = plan_of(case, pattern, calibration)
+    pattern, plan = pattern_of(case), plan_of(case, calibration)
     if pattern.steady:
         return _steady(plan, pattern, case.metric)
     if case.metric in ("e2e_s", "decode_s_per_token", "tpot_s"):
@@ -41,33 +48,34 @@ def serving_value(case: Case, calibration: Calibration) -> float:
 def _check_possible(plan: ServingPlan, case: Case) -> None:
     """Raise Unsupported for a time in which the memory could not even deliver the weights for each token."""
     tokens = max(1, plan.output - 1) if case.metric == "e2e_s" else 1
-    least = tokens * weights_of(plan) / float(np.ravel(plan.spec.device.memory.bandwidth)[0])
+    least = tokens * weights_of(plan) / first_of(plan.spec.device.memory.bandwidth)
     if case.measured < CERTAIN * least:
         raise Unsupported(f"{case.metric} {case.measured:g} s: weights of each token take {least:.3g} s to be read at the peak "
                           "of the memory")  # fmt: skip
 
 
-def plan_of(case: Case, pattern: ServingPattern, calibration: Calibration) -> ServingPlan:
+def pattern_of(case: Case) -> ServingPattern:
+    """How requests came in the run of a row."""
+    assert isinstance(case.pattern, ServingPattern)
+    return case.pattern
+
+
+def plan_of(case: Case, calibration: Calibration) -> ServingPlan:
     """The plan of a row, in its own conditions."""
-    lengths = (pattern.input, max(1, round(pattern.output)), max(1, round(pattern.batch)))
-    words = tuple(sorted(pattern.arguments.items()))
-    plan = _plan(pattern.model, case.fields["hardware"], ByIdentity(case.stack), lengths, words, ByIdentity(calibration))
+    pattern = pattern_of(case)
+    lengths = {"input": pattern.input, "output": max(1, round(pattern.output)), "batch": max(1, round(pattern.batch))}
+    words = tuple(sorted({**pattern.arguments, **lengths}.items()))
+    plan = _plan(pattern.model, case.fields["hardware"], case.stack, calibration, words)
     if not pattern.fed:
         return plan
     serving = replace(plan.stack.serving, step_tokens=pattern.fed)
     return replace(plan, stack=replace(plan.stack, serving=serving))
 
 
-@lru_cache(maxsize=256)
-def _plan(
-    model: str, hw: str, stack: ByIdentity[Stack], lengths: tuple[int, int, int], words: tuple[tuple[str, Any], ...],
-    calibration: ByIdentity[Calibration],
-) -> ServingPlan:  # fmt: skip
+@kept(256)
+def _plan(model: str, hw: str, stack: Stack, calibration: Calibration, words: tuple[tuple[str, Any], ...]) -> ServingPlan:
     """One plan for all rows of a run, whose steps are priced once, with its engine's stack as the rows have it."""
-    prompt, answer, batch = lengths
-    plan = serving_plan(model, hw, input=prompt, output=answer, batch=batch, engine=stack.it.id, calibration=calibration.it,
-                        **dict(words))  # fmt: skip
-    return replace(plan, stack=served(stack.it))
+    return replace(serving_plan(model, hw, engine=stack.id, calibration=calibration, **dict(words)), stack=served(stack))
 
 
 def _static(plan: ServingPlan, metric: str) -> float:
@@ -96,8 +104,10 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
 
     k: prompts that are read together, the answers that end in a step, at least 1
     """
-    token, prompts = steady_step(plan, pattern.batch, pattern.output)
-    step = token.plus(prompts)
+    ending = pattern.batch / pattern.output  # answers that end in each step
+    together = max(1, round(ending))
+    token = token_cost(plan, plan.batch, plan.input + max(1, round(pattern.output / 2)))
+    step = token.plus(NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together))
     values = {
         "tpot_s": token.time_s, "decode_s_per_token": token.time_s,
         "tokens_per_s": pattern.batch / step.time_s,
@@ -108,15 +118,6 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
     return values[metric]
 
 
-def steady_step(plan: ServingPlan, batch: float, output: float) -> tuple[StepCost, StepCost]:
-    """A step of a run that keeps `batch` sequences busy, and its share of the prompts that are read in between."""
-    context = plan.input + max(1, round(output / 2))
-    ending = batch / output  # answers that end in each step
-    together = max(1, round(ending))
-    share = NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together)
-    return token_cost(plan, plan.batch, context), share
-
-
 def served_spread(calibration: Calibration, kind: str, platform: Platform, quantity: str) -> tuple[str, Spread]:
     """The class of single runs that an interval stands on, and the spread of its errors.
 
@@ -124,3 +125,83 @@ def served_spread(calibration: Calibration, kind: str, platform: Platform, quant
     prompts and answers, which single runs say nothing of: theirs is wider, as that of any class that is extrapolated.
     """
     return calibration.spread_of(kind, "power" if quantity == POWER else "inference", platform, modelled=quantity == TIME)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedReference:
+    """One published measurement of a static batch of the model on the devices, beside the prediction of that very run.
+
+    metric, measured: as the source has it [s, 1/s, W or J]
+    predicted: of the run that was measured; error: predicted / measured - 1
+    source: short citation; engine, precision: as the source calls them
+    same: whether it is the run that was asked for
+    """
+
+    metric: str
+    measured: float
+    predicted: float
+    error: float
+    source: str
+    engine: str
+    precision: str
+    batch: int
+    input: int
+    output: int
+    same: bool
+
+
+def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
+    """The measurements of the run that was asked for; if there is none, of the nearest; none for a device that was changed."""
+    runs: dict[tuple[object, ...], list[Case]] = {}
+    for case in _cases(plan.model.name, plan.spec.identity.id):
+        pattern = pattern_of(case)
+        shared = (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
+        if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.fed:
+            run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
+            runs.setdefault(run, []).append(case)
+    for _, cases in sorted(runs.items(), key=lambda one: _distance(plan, one[1][0])):
+        found = [reference for case in cases for reference in _reference(plan, case)]
+        if found:
+            return tuple(found)
+    return ()
+
+
+def _distance(plan: ServingPlan, case: Case) -> float:
+    """How far a run is from the one that was asked for, as a sum of logs; 0 for the same."""
+    pattern = pattern_of(case)
+    sizes = ((pattern.batch, plan.batch), (pattern.input, plan.input), (pattern.output, plan.output))
+    formats = (pattern.arguments["precision"], pattern.arguments["weights"], pattern.arguments["kv"])
+    other = formats != (plan.precision, plan.weights, plan.cache)
+    version = OTHER_VERSION if case.stack.framework == plan.stack.framework else OTHER_ENGINE
+    apart = version * (case.stack_id != plan.stack.id) + OTHER_FORMAT * other
+    return apart + sum(abs(math.log(there / here)) for there, here in sizes)
+
+
+def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
+    pattern = pattern_of(case)
+    try:
+        predicted = serving_value(case, plan.calibration)
+    except ArchsimError:  # the row is not what its table says, or does not fit
+        return
+    yield ServedReference(
+        metric=case.metric, measured=case.measured, predicted=predicted, error=error_of(case.metric, case.measured, predicted),
+        source=citation(case.source), engine=case.fields["engine"], precision=case.precision, batch=case.batch,
+        input=pattern.input, output=round(pattern.output), same=_distance(plan, case) == 0.0,
+    )  # fmt: skip
+
+
+def _cases(model: str, hardware: str) -> Iterator[Case]:
+    """The cases of a model on a device; rows that cannot be predicted are left out."""
+    for row in network_rows.rows_with("serving", serving_files, (hardware,)):
+        cells = row[1].cells
+        if cells["hardware"] == hardware and _name(cells["model"]) == model:
+            with suppress(Refused):
+                yield from network_rows.read_served(row_of(*row))
+
+
+@cache
+def _name(written: str) -> str:
+    try:
+        return canonical(written)
+    except ArchsimError:
+        return ""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from archsim.base.identity import ByIdentity
-from archsim.generation.formats import CACHE_BYTES, WEIGHTS
-from archsim.generation.plan import ServingPlan
-from archsim.generation.step import stages_of
+from archsim.base.identity import kept
+from archsim.estimation.memory import largest
+from archsim.generation.plan import CACHE_BYTES, WEIGHTS, ServingPlan
+from archsim.generation.step import stages_of, step_tokens
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.kinds.experts import Experts
@@ -71,15 +71,11 @@ def blocks(tokens: int, block: int) -> int:
     return -(-tokens // block) * block
 
 
+@kept(65536)
 def cache_of(plan: ServingPlan, tokens: int) -> float:
     """Bytes that the fullest device keeps of one sequence: its share of the heads, or the latent vectors, which all keep."""
-    return _cache_of(ByIdentity(plan), blocks(tokens, plan.stack.serving.block))
-
-
-@lru_cache(maxsize=65536)
-def _cache_of(plan: ByIdentity[ServingPlan], tokens: int) -> float:
-    layers = cache_of_layers(plan.it, tokens)
-    return max(sum(layers[first:last]) for first, last in stages_of(plan.it.model, plan.it.stages)) / _sharing(plan.it)
+    layers = cache_of_layers(plan, blocks(tokens, plan.stack.serving.block))
+    return max(sum(layers[first:last]) for first, last in stages_of(plan.model, plan.stages)) / _sharing(plan)
 
 
 def cache_of_layers(plan: ServingPlan, tokens: int) -> list[float]:
@@ -95,23 +91,12 @@ def _sharing(plan: ServingPlan) -> int:
     return 1 if plan.model.latent is not None else min(plan.tensor, most)
 
 
-def step_tokens(plan: ServingPlan, context: int) -> int:
-    """Most new tokens of a step that reads prompts: what the engine says, or the longest prompt."""
-    engine = plan.stack.serving
-    return engine.step_tokens if engine.step_tokens else max(2048, min(plan.model.context, context))
-
-
+@kept(256)
 def weights_of(plan: ServingPlan) -> float:
     """Bytes of the weights on the fullest device."""
-    return _weights(ByIdentity(plan))
-
-
-@lru_cache(maxsize=256)
-def _weights(plan: ByIdentity[ServingPlan]) -> float:
-    one, width = plan.it, WEIGHTS[plan.it.weights]
-    spread, found = max(one.tensor, one.experts), _learned(one.model)
-    return sum(op.parameters * width.bytes_of(op, one.model) / (spread if isinstance(op.kind, Experts) else one.tensor)
-               for op in found) / one.stages  # fmt: skip
+    width, spread = WEIGHTS[plan.weights], max(plan.tensor, plan.experts)
+    return sum(op.parameters * width.bytes_of(op, plan.model) / (spread if isinstance(op.kind, Experts) else plan.tensor)
+               for op in _learned(plan.model)) / plan.stages  # fmt: skip
 
 
 def _learned(model: TransformerModel) -> list[BoundOp]:
@@ -136,17 +121,13 @@ def room(plan: ServingPlan) -> float:
 
 def largest_batch(plan: ServingPlan, context: int) -> int:
     """Most sequences of `context` tokens that fit, 0 if none does; not more than the engine runs at once."""
-    return _most(lambda batch: memory_of(plan, batch, context).total <= room(plan), plan.stack.serving.sequences)
+    return _most(lambda batch: memory_of(plan, batch, context).total, room(plan), plan.stack.serving.sequences)
 
 
 def largest_context(plan: ServingPlan, batch: int) -> int:
     """Most tokens of each of `batch` sequences that fit, 0 if none does; not more than the model takes."""
-    return _most(lambda tokens: memory_of(plan, batch, tokens).total <= room(plan), plan.model.context)
+    return _most(lambda tokens: memory_of(plan, batch, tokens).total, room(plan), plan.model.context)
 
 
-def _most(fits: Callable[[int], bool], limit: int) -> int:
-    low, high = 0, limit + 1
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
+def _most(need: Callable[[int], float], room: float, limit: int) -> int:
+    return largest(need, room, (1, need(1)), limit, limit)

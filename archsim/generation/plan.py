@@ -1,27 +1,24 @@
-"""`ServingPlan`: what is asked of an engine, with every default filled in."""
+"""`ServingPlan`: what is asked of an engine, with every default filled in, and the formats of weights, keys and values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Any
 
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.errors import ArgumentError, Unsupported, refuse_arguments
 from archsim.base.files import is_path
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.device import follow
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
-from archsim.estimation.request import find_device, host_of
-from archsim.generation.formats import ALSO, BOTH_NARROW, CACHE_BYTES, WEIGHTS
+from archsim.estimation.hardware import find_device, host_of, on_tensor_cores
 from archsim.node.node import Node
 from archsim.node.spec import joining
 from archsim.stack import catalog as stacks
@@ -29,7 +26,85 @@ from archsim.stack.passes import Passes
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.huggingface.model import TransformerModel
+from archsim.trace.kinds.dense import Linear
+from archsim.trace.kinds.experts import Experts
+from archsim.trace.trace import BoundOp
 
+HEAD, WORDS = "head", "tokens.embedding"  # the projection to words, and their table
+HALF = 2.0  # B of a value that no format narrows
+# Bytes over values of a block of llama.cpp (ggml/src/ggml-common.h): 32 values with a scale of two bytes, or 256 with scales of
+# scales.
+Q4_0, Q5_0, Q8_0 = 18 / 32, 22 / 32, 34 / 32
+Q2_K, Q3_K, Q4_K, Q5_K, Q6_K = 84 / 256, 110 / 256, 144 / 256, 176 / 256, 210 / 256
+PARTS = {"value": "value", "output": "output", "down": "down", "mlp2": "down", "shared.down": "down"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightFormat:
+    """Bytes of a stored weight, on average over the layers, some of which may keep more.
+
+    most: of projections and experts
+    parts: of those that differ: `value`, `output` (the result of attention), `down` (out of the feed-forward part)
+    head: of the projection to words, and of the table of words where this is it; table: of that table elsewhere
+    """
+
+    most: float
+    parts: Mapping[str, float] = field(default_factory=dict)
+    head: float = HALF
+    table: float = HALF
+
+    def bytes_of(self, op: BoundOp, model: TransformerModel) -> float:
+        """Bytes of a learned value of an op of this model; norms, biases and tables of positions stay in 16 bit."""
+        if model.keeps(op.name):
+            return HALF
+        if isinstance(op.kind, Experts):
+            return self._mixed("down", 1 / (3 if model.gated else 2))
+        if op.name == WORDS:
+            return self.head if model.tied else self.table
+        if not isinstance(op.kind, Linear):
+            return HALF
+        part = op.name.partition(".")[2]
+        if part == "qkv":
+            return self._mixed("value", model.kv_heads / (model.heads + 2 * model.kv_heads))
+        return self.head if op.name == HEAD else self._mixed(PARTS.get(part, ""), 1.0)
+
+    def _mixed(self, part: str, share: float) -> float:
+        """A product of which this share is a part with bytes of its own."""
+        return _some(share, self.parts.get(part, self.most), self.most)
+
+
+def _gguf(most: float, head: float = Q6_K, **parts: float) -> WeightFormat:
+    """A file of llama.cpp, by the rule of `llama_tensor_get_type` (src/llama-quant.cpp), which has more bits for some tensors.
+
+    Left out: what it does for Falcon, for eight experts, for Llama 70B's values, and in Q2_K for heads that share no keys.
+    """
+    return WeightFormat(most=most, parts=parts, head=head, table=most)
+
+
+def _some(share: float, more: float, most: float) -> float:
+    """A tensor that this share of the layers keeps in more bytes."""
+    return share * more + (1.0 - share) * most
+
+
+HALF_MORE = {bits: _some(1 / 2, Q6_K, bits) for bits in (Q4_K, Q5_K)}  # `use_more_bits`: an eighth at either end, a third between
+FIRST = _some(1 / 8, Q5_K, Q4_K)
+# int4: a scale and a zero for 128 values; nvfp4: a scale of one byte for 16; mxfp4: one for 32; nf4: a scale of four bytes for
+# 64; nf4_dq: of one byte, and four for 256 of these (Dettmers et al. 2023).
+PLAIN = {"bf16": HALF, "fp16": HALF, "fp32": 4.0, "fp8": 1.0, "int8": 1.0, "int4": 0.5 + 2.5 / 128, "nvfp4": 0.5 + 1 / 16,
+         "mxfp4": 0.5 + 1 / 32, "nf4": 0.5 + 4 / 64, "nf4_dq": 0.5 + (1 + 4 / 256) / 64}  # fmt: skip
+WEIGHTS = {
+    **{name: WeightFormat(most=size) for name, size in PLAIN.items()},
+    "q8_0": _gguf(Q8_0, head=Q8_0), "q6_k": _gguf(Q6_K),
+    "q5_k_m": _gguf(Q5_K, value=HALF_MORE[Q5_K], down=HALF_MORE[Q5_K]), "q5_k_s": _gguf(Q5_K), "q5_0": _gguf(Q5_0),
+    "q4_k_m": _gguf(Q4_K, value=HALF_MORE[Q4_K], down=HALF_MORE[Q4_K]), "q4_k_s": _gguf(Q4_K, value=FIRST, down=FIRST),
+    "q4_0": _gguf(Q4_0), "q3_k_l": _gguf(Q3_K, value=Q5_K, output=Q5_K, down=Q5_K),
+    "q3_k_m": _gguf(Q3_K, value=_some(1 / 16, Q5_K, Q4_K), output=Q4_K, down=_some(1 / 16, Q5_K, Q4_K)), "q3_k_s": _gguf(Q3_K),
+    "q2_k": _gguf(Q2_K, value=Q4_K, output=Q3_K, down=Q3_K),
+}  # fmt: skip
+ALSO = {"awq": "int4", "gptq": "int4", "w4a16": "int4", "w8a16": "int8", "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "q3_k": "q3_k_m",
+        "q4_k": "q4_k_m", "q5_k": "q5_k_m"}  # fmt: skip
+CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0}
+BOTH_NARROW = ("fp8",)  # weights whose products take activations of the same format, where the chip multiplies it
 ENGINE = "vllm"  # without another one
 USUAL = "bf16"
 MOST_TOKENS = 1 << 24
@@ -126,14 +201,16 @@ def serving_plan(
         raise Unsupported(f"hw {spec.identity.id}: engines are described for GPUs only")
     vendor = spec.identity.vendor
     stack = served(stacks.find(engine_named(engine or engine_of(vendor), vendor), spec.identity.kernels_of))
-    _check_maker(spec, stack)
+    if not _serves(stack, vendor):
+        own = f"; --engine {engine_of(vendor)} is that of {spec.identity.id}" if engine_of(vendor) else ""
+        raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}{own}")
     if engine is None:
         notes.append(f"engine {stack.id}: --engine names another")
-    for name, value, most in (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH)):
-        if not 1 <= value <= most:
-            raise ArgumentError(f"{name} {value} is not between 1 and {most}")
-    if input + output > model.context:
-        raise ArgumentError(f"input {input} + output {output}: {model.name} takes at most {model.context} tokens")
+    sizes = (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH))
+    refuse_arguments({
+        **{f"{name} {value} is not between 1 and {most}": not 1 <= value <= most for name, value, most in sizes},
+        f"input {input} + output {output}: {model.name} takes at most {model.context} tokens": input + output > model.context,
+    })
     if weights is None and model.stored is not None:
         weights, said = model.stored.format, f"quantization_config of {net} says {model.stored.said}"
         if not weights:
@@ -159,6 +236,7 @@ def serving_plan(
     )  # fmt: skip
 
 
+@kept(64)
 def served(stack: Stack) -> Stack:
     """The stack as it runs inside its engine, which may compile what a single call of an operator leaves apart.
 
@@ -166,13 +244,9 @@ def served(stack: Stack) -> Stack:
     >>> [stack.passes["quantise"]["forward"].launches for stack in (called, served(called))]
     [4, 1]
     """
-    return _compiled(ByIdentity(stack)) if stack.serving.compiled and "quantise" in stack.passes else stack
-
-
-@lru_cache(maxsize=64)
-def _compiled(stack: ByIdentity[Stack]) -> Stack:
-    passes = {**stack.it.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}}
-    return replace(stack.it, passes=passes)
+    if not stack.serving.compiled or "quantise" not in stack.passes:
+        return stack
+    return replace(stack, passes={**stack.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}})
 
 
 def engines() -> list[str]:
@@ -188,15 +262,6 @@ def engine_of(vendor: str) -> str | None:
     """
     usual = stacks.find(engine_named(None)).vendor
     return next((name for name in engines() if stacks.find(name).vendor == vendor != usual), None)
-
-
-def _check_maker(spec: Spec, stack: Stack) -> None:
-    """Refuse an engine whose kernels are another maker's on a card whose maker has an engine."""
-    vendor = spec.identity.vendor
-    if not _serves(stack, vendor):
-        own = engine_of(vendor)
-        raise Unsupported(f"engine {stack.id} is for cards of {stack.vendor}, not of {vendor}"
-                          + (f"; --engine {own} is that of {spec.identity.id}" if own else ""))  # fmt: skip
 
 
 def _serves(stack: Stack, vendor: str) -> bool:
@@ -237,17 +302,16 @@ def _formats(precision: str | None, weights: str | None, kv: str | None, device:
 
 
 def _check_shares(model: TransformerModel, tp: int, pp: int, ep: int) -> None:
-    for name, value in (("tp", tp), ("pp", pp), ("ep", ep)):
-        if not 1 <= value <= 4096:
-            raise ArgumentError(f"{name} {value} is not between 1 and 4096")
-    if model.heads % tp:
-        raise ArgumentError(f"tp {tp}: does not divide the {model.heads} heads of {model.name}")
-    if pp > model.layers:
-        raise ArgumentError(f"pp {pp}: {model.name} has only {model.layers} layers")
-    if ep > 1 and model.experts is None:
-        raise ArgumentError(f"ep {ep}: {model.name} has no experts")
-    if ep > 1 and (ep != tp or (model.experts is not None and model.experts.experts % ep)):
-        raise ArgumentError(f"ep {ep}: experts are spread over the devices that share a layer, --tp {ep}, and divide evenly")
+    experts = 0 if model.experts is None else model.experts.experts
+    refuse_arguments({
+        **{f"{name} {value} is not between 1 and 4096": not 1 <= value <= 4096
+           for name, value in (("tp", tp), ("pp", pp), ("ep", ep))},
+        f"tp {tp}: does not divide the {model.heads} heads of {model.name}": model.heads % max(1, tp) > 0,
+        f"pp {pp}: {model.name} has only {model.layers} layers": pp > model.layers,
+        f"ep {ep}: {model.name} has no experts": ep > 1 and not experts,
+        f"ep {ep}: experts are spread over the devices that share a layer, --tp {ep}, and divide evenly":
+            ep > 1 and (ep != tp or experts % ep > 0),
+    })  # fmt: skip
 
 
 def _speculation(text: str | None, draft: str | None) -> Speculation | None:
@@ -261,10 +325,10 @@ def _speculation(text: str | None, draft: str | None) -> Speculation | None:
         tokens, accepted = (float(words.pop(key, "")) for key in ("tokens", "accept"))
     except ValueError:
         tokens = accepted = math.nan
-    if words or math.isnan(tokens):
-        raise ArgumentError(f"speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7, not {text!r}")
-    if not (math.isfinite(tokens) and tokens == int(tokens) and 1 <= tokens <= 64):
-        raise ArgumentError(f"speculative: tokens={tokens:g} is not a whole number from 1 to 64")
-    if not 0.0 <= accepted <= 1.0:
-        raise ArgumentError(f"speculative: accept={accepted:g} is not between 0 and 1")
+    both = "speculative: takes tokens=NUMBER and accept=SHARE, both, as in tokens=4,accept=0.7"
+    refuse_arguments({
+        f"{both}, not {text!r}": bool(words) or math.isnan(tokens),
+        f"speculative: tokens={tokens:g} is not a whole number from 1 to 64": tokens not in range(1, 65),
+        f"speculative: accept={accepted:g} is not between 0 and 1": not 0.0 <= accepted <= 1.0,
+    })
     return Speculation(tokens=int(tokens), accepted=accepted, draft=models.find(draft) if draft else None)

@@ -1,4 +1,4 @@
-"""One step of an engine: some sequences, some new tokens of each, and the tokens that are cached already.
+"""Steps of an engine, each with some sequences, new tokens and cached ones, and what they add up to: prefill and decode.
 
 The ops of a step are lowered in groups by what they multiply and how their operands are stored, priced group by group, and put in
 time together; collectives of the devices that share a layer come on top.
@@ -6,6 +6,7 @@ time together; collectives of the devices that share a layer come on top.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,16 +15,16 @@ from math import prod
 
 import numpy as np
 
-from archsim.base.identity import ByIdentity
+from archsim.base.identity import kept
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
-from archsim.estimation.arithmetic import on_tensor_cores
+from archsim.device.rows import first_of
 from archsim.estimation.fidelity import FITTED, find
-from archsim.estimation.pipeline import lowered_ops, priced
+from archsim.estimation.hardware import on_tensor_cores
+from archsim.estimation.pipeline import lowered_of, priced
 from archsim.estimation.request import Request
-from archsim.generation.formats import CACHE_BYTES, HEAD, WEIGHTS
-from archsim.generation.plan import ServingPlan
+from archsim.generation.plan import CACHE_BYTES, HEAD, WEIGHTS, ServingPlan
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.lower.lower import CacheState
 from archsim.node.node import Node
@@ -37,8 +38,13 @@ from archsim.trace.kinds.dense import Linear
 from archsim.trace.kinds.experts import Experts
 from archsim.trace.trace import BoundOp, BoundTrace
 
-LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step beside the bounds of kernels
+LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step besides the bounds of kernels
 VALUE = 2  # B of an activation between devices
+OpSetting = tuple[str, Stored]  # the precision in which ops multiply, and how their weights and cached values are stored
+# Points and weights of Gauss-Legendre quadrature on [0, 1] with three points (Abramowitz and Stegun, table 25.4).
+POINTS = ((0.1127016653792583, 5 / 18), (0.5, 8 / 18), (0.8872983346207417, 5 / 18))
+PIECES = 2  # parts of the range of contexts, each with those points
+MOST_CHUNKS = 4  # chunks of one prompt that are priced one by one; of more, as many between the first and the last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,10 +77,10 @@ class StepCost:
         return max(self.bound_s, key=lambda name: self.bound_s[name]) if self.bound_s else "none"
 
 
-OpSetting = tuple[str, Stored]  # the precision in which ops multiply, and how their weights and cached values are stored
 NOTHING = StepCost(time_s=0.0, bound_s={}, energy_j=0.0, dram_bytes=0.0, flop=0.0)
 
 
+@kept(4096)
 def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, decode: bool) -> StepCost:
     """A step of `sequences`, each with `tokens` new ones, `context` cached ones with these among them.
 
@@ -83,25 +89,19 @@ def step_cost(plan: ServingPlan, sequences: int, tokens: int, context: int, *, d
     A decode step is replayed as a CUDA graph where the plan says so. With several stages the sequences of a step are as many
     groups, of which each stage works on one.
     """
-    return _step(ByIdentity(plan), sequences, tokens, context, decode)
-
-
-@lru_cache(maxsize=4096)
-def _step(plan: ByIdentity[ServingPlan], sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
-    one = plan.it
     found = NOTHING
-    groups = min(one.stages, sequences)
+    groups = min(plan.stages, sequences)
     share = -(-sequences // groups)
-    for first, last in stages_of(one.model, one.stages):
-        layout = Layout(engine=True, decode=decode, tensor=one.tensor, experts=one.experts, first=first, last=last)
-        found = found.plus(_stage(one, layout, share, tokens, context, decode))
-        if last < one.model.layers:
-            found = found.plus(_moved(one, share * tokens * one.model.width * VALUE))
-    if one.stages > 1 and decode:  # groups follow each other through the stages, so that each waits for the slowest
+    for first, last in stages_of(plan.model, plan.stages):
+        layout = Layout(engine=True, decode=decode, tensor=plan.tensor, experts=plan.experts, first=first, last=last)
+        found = found.plus(_stage(plan, layout, share, tokens, context, decode))
+        if last < plan.model.layers:
+            found = found.plus(_moved(plan, share * tokens * plan.model.width * VALUE))
+    if plan.stages > 1 and decode:  # groups follow each other through the stages, so that each waits for the slowest
         found = replace(found, energy_j=found.energy_j * groups, dram_bytes=found.dram_bytes * groups, flop=found.flop * groups)
-    host = host_step(one, sequences)
-    if one.stack.serving.overlapped:  # the host is ready before the device, or the device waits for the rest
-        return found.plus(waiting(one, ENGINE_HOST, max(0.0, host.time_s - found.time_s), one.devices))
+    host = host_step(plan, sequences)
+    if plan.stack.serving.overlapped:  # the host is ready before the device, or the device waits for the rest
+        return found.plus(waiting(plan, ENGINE_HOST, max(0.0, host.time_s - found.time_s), plan.devices))
     return found.plus(host)
 
 
@@ -112,8 +112,7 @@ def stages_of(model: TransformerModel, stages: int) -> list[tuple[int, int]]:
     >>> stages_of(find("gpt2_small"), 5)
     [(0, 2), (2, 4), (4, 7), (7, 9), (9, 12)]
     """
-    cuts = [model.layers * i // stages for i in range(stages + 1)]
-    return list(pairwise(cuts))
+    return list(pairwise(model.layers * i // stages for i in range(stages + 1)))
 
 
 def host_step(plan: ServingPlan, sequences: int) -> StepCost:
@@ -126,7 +125,7 @@ def host_step(plan: ServingPlan, sequences: int) -> StepCost:
     engine, host = plan.stack.serving, plan.host.device
     assert isinstance(host, Cpu)
     clocks = engine.step_clocks + (plan.devices - 1) * engine.device_clocks + sequences * engine.sequence_clocks
-    return waiting(plan, ENGINE_HOST, clocks / float(np.ravel(dispatch_clock(host))[0]), plan.devices)
+    return waiting(plan, ENGINE_HOST, clocks / first_of(dispatch_clock(host)), plan.devices)
 
 
 def waiting(plan: ServingPlan, name: str, time: float, devices: int) -> StepCost:
@@ -135,7 +134,7 @@ def waiting(plan: ServingPlan, name: str, time: float, devices: int) -> StepCost
 
 
 def _idle(plan: ServingPlan) -> float:
-    return float(np.ravel(plan.spec.device.power.idle)[0])
+    return first_of(plan.spec.device.power.idle)
 
 
 def _stage(plan: ServingPlan, layout: Layout, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
@@ -144,8 +143,7 @@ def _stage(plan: ServingPlan, layout: Layout, sequences: int, tokens: int, conte
     replays = plan.graph and decode and sequences <= engine.graph_sequences
     rows = padded(sequences, engine.graph_multiple) if replays else sequences
     trace = _bound(plan.model, layout, rows, tokens, context)
-    settings = [_setting(plan, op) for op in trace.ops]
-    kernels = _priced(plan, trace, settings, replays)
+    kernels = _priced(plan, trace, [_setting(plan, op) for op in trace.ops], replays)
     return kernels.plus(_collectives(plan, layout, rows * tokens))
 
 
@@ -161,8 +159,7 @@ def padded(sequences: int, multiple: int) -> int:
 
 @lru_cache(maxsize=512)
 def _bound(model: TransformerModel, layout: Layout, sequences: int, tokens: int, context: int) -> BoundTrace:
-    trace = step_of(model, layout)
-    sizes = {"N": sequences, "T": tokens, "S": context}
+    trace, sizes = step_of(model, layout), {"N": sequences, "T": tokens, "S": context}
     return trace.bind(**{name: sizes[name] for name in trace.free_symbols})
 
 
@@ -183,11 +180,9 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
 
 def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting], replays: bool) -> StepCost:
     """The kernels of a trace in time, one device's; times the devices that share the layers in energy and traffic."""
-    count = len(trace.ops)
-    device_s, issue_s, stall_s = np.zeros((1, count)), np.zeros((1, count)), np.zeros((1, count))
-    energy = dram = 0.0
-    bounds: dict[str, float] = {}
-    first = 0.0
+    device_s, issue_s, stall_s = np.zeros((3, 1, len(trace.ops)))
+    energy = dram = first = 0.0
+    bounds: dict[str, float] = defaultdict(float)
     cache = _cache_state(plan, trace, settings)
     whole = Request(
         network=plan.model.name, trace=trace, work=None, spec=plan.spec, stack=plan.stack, task="inference",
@@ -197,7 +192,7 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     for precision, stored in dict.fromkeys(settings):
         own = [i for i, each in enumerate(settings) if each == (precision, stored)]
         request = replace(whole, precision=precision, stored=stored)
-        lowered = lowered_ops(request, tuple([trace.ops[i] for i in own]), cache=cache)
+        lowered = lowered_of(request, tuple([trace.ops[i] for i in own]), cache=cache)
         costs = priced(request, lowered.kernels)
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]
@@ -206,18 +201,18 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         energy += float(costs.cost.total_energy_j[0, live].sum())
         dram += float(costs.cost.dram_bytes[0, live].sum())
         for name, values in costs.cost.bound_s.items():
-            bounds[name] = bounds.get(name, 0.0) + float(values[0, live].sum())
+            bounds[name] += float(values[0, live].sum())
         if replays and own[0] == 0:
-            first = float(np.ravel(graph_launch(costs.host.issue_s, index, request.host, plan.calibration))[0])
+            first = first_of(graph_launch(costs.host.issue_s, index, request.host, plan.calibration))
     if replays:
-        issue_s, stall_s = np.zeros_like(issue_s), np.zeros_like(stall_s)
+        issue_s[:], stall_s[:] = 0.0, 0.0
         issue_s[0, 0] = first
     timeline = asynchronous(device_s, issue_s, stall_s)
     waited = float(timeline.wait_s[0].sum())
-    bounds[WAIT] = waited
     return StepCost(
-        time_s=float(device_s.sum()) + waited, bound_s=bounds, energy_j=(energy + waited * _idle(plan)) * plan.tensor,
-        dram_bytes=dram * plan.tensor, flop=float(trace.flop) * plan.tensor,
+        time_s=float(device_s.sum()) + waited, bound_s={**bounds, WAIT: waited},
+        energy_j=(energy + waited * _idle(plan)) * plan.tensor, dram_bytes=dram * plan.tensor,
+        flop=float(trace.flop) * plan.tensor,
     )  # fmt: skip
 
 
@@ -242,15 +237,18 @@ def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:
     model = plan.model
     size = float(rows * model.width * VALUE)
     first, last = layout.first, layout.last or model.layers
-    once = reduced_s(plan, plan.node, size)
+    # of an all-to-all each device keeps its own share
+    start = plan.stack.serving.all_reduce_start or plan.node.collective.start
+    sent = size * (model.experts.top if model.experts else 0)
+    exchanged = start + sent / plan.tensor * (plan.tensor - 1) / plan.tensor / rate_to(plan.node, 1)
     calls, time = 0, 0.0
     for layer in range(first, last):
         spread_out = plan.experts > 1 and model.experts is not None and model.experts.has(layer)
         parallel = model.order.startswith("parallel")  # both parts are summed at once
         calls += 1 if parallel or spread_out else 2
-        time += 2.0 * exchanged_s(plan, plan.node, size * model.experts.top) if spread_out and model.experts else 0.0
+        time += 2.0 * exchanged if spread_out else 0.0
     calls += int(first == 0)  # the table of words is shared out too
-    time += calls * once
+    time += calls * reduced_s(plan, plan.node, size)
     return waiting(plan, LINKS, time, plan.tensor)
 
 
@@ -271,13 +269,6 @@ def reduced_s(plan: ServingPlan, node: Node, size: float) -> float:
     return min(library, engine.all_reduce_start + unloaded_time_s(phases[1:], node))
 
 
-def exchanged_s(plan: ServingPlan, node: Node, size: float) -> float:
-    """An all-to-all of `size` bytes in all, of which each device keeps its own share [s]."""
-    engine, count = plan.stack.serving, plan.tensor
-    start = engine.all_reduce_start or node.collective.start
-    return start + size / count * (count - 1) / count / rate_to(node, 1)
-
-
 def rate_to(node: Node, device: int) -> float:
     """Bandwidth from the first device to another one [B/s]."""
     return min(node.capacity()[name] for name in node.path("gpu0", f"gpu{device}"))
@@ -289,3 +280,109 @@ def _moved(plan: ServingPlan, size: float) -> StepCost:
     assert node is not None
     time = node.collective.start + size / rate_to(node, min(plan.tensor, node.devices - 1))
     return waiting(plan, LINKS, time, plan.tensor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PrefillCost:
+    """What it takes to read the prompts of a batch.
+
+    cost: until all have their first token; first_s: until the first ones have it; mean_s: on average over the requests [s]
+    steps: of the engine
+    """
+
+    cost: StepCost
+    first_s: float
+    mean_s: float
+    steps: int
+
+
+def step_tokens(plan: ServingPlan, context: int) -> int:
+    """Most new tokens of a step that reads prompts: what the engine says, or the longest prompt."""
+    engine = plan.stack.serving
+    return engine.step_tokens if engine.step_tokens else max(2048, min(plan.model.context, context))
+
+
+def prefill(plan: ServingPlan, batch: int, tokens: int) -> PrefillCost:
+    """The prompts of `batch` requests that arrive at once, of `tokens` each.
+
+    A step takes whole prompts until they are more than the engine's most tokens; one longer prompt is cut into chunks.
+    """
+    most = max(1, step_tokens(plan, tokens))
+    if tokens > most:
+        one = _chunks(plan, tokens, most)
+        steps = -(-tokens // most)
+        return PrefillCost(cost=_times(one, batch), first_s=one.time_s, mean_s=one.time_s * (batch + 1) / 2, steps=steps * batch)
+    together = min(batch, max(1, most // tokens), plan.stack.serving.sequences)
+    whole, rest = divmod(batch, together)
+    step = step_cost(plan, together, tokens, tokens, decode=False)
+    last = step_cost(plan, rest, tokens, tokens, decode=False) if rest else NOTHING
+    cost = _times(step, whole).plus(last)
+    ends = [(i + 1) * step.time_s for i in range(whole)]
+    waited = together * sum(ends) + rest * cost.time_s
+    return PrefillCost(cost=cost, first_s=step.time_s if whole else last.time_s, mean_s=waited / batch,
+                       steps=whole + bool(rest))  # fmt: skip
+
+
+def _chunks(plan: ServingPlan, tokens: int, most: int) -> StepCost:
+    """One prompt in chunks, each of which attends to those before it; of many, some are priced and the others lie between."""
+    whole, rest = divmod(tokens, most)
+    points = [(number, 1.0) for number in range(whole)]
+    if whole > MOST_CHUNKS:  # trapezoids between evenly spaced chunks
+        steps = MOST_CHUNKS - 1
+        points = [(round(i * (whole - 1) / steps), whole / steps * (0.5 if i in (0, steps) else 1.0)) for i in range(MOST_CHUNKS)]
+    found = NOTHING
+    for number, share in points:
+        found = found.plus(step_cost(plan, 1, most, most * (number + 1), decode=False), share)
+    return found.plus(step_cost(plan, 1, rest, tokens, decode=False)) if rest else found
+
+
+def decode(plan: ServingPlan, batch: int, first: int, steps: int) -> StepCost:
+    """`steps` tokens of each of `batch` sequences, whose contexts grow from `first` on: all steps together.
+
+    sum over contexts of t(context) = steps x the mean over the range, by Gauss-Legendre quadrature with 3 points in each of
+    `PIECES` parts; a range of few contexts is added up
+    """
+    points = [(number, 1.0) for number in range(steps)]
+    if steps > len(POINTS) * PIECES:
+        points = [(round((piece + at) / PIECES * (steps - 1)), weight / PIECES * steps)
+                  for piece in range(PIECES) for at, weight in POINTS]  # fmt: skip
+    found = NOTHING
+    for number, share in points:
+        found = found.plus(token_cost(plan, batch, first + number), share)
+    return found
+
+
+def token_cost(plan: ServingPlan, batch: int, context: int) -> StepCost:
+    """A token of each sequence: a step, or with guesses ahead a checking step over what it yields on average."""
+    guess = plan.speculation
+    if guess is None:
+        return step_cost(plan, batch, 1, context, decode=True)
+    cost = step_cost(plan, batch, guess.tokens + 1, context + guess.tokens, decode=True)
+    if guess.draft is not None:  # which guesses in as many steps of its own
+        own = replace(plan, model=guess.draft, tensor=1, stages=1, experts=1, node=None, speculation=None)
+        cost = cost.plus(_times(step_cost(own, batch, 1, context, decode=True), guess.tokens))
+    return _times(cost, 1.0 / guess.yielded)
+
+
+def _times(cost: StepCost, count: float) -> StepCost:
+    return NOTHING.plus(cost, count)
+
+
+def answered(plan: ServingPlan, most: int) -> tuple[PrefillCost, StepCost, int]:
+    """The prompts of a batch, its tokens after the first ones, and in how many waves.
+
+    A wave is as large as fits at full length, `most` requests at most. With several, prompts and tokens of all are added up, and
+    the times to a first token are those of the first wave, delayed by the waves before for the others.
+    """
+    sizes = [min(most, plan.batch - begun) for begun in range(0, plan.batch, most)]
+    reads, rest, begun, waited = NOTHING, NOTHING, 0.0, 0.0
+    first, steps = 0.0, 0
+    for number, size in enumerate(sizes):
+        read = prefill(plan, size, plan.input)
+        tokens = decode(plan, size, plan.input + 1, plan.output - 1)
+        first = first if number else read.first_s
+        waited += size * (begun + read.mean_s)
+        steps += read.steps
+        begun += read.cost.time_s + tokens.time_s
+        reads, rest = reads.plus(read.cost), rest.plus(tokens)
+    return PrefillCost(cost=reads, first_s=first, mean_s=waited / plan.batch, steps=steps), rest, len(sizes)

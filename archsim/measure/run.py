@@ -11,8 +11,8 @@ from archsim.base.units import show_capacity
 from archsim.detect.catalog import find, names
 from archsim.detect.system import Told
 from archsim.estimation.memory import USABLE, footprint
-from archsim.estimation.sizes import bound as all_bound
-from archsim.estimation.sizes import sized
+from archsim.estimation.network import bound as all_bound
+from archsim.estimation.network import sized
 from archsim.measure import onnx_session
 from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import TimedCell, op_rows, rows_of

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from archsim.base.errors import ArgumentError
+from archsim.base.errors import refuse_arguments
 from archsim.base.files import data_folder
+from archsim.evidence.table import read_table
 from archsim.node.node import Node
 from archsim.node.rings import rings
 from archsim.node.spec import NodeSpec
@@ -64,15 +64,12 @@ def simulate_all_reduce(spec: NodeSpec, devices: Sequence[int], sizes: Sequence[
     126
     """
     node = spec.node
-    for what, given in (("devices", devices), ("bytes", sizes)):
-        if not given:
-            raise ArgumentError(f"{what}: none are named")
-    for count in devices:
-        if not 2 <= count <= node.devices:
-            raise ArgumentError(f"devices {count} is not between 2 and {node.devices}, which node {node.id} holds")
-    for size in sizes:
-        if not 0 < size < 1e15:
-            raise ArgumentError(f"bytes {size:g} is not a size above 0")
+    refuse_arguments({
+        "devices: none are named": not devices, "bytes: none are named": not sizes,
+        **{f"devices {count} is not between 2 and {node.devices}, which node {node.id} holds": not 2 <= count <= node.devices
+           for count in devices},
+        **{f"bytes {size:g} is not a size above 0": not 0 < size < 1e15 for size in sizes},
+    })  # fmt: skip
     found = []
     for count in devices:
         for size in sizes:
@@ -103,11 +100,9 @@ def all_reduce_time(node: Node, devices: int, size: float) -> float:
 @cache
 def measured_all_reduces() -> tuple[MeasuredAllReduce, ...]:
     """DeepBench's all-reduces."""
-    return tuple(_rows())
-
-
-def _rows() -> Iterator[MeasuredAllReduce]:
-    with data_folder("reports/published").joinpath("deepbench.csv").open("r", encoding="utf-8-sig") as stream:
-        for row in csv.DictReader(line for line in stream if ",allreduce," in line or line.startswith("source_id")):
-            yield MeasuredAllReduce(hardware=row["hardware"], devices=int(row["n_devices"]), size=FLOAT * float(row["floats"]),
-                           time_s=float(row["time_ms"]) * 1e-3, library=row["algo"])  # fmt: skip
+    cells = (row.cells for row in read_table(data_folder("reports/published").joinpath("deepbench.csv")).rows)
+    return tuple(
+        MeasuredAllReduce(hardware=row["hardware"], devices=int(row["n_devices"]), size=FLOAT * float(row["floats"]),
+                          time_s=float(row["time_ms"]) * 1e-3, library=row["algo"])
+        for row in cells if row["op"] == "allreduce"
+    )  # fmt: skip

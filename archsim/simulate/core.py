@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from inspect import signature
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
 from archsim.cycle.core import scalar
@@ -64,7 +66,7 @@ WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it t
 CHOICES: dict[str, tuple[str, ...]] = {"broadcast": BROADCASTS, "form": tuple(FORMS)}
 LEVELS = ("level", "a", "b")
 MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64, "window": 1 << 12,
-        "trips": 1 << 20}  # fmt: skip
+        "trips": 1 << 20, **dict.fromkeys(LEVELS, 4)}  # fmt: skip
 EXAMPLE = "like 'gemm 6x16 avx2' or 'triad level=3'"
 
 
@@ -102,10 +104,8 @@ class SimulatedCore:
     def limit(self) -> str:
         """What the loop waits for, in a sentence."""
         largest = next(iter(self.bounds), "nothing")
-        share = f"{100 * self.explained:.0f} % of the clocks"
-        if self.binds == largest:
-            return f"It is bound by {self.binds}, which takes {share}."
-        return f"It is bound by {self.binds}; the largest bound, {largest}, explains {share}."
+        how = ", which takes" if self.binds == largest else f"; the largest bound, {largest}, explains"
+        return f"It is bound by {self.binds}{how} {100 * self.explained:.0f} % of the clocks."
 
     @property
     def error(self) -> float | None:
@@ -124,12 +124,11 @@ class SimulatedCores:
 
 
 def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None = None, trace: int = 0,
-                  fast: bool | None = None, element: int | None = None) -> SimulatedCore:  # fmt: skip
+                  fast: bool | None = None) -> SimulatedCore:  # fmt: skip
     """Run a loop on one core.
 
     clock: of the core [Hz]; trips: iterations in all, as many as the steady state takes where not given
     trace: micro-operations to keep, from the first on
-    element: of the values of its peak [bit]; that of its multiply-adds where not given
 
     Raises ArgumentError for a GPU, Unsupported for a core without the keys of its pipeline or a port for an operation.
     """
@@ -141,7 +140,7 @@ def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None
     return SimulatedCore(
         hardware=spec.identity.id, name=loop.name, clock_hz=clock, machine=machine, loop=loop, result=result, bounds=found,
         binds=binds, explained=explained,
-        peak=2.0 * float(device.pipe(loop.form)) if loop.form else _peak(machine, int(float(device.core.simd)), loop, element),
+        peak=2.0 * float(device.pipe(loop.form)) if loop.form else _peak(machine, int(float(device.core.simd)), loop),
     )  # fmt: skip
 
 
@@ -169,22 +168,18 @@ def core_of(spec: Spec) -> Cpu:
     return spec.device
 
 
-def _peak(machine: CoreMachine, simd: int, loop: CoreLoop, element: int | None) -> float | None:
+def _peak(machine: CoreMachine, simd: int, loop: CoreLoop) -> float | None:
     """FLOP per clock of the ports that multiply and add, at the width of registers at which they do most [FLOP/clk]."""
     kinds = {one.kind for one in loop.operations}
     if not loop.flop or kinds & {"dot", "bfdot", "tile"}:
         return None
     wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
-    size, datapath = element or max(wide, default=32), int(machine.pipeline.datapath)
+    size, datapath = max(wide, default=32), int(machine.pipeline.datapath)
     widths = [width for width in (128, 256, 512, 1024, 2048) if width <= max(simd, 128)]
-    return max(_ports_flop(machine, width) * min(width, datapath) / size for width in widths)
-
-
-def _ports_flop(machine: CoreMachine, width: int) -> int:
-    """Ports that take multiply-adds, twice; or those that multiply or add, once."""
-    if "fma" in machine.masks:
-        return 2 * machine.ports_of("fma", width).bit_count()
-    return (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count()
+    # ports that take multiply-adds count twice; else those that multiply or add once
+    ports = [2 * machine.ports_of("fma", width).bit_count() if "fma" in machine.masks else
+             (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count() for width in widths]  # fmt: skip
+    return max(count * min(width, datapath) / size for count, width in zip(ports, widths, strict=True))
 
 
 def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
@@ -207,7 +202,9 @@ def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:
             registers=numbers.get("registers", isa.registers), depth=numbers["depth"], product=product,
         )  # fmt: skip
     else:
-        loop = GENERATORS.get(name, _streamed(name))(width, element, isa.fused, numbers)
+        known = {"width": width, "element": element, "fused": isa.fused, "footprint": FOOTPRINT, **numbers,
+                 "area": numbers.get("window")}  # fmt: skip
+        loop = GENERATORS[name](**{parameter: known[parameter] for parameter in signature(GENERATORS[name]).parameters})
     return replace(loop, name=kernel, isa=isa_name, form=form)
 
 
@@ -228,7 +225,7 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float
         if equals:
             if key not in words:
                 raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {', '.join(nearest(key, words) or words)}")
-            words[key] = _word(key, text, kernel) if key in CHOICES else _whole(text, key, kernel)
+            words[key] = _value(key, text, kernel)
         elif part in ISAS:
             isa = part
         elif part in ELEMENTS:
@@ -250,16 +247,14 @@ def _block(text: str, kernel: str) -> tuple[int, int]:
     return int(sides[0]), int(sides[1])
 
 
-def _word(key: str, text: str, kernel: str) -> str:
-    if text not in CHOICES[key]:
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is not one of {', '.join(CHOICES[key])}")
-    return text
-
-
-def _whole(text: str, key: str, kernel: str) -> int:
-    most = 4 if key in LEVELS else MOST[key]
-    if not text.isdecimal() or not 1 <= int(text) <= most:
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is no whole number from 1 to {most}"
+def _value(key: str, text: str, kernel: str) -> int | str:
+    """One of the words of `CHOICES`, or a whole number."""
+    if key in CHOICES:
+        if text not in CHOICES[key]:
+            raise ArgumentError(f"kernel {kernel}: {key}={text} is not one of {', '.join(CHOICES[key])}")
+        return text
+    if not text.isdecimal() or not 1 <= int(text) <= MOST[key]:
+        raise ArgumentError(f"kernel {kernel}: {key}={text} is no whole number from 1 to {MOST[key]}"
                             + (", which is memory" if key in LEVELS else ""))  # fmt: skip
     return int(text)
 
@@ -271,7 +266,8 @@ def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: 
     fitting = {name: isa for name, isa in ISAS.items() if isa.x86 == x86 and isa.width <= simd and (fused or not isa.fused)}
     if not x86 and simd == 128:
         fitting.pop("sve", None)
-    forms = {name: _forms(device, isa, precision) for name, isa in fitting.items()}
+    able = device.forms(precision)
+    forms = {name: tuple(form for form in isa.forms if form in able) for name, isa in fitting.items()}
     if precision in WIDE:
         fitting = {name: isa for name, isa in fitting.items() if isa.wide}
         if form:
@@ -284,43 +280,16 @@ def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: 
         own = forms[chosen] if precision not in WIDE else ()
         return chosen, fitting[chosen], form or max(own, key=lambda f: float(device.pipe(f)), default="")
     there = ", ".join(fitting) or "none of those that are modelled"
-    what = f"{name or 'vectors'}" + ("" if precision in WIDE else f" of {form or precision}")
-    raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {what}; its instruction sets"
-                        f"{'' if precision in WIDE else ' with them'}: {there}")  # fmt: skip
+    of, those = ("", "") if precision in WIDE else (f" of {form or precision}", " with them")
+    raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {name or 'vectors'}{of}; "
+                        f"its instruction sets{those}: {there}")  # fmt: skip
 
 
-def _forms(device: Cpu, isa: InstructionSet, precision: str) -> tuple[str, ...]:
-    """The forms of an instruction set in which a core multiplies operands of a precision."""
-    return tuple(form for form in isa.forms if form in device.forms(precision))
-
-
-def _streamed(name: str) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:
-    return lambda width, element, fused, words: streamed(name, width, element, words["unroll"], words["level"], fused)
-
-
-def _vectorised(function: Callable[..., CoreLoop]) -> Callable[[int, int, bool, Mapping[str, int]], CoreLoop]:
-    return lambda width, element, fused, words: function(width, element, words["level"], fused)
-
-
-# name of a kernel -> its loop for (width, element, fused, words)
-GENERATORS: dict[str, Callable[[int, int, bool, Mapping[str, int]], CoreLoop]] = {
-    "dot": lambda width, element, fused, words: dot_product(width, element, words["accumulators"], words["level"], fused),
-    "exp": lambda width, element, fused, words: exponential(width, element, words["unroll"], words["degree"], words["level"],
-                                                            fused),
-    "max pool": lambda width, element, fused, words: max_pool(width, element, words["level"]),
-    "row sum": lambda width, element, fused, words: row_sum(width, element, words["level"]),
-    "chase": lambda width, element, fused, words: chase(words["level"], words["loads"], 1 << 14),
-    **{name: _vectorised(function) for name, function in (
-        ("sigmoid", sigmoid), ("tanh", hyperbolic), ("softmax", softmax), ("local normalisation", local_normalisation),
-        ("moments", moments))},
-    "scalar step": lambda width, element, fused, words: scalar.step(1 << 14, words["level"], words["trips"]),
-    "scalar im2col": lambda width, element, fused, words: scalar.unfold(1 << 14, words["level"], words["trips"]),
-    "scalar max pool": lambda width, element, fused, words: scalar.largest(words["window"], 1 << 14, words["level"],
-                                                                           words["trips"]),
-    "scalar average pool": lambda width, element, fused, words: scalar.mean(words["window"], 1 << 14, words["level"],
-                                                                            words["trips"]),
-    "scalar exp": lambda width, element, fused, words: called("exp", words["level"], 1 << 14),
-    "scalar pow": lambda width, element, fused, words: called("pow", words["level"], 1 << 14),
-    "scalar gather": lambda width, element, fused, words: scalar.gathered(1 << 14, words["level"]),
-    "scalar divide": lambda width, element, fused, words: scalar.divided(),
+FOOTPRINT = 1 << 14  # of tensors [B]
+GENERATORS: dict[str, Callable[..., CoreLoop]] = {
+    **{name: partial(streamed, name) for name in STREAMED}, "dot": dot_product, "exp": exponential, "max pool": max_pool,
+    "row sum": row_sum, "chase": chase, "sigmoid": sigmoid, "tanh": hyperbolic, "softmax": softmax,
+    "local normalisation": local_normalisation, "moments": moments, "scalar step": scalar.step, "scalar im2col": scalar.unfold,
+    "scalar max pool": scalar.largest, "scalar average pool": scalar.mean, "scalar exp": partial(called, "exp"),
+    "scalar pow": partial(called, "pow"), "scalar gather": scalar.gathered, "scalar divide": scalar.divided,
 }  # fmt: skip

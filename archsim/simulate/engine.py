@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from archsim.base.identity import kept
 from archsim.generation.memory import blocks, cache_of, memory_of, room
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import NOTHING, StepCost, step_cost
@@ -48,52 +49,51 @@ class Conversation:
         return 0 if self.answered and self.read == total - 1 else total
 
 
-class StepTable:
-    """Costs of steps, between sizes and contexts that are priced once."""
+def decode_cost(plan: ServingPlan, sequences: int, context: float) -> StepCost:
+    """A step of one token for each of `sequences` with `context` tokens on average."""
+    return _decoded(plan, sequences, max(1, round(context / NEAR) * NEAR))
 
-    def __init__(self, plan: ServingPlan) -> None:
-        self.plan = plan
-        self._decoded: dict[tuple[int, int], StepCost] = {}
 
-    def decode(self, sequences: int, context: float) -> StepCost:
-        """A step of one token for each of `sequences` with `context` tokens on average."""
-        near = max(1, round(context / NEAR) * NEAR)
-        if (sequences, near) not in self._decoded:
-            self._decoded[sequences, near] = _between(
-                sequences, SIZES, lambda n: _between(near, self._powers(near), lambda c: self._at(n, 1, c, True)))
-        return self._decoded[sequences, near]
+@kept(65536)
+def _decoded(plan: ServingPlan, sequences: int, near: int) -> StepCost:
+    contexts = _powers(plan, near)
+    return _between(sequences, SIZES, lambda n: _between(near, contexts, lambda context: _at(plan, n, 1, context, True)))
 
-    def read(self, tokens: float, context: float, parts: int = 1) -> StepCost:
-        """A step that reads `tokens` in `parts` of as many prompts, each up to `context` of it."""
-        parts = max(parts, ceil(tokens / self.plan.model.context))
-        each = tokens / parts
-        share = min(1.0, each / context)
-        return _between(each, self._powers(each), lambda t: self._at(parts, t, max(t, round(t / share)), False))
 
-    def mixed(self, sequences: int, context: float, tokens: int, end: float, parts: int = 1) -> StepCost:
-        """A step that does both, which is never shorter than either.
+def read_cost(plan: ServingPlan, tokens: float, context: float, parts: int = 1) -> StepCost:
+    """A step that reads `tokens` in `parts` of as many prompts, each up to `context` of it."""
+    parts = max(parts, ceil(tokens / plan.model.context))
+    each = tokens / parts
+    share = min(1.0, each / context)
+    return _between(each, _powers(plan, each), lambda t: _at(plan, parts, t, max(t, round(t / share)), False))
 
-        t = t_read(tokens + sequences) + max(0, t_decode(sequences) - t_read(sequences))
 
-        The products of all tokens are one; what decoding adds to them is attention to the cache, scores of words and the host's
-        work for each sequence, which reading as many tokens of one prompt does not have.
-        """
-        decode = self.decode(sequences, context) if sequences else NOTHING
-        read = self.read(tokens, end, parts) if tokens else NOTHING
-        if not (tokens and sequences):
-            return decode if sequences else read
-        added = decode.plus(self.read(sequences, sequences), -1.0)
-        together = self.read(tokens + sequences, end + sequences / parts, parts)
-        both = together.plus(added) if added.time_s > 0.0 else together
-        return max(both, decode, read, key=lambda step: step.time_s)
+def mixed_cost(plan: ServingPlan, sequences: int, context: float, tokens: int, end: float, parts: int = 1) -> StepCost:
+    """A step that does both, which is never shorter than either.
 
-    def _at(self, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
-        return step_cost(self.plan, sequences, tokens, min(max(context, tokens), self.plan.model.context), decode=decode)
+    t = t_read(tokens + sequences) + max(0, t_decode(sequences) - t_read(sequences))
 
-    def _powers(self, value: float) -> tuple[int, ...]:
-        """The powers of two around a number of tokens, of which the model takes no more than its context."""
-        low = 1 << max(0, int(value).bit_length() - 1)
-        return (low, min(2 * low, max(low, self.plan.model.context)))
+    The products of all tokens are one; what decoding adds to them is attention to the cache, scores of words and the host's
+    work for each sequence, which reading as many tokens of one prompt does not have.
+    """
+    decode = decode_cost(plan, sequences, context) if sequences else NOTHING
+    read = read_cost(plan, tokens, end, parts) if tokens else NOTHING
+    if not (tokens and sequences):
+        return decode if sequences else read
+    added = decode.plus(read_cost(plan, sequences, sequences), -1.0)
+    together = read_cost(plan, tokens + sequences, end + sequences / parts, parts)
+    both = together.plus(added) if added.time_s > 0.0 else together
+    return max(both, decode, read, key=lambda step: step.time_s)
+
+
+def _at(plan: ServingPlan, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
+    return step_cost(plan, sequences, tokens, min(max(context, tokens), plan.model.context), decode=decode)
+
+
+def _powers(plan: ServingPlan, value: float) -> tuple[int, ...]:
+    """The powers of two around a number of tokens, of which the model takes no more than its context."""
+    low = 1 << max(0, int(value).bit_length() - 1)
+    return (low, min(2 * low, max(low, plan.model.context)))
 
 
 def _between(value: float, grid: tuple[int, ...], of: Callable[[int], StepCost]) -> StepCost:
@@ -118,14 +118,11 @@ class ServingEngineProcess:
     ) -> None:
         self.env, self.plan, self.finished, self.only_reads = env, plan, finished, only_reads
         self.engine = plan.stack.serving
-        self.table = StepTable(plan)
         self.waiting: deque[Conversation] = deque()
         self.running: list[Conversation] = []
         self.free = cache_room(plan)
-        self.busy_s = self.energy_j = 0.0
-        self.steps = self.preemptions = 0
-        self.most_running = 0
-        self.bound_s: dict[str, float] = {}
+        self.spent = NOTHING
+        self.steps = self.most_running = 0
         self._decoding: list[Conversation] = []
         self._woken: Any = env.event()
         env.process(self._run())
@@ -154,10 +151,7 @@ class ServingEngineProcess:
                 yield self._woken
             cost, reads = self._step()
             self.steps += 1
-            self.busy_s += cost.time_s
-            self.energy_j += cost.energy_j
-            for name, value in cost.bound_s.items():
-                self.bound_s[name] = self.bound_s.get(name, 0.0) + value
+            self.spent = self.spent.plus(cost)
             yield self.env.timeout(cost.time_s)
             self._done(reads)
 
@@ -168,8 +162,13 @@ class ServingEngineProcess:
         reads: list[tuple[Conversation, int]] = []
         if self.engine.cuts_prompts:
             budget -= len(decoding)
+
+        def read(one: Conversation, most: int) -> None:
+            if (count := min(most, one.to_read - one.read)) > 0:
+                reads.append((one, count))
+
         for one in [one for one in self.running if one.to_read]:
-            reads += self._part(one, budget - sum(tokens for _, tokens in reads))
+            read(one, budget - sum(tokens for _, tokens in reads))
         while self.waiting and len(self.running) < self.engine.sequences:
             one, left = self.waiting[0], budget - sum(tokens for _, tokens in reads)
             whole = one.input + one.answered
@@ -177,7 +176,7 @@ class ServingEngineProcess:
                 break
             self.waiting.popleft()
             self.running.append(one)
-            reads += self._part(one, left if self.engine.cuts_prompts else max(left, whole))
+            read(one, left if self.engine.cuts_prompts else max(left, whole))
         self.most_running = max(self.most_running, len(self.running))
         together = decoding if self.engine.cuts_prompts or not reads else []
         for one in list(together):
@@ -190,11 +189,7 @@ class ServingEngineProcess:
         self._decoding = together
         if not tokens and not together:
             raise RuntimeError("a step without work")
-        return self.table.mixed(len(together), context, tokens, max(1.0, end), max(1, len(reads))), reads
-
-    def _part(self, one: Conversation, left: int) -> list[tuple[Conversation, int]]:
-        count = min(left, one.to_read - one.read)
-        return [(one, count)] if count > 0 else []
+        return mixed_cost(self.plan, len(together), context, tokens, max(1.0, end), max(1, len(reads))), reads
 
     def _reserve(self, one: Conversation, tokens: int) -> bool:
         """Blocks for so many tokens of a request, if they are free."""
@@ -210,7 +205,6 @@ class ServingEngineProcess:
         self.running.remove(one)
         self._release(one)
         one.read, one.preempted = 0, one.preempted + 1
-        self.preemptions += 1
         self.waiting.appendleft(one)
 
     def _release(self, one: Conversation) -> None:

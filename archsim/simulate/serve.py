@@ -3,33 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import ArgumentError
+from archsim.base.errors import ArgumentError, refuse_arguments
+from archsim.base.units import grouped, show
 from archsim.cost.idle import idle_parts
 from archsim.device.variant import device_fields
 from archsim.estimation.estimate import provenance_of
-from archsim.estimation.intervals import trust
+from archsim.estimation.measured import trust
 from archsim.estimation.memory import largest_batch
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, with_batch
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import Batching, ServingRun, closed_loop, serve
-from archsim.simulate.arrivals import poisson
-from archsim.simulate.interval import BatchMean, batch_means, mean, quantile
+from archsim.simulate.requests import poisson
 from archsim.stack.catalog import MeasuredRows, rows_of
+
+Array = NDArray[np.float64]
+Tell = Callable[[str], object]  # is told how far a simulation is; `str` tells nobody
 
 SCHEMA = "archsim-serve/1"
 SCENARIOS = ("SingleStream", "MultiStream", "Server", "Offline")  # of MLPerf inference
 MULTI_STREAM = 8  # samples in one query of MultiStream (MLPerf inference rules, section 3)
+QUERIES = {"SingleStream": 1, "MultiStream": MULTI_STREAM}  # samples of a query, where one follows the other
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
-FIGURES = (
-    "latency_s", "distribution", "wait_s", "throughput_per_s", "utilisation", "mean_batch", "energy_per_request_j", "power_w",
-)  # fmt: skip
 SHARES = (*(round(0.02 * i, 2) for i in range(1, 50)), 0.99, 0.995, 0.999)  # points of the distribution
 LEAST_TAIL = 4.0  # requests beyond a percentile that each group must hold, else the percentile has no interval
 MOST_DEVICES = 100_000
@@ -37,6 +40,13 @@ MOST_REQUESTS = 10_000_000
 LOADS = (0.1, 0.25, 0.4, 0.55, 0.7, 0.8, 0.9, 0.95)  # shares of the capacity of a load curve
 DRAWN = 10_000  # requests of each of its rates, at most
 STEPS = 14  # bisections of the rate: a resolution of 1/16384 of the capacity
+NEARLY = 0.9  # of the capacity: what is as fast is limited by it
+MUCH = 0.5  # of the capacity: a server that is asked for more fills its batches
+MORE = 1.05  # times what full batches serve: a smaller batch that serves as much is worth a word
+GROUPS = 20
+STUDENT_95 = 2.093  # 97.5 % quantile of Student's t distribution with GROUPS - 1 = 19 degrees of freedom
+ROUNDING = 1e-9  # relative; values that differ by less are equal
+WARM_UP = 0.1  # share of the requests, from the first on, that is discarded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +57,21 @@ class Load:
     rate: float | None = None
     requests: int = 100_000
     seed: int = 1
-    recorded_s: NDArray[np.float64] | None = None
+    recorded_s: Array | None = None
     bound_s: float | None = None  # p99 latency below which the highest rate is wanted
+
+    @property
+    def drawn(self) -> bool:
+        """Whether requests arrive at times that are drawn."""
+        return self.scenario == "Server" and self.recorded_s is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchMean:
+    """A figure with its 95 % confidence interval; None where the run is too short for one."""
+
+    value: float
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,14 +97,14 @@ class Serving:
     seed: int | None
     stable: bool
     capacity_per_s: float
-    latency_s: Mapping[str, BatchMean] | None
-    distribution: tuple[tuple[float, float], ...] | None  # (share of the requests, latency that they do not exceed [s])
-    wait_s: BatchMean | None
-    throughput_per_s: float | None
-    utilisation: float | None
-    mean_batch: float | None
-    energy_per_request_j: float | None
-    power_w: float | None
+    latency_s: Mapping[str, BatchMean] | None = None
+    distribution: tuple[tuple[float, float], ...] | None = None  # (share of the requests, latency that they do not exceed [s])
+    wait_s: BatchMean | None = None
+    throughput_per_s: float | None = None
+    utilisation: float | None = None
+    mean_batch: float | None = None
+    energy_per_request_j: float | None = None
+    power_w: float | None = None
     bound_s: float | None
     highest_rate_per_s: float | None
     batch_latency_s: Mapping[int, float]
@@ -89,134 +112,110 @@ class Serving:
     provenance: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCosts:
-    """Time [s] and energy [J] of a batch of any size on one device, computed on first use."""
+@dataclass(frozen=True, kw_only=True)
+class ServingDevices:
+    """Equal devices that share a queue; what a batch takes is computed on its first use.
 
-    of: Callable[[int], tuple[float, float]]
-    idle_w: float
-    seen: dict[int, float]
+    seen: time of each size of batch that occurred [s]
+    """
+
+    request: Request  # inputs are in host memory, where requests arrive, and cross the link
+    batching: Batching
+    count: int
+    seen: dict[int, float] = field(default_factory=dict)
+    costs: dict[int, tuple[float, float]] = field(default_factory=dict)
+
+    def cost(self, size: int) -> tuple[float, float]:
+        """Time [s] and energy [J] of a batch."""
+        if size not in self.costs:
+            result = run(self.request if size == self.request.batch else with_batch(self.request, size))
+            self.costs[size] = float(result.latency_s[0]), float(result.energy_j[0].sum())
+        return self.costs[size]
 
     def time_s(self, size: int) -> float:
-        """Time of a batch of `size` samples [s]."""
-        time = self.of(size)[0]
-        self.seen[size] = time
-        return time
+        """Time of a batch that occurs [s]."""
+        self.seen[size] = self.cost(size)[0]
+        return self.seen[size]
 
-    def energy_j(self, size: int) -> float:
-        """Energy of a batch of `size` samples [J]."""
-        return self.of(size)[1]
+    @cached_property
+    def idle_w(self) -> float:
+        """Power of a device without a batch [W]."""
+        parts = idle_parts(self.request.device, self.request.clock, self.request.calibration)
+        return float(sum(np.ravel(part)[0] for part in parts.values()))
 
     def power_w(self, size: int) -> float:
-        """Mean power of a device during a batch of `size` samples [W]; without a batch (0) its idle power."""
-        return self.energy_j(size) / self.of(size)[0] if size else self.idle_w
+        """Mean power of a device during a batch, or without one (0) [W]."""
+        return self.cost(size)[1] / self.cost(size)[0] if size else self.idle_w
+
+    def served(self, load: Load, rate: float | None, observers: Sequence[Observer] = ()) -> ServingRun:
+        """The run of a load, with drawn arrivals at this rate [1/s]."""
+        if load.scenario in QUERIES:
+            return closed_loop(load.requests, QUERIES[load.scenario], self.time_s, observers, self.power_w)
+        arrivals = [0.0] * load.requests
+        if load.recorded_s is not None:
+            arrivals = load.recorded_s.tolist()
+        elif load.scenario == "Server":
+            assert rate is not None
+            arrivals = poisson(rate, load.requests, load.seed).tolist()
+        return serve(arrivals, self.time_s, self.batching, self.count, observers, self.power_w)
 
 
-def batch_costs(request: Request) -> BatchCosts:
-    """Costs of the batches of a request. Inputs are in host memory, where requests arrive, and cross the link."""
+def serving_devices(request: Request, batching: Batching, devices: int = 1) -> ServingDevices:
+    """Devices that serve a request's network."""
     asked = replace(request, stack=replace(request.stack, inputs="host"))
-
-    @cache
-    def of(size: int) -> tuple[float, float]:
-        result = run(asked if size == asked.batch else with_batch(asked, size))
-        return float(result.latency_s[0]), float(result.energy_j[0].sum())
-
-    parts = idle_parts(request.device, request.clock, request.calibration)
-    return BatchCosts(of=of, idle_w=float(sum(np.ravel(part)[0] for part in parts.values())), seen={})
+    return ServingDevices(request=asked, batching=batching, count=devices)
 
 
 def simulate_serving(
     request: Request, load: Load, batching: Batching | None = None, devices: int = 1, observers: Sequence[Observer] = (),
-    tell: Callable[[str], None] | None = None,
+    tell: Tell = str,
 ) -> Serving:  # fmt: skip
     """Simulate a load on `devices` equal devices. Raises ArgumentError for a load or batching that is impossible."""
     batching = batching or Batching()
     _check(request, load, batching, devices)
-    batches = batch_costs(request)
-    most = {"SingleStream": 1, "MultiStream": MULTI_STREAM}.get(load.scenario, batching.most)
-    capacity = devices * most / batches.time_s(most)
-    highest = None if load.bound_s is None else _highest_rate(load, batching, devices, batches, capacity, tell)
-    rate = load.rate if load.recorded_s is None else _mean_rate(load.recorded_s)
-    if load.scenario == "Server" and rate is None:
-        rate = highest or None
+    on = serving_devices(request, batching, devices)
+    most = QUERIES.get(load.scenario, batching.most)
+    capacity = devices * most / on.time_s(most)
+    highest = None if load.bound_s is None else _highest_rate(load, load.bound_s, on, capacity, tell)
+    times = load.recorded_s
+    rate = load.rate if times is None else (len(times) - 1) / float(times[-1] - times[0])
+    rate = (rate or highest or None) if load.scenario == "Server" else None
     stable = load.scenario != "Server" or (rate is not None and rate < capacity)
-    served = _served(load, rate, batching, devices, batches, observers) if stable else None
-    return _answer(request, load, batching, devices, batches, rate, capacity, highest, served, stable)
+    figures = _figures(load.scenario, on.served(load, rate, observers), on) if stable else {}
+    notes = (*request.notes, trust(request), "inputs arrive in host memory and cross the link; a device runs one batch at a time")
+    return Serving(
+        network=request.network, **device_fields(request.spec), stack=request.stack.id,
+        stack_rows=rows_of(request.stack), precision=request.precision,
+        scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate,
+        requests=load.requests if times is None else len(times), seed=load.seed if load.drawn else None, stable=stable,
+        capacity_per_s=capacity, bound_s=load.bound_s, highest_rate_per_s=highest, batch_latency_s=dict(sorted(on.seen.items())),
+        assumptions=(*notes, f"arrivals: Poisson, seed {load.seed}") if load.drawn else notes,
+        provenance=provenance_of(request), **figures,
+    )  # fmt: skip
 
 
-def _served(
-    load: Load, rate: float | None, batching: Batching, devices: int, batches: BatchCosts, observers: Sequence[Observer] = ()
-) -> ServingRun:
-    if load.scenario in ("SingleStream", "MultiStream"):
-        size = 1 if load.scenario == "SingleStream" else MULTI_STREAM
-        return closed_loop(load.requests, size, batches.time_s, observers, batches.power_w)
-    if load.scenario == "Offline":
-        return serve([0.0] * load.requests, batches.time_s, batching, devices, observers, batches.power_w)
-    if load.recorded_s is not None:
-        return serve(load.recorded_s.tolist(), batches.time_s, batching, devices, observers, batches.power_w)
-    assert rate is not None
-    arrivals = poisson(rate, load.requests, load.seed).tolist()
-    return serve(arrivals, batches.time_s, batching, devices, observers, batches.power_w)
-
-
-def _highest_rate(
-    load: Load, batching: Batching, devices: int, batches: BatchCosts, capacity: float, tell: Callable[[str], None] | None
-) -> float:
+def _highest_rate(load: Load, bound_s: float, on: ServingDevices, capacity: float, tell: Tell) -> float:
     """The highest rate [1/s] whose p99 keeps the bound, by bisection: all rates stretch one draw, so p99 rises with the rate."""
     low, high = 0.0, capacity
     for step in range(STEPS):
         middle = 0.5 * (low + high)
-        if tell is not None:
-            tell(f"rate {step + 1} of {STEPS}: {middle:.4g} requests per second")
-        served = _served(replace(load, recorded_s=None), middle, batching, devices, batches)
-        assert load.bound_s is not None
-        kept = batch_means(served.latency_s, quantile(0.99)).value <= load.bound_s
+        tell(f"rate {step + 1} of {STEPS}: {middle:.4g} requests per second")
+        kept = batch_means(on.served(load, middle).latency_s, quantile(0.99)).value <= bound_s
         low, high = (middle, high) if kept else (low, middle)
     return low
 
 
-def _mean_rate(times: NDArray[np.float64]) -> float:
-    return (len(times) - 1) / float(times[-1] - times[0])
-
-
-def _answer(
-    request: Request, load: Load, batching: Batching, devices: int, batches: BatchCosts, rate: float | None, capacity: float,
-    highest: float | None, served: ServingRun | None, stable: bool,
-) -> Serving:  # fmt: skip
-    figures: dict[str, object] = dict.fromkeys(FIGURES)
-    if served is not None:
-        figures = _figures(load.scenario, served, devices, batches)
-    notes = (
-        *request.notes,
-        trust(request),
-        "inputs arrive in host memory and cross the link; a device runs one batch at a time",
-        *(() if load.recorded_s is not None or load.scenario != "Server" else (f"arrivals: Poisson, seed {load.seed}",)),
-    )
-    drawn = load.scenario == "Server" and load.recorded_s is None
-    requests = load.requests if load.recorded_s is None else len(load.recorded_s)
-    return Serving(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id, stack_rows=rows_of(request.stack),
-        precision=request.precision,
-        scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate if load.scenario == "Server" else None,
-        requests=requests, seed=load.seed if drawn else None, stable=stable, capacity_per_s=capacity, bound_s=load.bound_s,
-        highest_rate_per_s=highest, batch_latency_s=dict(sorted(batches.seen.items())), assumptions=notes,
-        provenance=provenance_of(request),
-        **figures,  # type: ignore[arg-type]
-    )  # fmt: skip
-
-
-def _figures(scenario: str, served: ServingRun, devices: int, batches: BatchCosts) -> dict[str, object]:
+def _figures(scenario: str, served: ServingRun, on: ServingDevices) -> dict[str, Any]:
     samples, span = float(served.batches.sum()), served.span_s
     sizes, counts = np.unique(served.batches, return_counts=True)
-    worked = sum(int(n) * batches.energy_j(int(size)) for size, n in zip(sizes, counts, strict=True))
-    idle = devices * span - float(served.batch_s.sum())
-    energy = worked + max(0.0, idle) * batches.idle_w
-    use: dict[str, object] = {
+    worked = sum(int(n) * on.cost(int(size))[1] for size, n in zip(sizes, counts, strict=True))
+    energy = worked + max(0.0, on.count * span - float(served.batch_s.sum())) * on.idle_w
+    use: dict[str, Any] = {
         "throughput_per_s": samples / span, "utilisation": served.utilisation, "mean_batch": samples / len(served.batches),
         "energy_per_request_j": energy / samples, "power_w": energy / span,
     }  # fmt: skip
     if scenario == "Offline":  # all samples arrive at the start, so their latencies only repeat the throughput
-        return use | {"latency_s": None, "distribution": None, "wait_s": None}
+        return use
     latency = {"mean": batch_means(served.latency_s, mean)} | {
         name: batch_means(served.latency_s, quantile(share), int(LEAST_TAIL / (1 - share) + 0.5))
         for name, share in PERCENTILES.items()
@@ -226,37 +225,27 @@ def _figures(scenario: str, served: ServingRun, devices: int, batches: BatchCost
 
 
 def _check(request: Request, load: Load, batching: Batching, devices: int) -> None:
-    if load.scenario not in SCENARIOS:
-        raise ArgumentError(f"scenario {load.scenario!r} is not one of {', '.join(SCENARIOS)}")
-    if load.rate is not None and not 0 < load.rate < 1e12:
-        raise ArgumentError(f"rate {load.rate:g} is not a number of requests per second above 0")
-    if load.scenario == "Server" and load.rate is None and load.recorded_s is None and load.bound_s is None:
-        raise ArgumentError("a server needs arrivals: give --rate, --trace or, to find a rate, --p99")
-    if load.rate is not None and load.recorded_s is not None:
-        raise ArgumentError("arrivals are either drawn at a rate or read from a file: give one of --rate and --trace")
-    if load.bound_s is not None and load.recorded_s is not None:
-        raise ArgumentError("--p99 searches over drawn arrivals: leave out --p99 or --trace")
-    if load.scenario != "Server" and any(given is not None for given in (load.rate, load.recorded_s, load.bound_s)):
-        raise ArgumentError(f"{load.scenario} has no arrivals of its own: leave out --rate, --trace and --p99")
-    if load.bound_s is not None and load.bound_s <= 0:
-        raise ArgumentError(f"p99 {load.bound_s:g} s is not a time above 0")
-    if not 1 <= load.requests <= MOST_REQUESTS:
-        raise ArgumentError(f"requests {load.requests} is not between 1 and {MOST_REQUESTS}")
-    if load.seed < 0:
-        raise ArgumentError(f"seed {load.seed} is less than 0")
-    if not 1 <= devices <= MOST_DEVICES:
-        raise ArgumentError(f"devices {devices} is not between 1 and {MOST_DEVICES}")
-    if batching.most < 1:
-        raise ArgumentError(f"batching max={batching.most} is less than 1")
-    if not 0 <= batching.wait_s < 1e6:
-        raise ArgumentError(f"batching wait={batching.wait_s:g} s is not a time from 0")
-    if devices > 1 and load.scenario in ("SingleStream", "MultiStream"):
-        raise ArgumentError(f"{load.scenario} sends one query at a time, to one device: leave out --devices")
-    _check_size(request, MULTI_STREAM if load.scenario == "MultiStream" else batching.most)
-
-
-def _check_size(request: Request, most: int) -> None:
-    fixed = request.template.fixed_batch
+    server, recorded = load.scenario == "Server", load.recorded_s is not None
+    arrivals = (load.rate is not None, recorded, load.bound_s is not None)
+    rate, bound = (1.0 if given is None else given for given in (load.rate, load.bound_s))
+    wrong = {
+        f"scenario {load.scenario!r} is not one of {', '.join(SCENARIOS)}": load.scenario not in SCENARIOS,
+        f"rate {rate:g} is not a number of requests per second above 0": not 0 < rate < 1e12,
+        "a server needs arrivals: give --rate, --trace or, to find a rate, --p99": server and not any(arrivals),
+        "arrivals are either drawn at a rate or read from a file: give one of --rate and --trace": all(arrivals[:2]),
+        "--p99 searches over drawn arrivals: leave out --p99 or --trace": all(arrivals[1:]),
+        f"{load.scenario} has no arrivals of its own: leave out --rate, --trace and --p99": not server and any(arrivals),
+        f"p99 {bound:g} s is not a time above 0": bound <= 0,
+        f"requests {load.requests} is not between 1 and {MOST_REQUESTS}": not 1 <= load.requests <= MOST_REQUESTS,
+        f"seed {load.seed} is less than 0": load.seed < 0,
+        f"devices {devices} is not between 1 and {MOST_DEVICES}": not 1 <= devices <= MOST_DEVICES,
+        f"batching max={batching.most} is less than 1": batching.most < 1,
+        f"batching wait={batching.wait_s:g} s is not a time from 0": not 0 <= batching.wait_s < 1e6,
+        f"{load.scenario} sends one query at a time, to one device: leave out --devices":
+            devices > 1 and load.scenario in QUERIES,
+    }  # fmt: skip
+    refuse_arguments(wrong)
+    most, fixed = MULTI_STREAM if load.scenario == "MultiStream" else batching.most, request.template.fixed_batch
     if fixed is not None and (most > 1 or fixed > 1):
         way = "batching max=1" if fixed == 1 else "write 'N' in place of it in its file"
         raise ArgumentError(f"network {request.network} fixes its batch, {fixed}, and takes no other number of requests: {way}")
@@ -274,24 +263,113 @@ class LoadPoint:
     latency_s: dict[str, float]
 
 
-def load_curve(
-    request: Request, load: Load, answer: Serving, batching: Batching, tell: Callable[[str], None] | None = None
-) -> tuple[LoadPoint, ...]:  # fmt: skip
+def load_curve(request: Request, load: Load, answer: Serving, batching: Batching, tell: Tell = str) -> tuple[LoadPoint, ...]:
     """Percentiles at each of `LOADS` of a server with drawn arrivals; nothing for another load.
 
     All rates stretch one draw of at most `DRAWN` requests; as in the simulation, the first tenth is left out.
     """
-    if load.scenario != "Server" or load.recorded_s is not None:
+    if not load.drawn:
         return ()
-    batches = batch_costs(request)
-    drawn = replace(load, requests=min(load.requests, DRAWN))
+    on, drawn = serving_devices(request, batching, answer.devices), replace(load, requests=min(load.requests, DRAWN))
     found = []
     for share in LOADS:
         rate = share * answer.capacity_per_s
-        if tell is not None:
-            tell(f"load of {100 * share:.0f} %: {rate:.4g} requests per second")
-        times = poisson(rate, drawn.requests, drawn.seed).tolist()
-        latency = serve(times, batches.time_s, batching, answer.devices, (), batches.power_w).latency_s
+        tell(f"load of {100 * share:.0f} %: {rate:.4g} requests per second")
+        latency = on.served(drawn, rate).latency_s
         named = {name: batch_means(latency, quantile(at)).value for name, at in PERCENTILES.items()}
         found.append(LoadPoint(rate_per_s=rate, share=share, latency_s=named))
     return tuple(found)
+
+
+# ------------------------------------------------------------------------------------------------------- why it is as it is
+
+
+def why_rate(s: Serving) -> str:
+    """Why a server keeps its rate and no higher one, or what its requests wait for; empty where they do not queue."""
+    if s.scenario != "Server":
+        return ""
+    if s.highest_rate_per_s is None or s.bound_s is None:
+        return _load(s)
+    alone, bound = s.batch_latency_s[min(s.batch_latency_s)], show(s.bound_s, "s", 3)
+    if not s.highest_rate_per_s:
+        waits = f" after waiting {show(s.batching.wait_s, 's', 3)} for others" if s.batching.wait_s else ""
+        return f"a request alone takes {show(alone, 's', 3)}{waits}"
+    if s.highest_rate_per_s > NEARLY * s.capacity_per_s:
+        return f"full batches are served at {grouped(s.capacity_per_s, 3)} requests/s, and the queue grows beyond"
+    if s.devices == 1 and alone + s.batching.wait_s <= s.bound_s < 2 * alone:
+        each = show(alone, "s", 2)
+        return (f"a request that meets a batch under way waits up to {each} and then takes {each}, more than {bound}: only one "
+                f"in a hundred may; from {show(2 * alone, 's', 3)} on the rate rises")  # fmt: skip
+    size = min(s.batch_latency_s, key=lambda size: abs(size - (s.mean_batch or 1.0)))
+    usual = f"batches of {size} are usual and take {show(s.batch_latency_s[size], 's', 3)}"
+    return f"{usual}: a request that just misses one waits for it, takes as long again, and now and then meets a larger one"
+
+
+def _load(s: Serving) -> str:
+    if not s.stable:
+        served = f"full batches are served ({grouped(s.capacity_per_s, 3)}/s)"
+        return f"requests arrive faster than {served}, so the queue grows without end"
+    if s.rate_per_s is None or s.latency_s is None or s.wait_s is None:
+        return ""
+    share = f"at {100 * s.rate_per_s / s.capacity_per_s:.0f} % of what full batches serve ({grouped(s.capacity_per_s, 3)}/s)"
+    waited, whole = show(s.wait_s.value, "s", 3), show(s.latency_s["mean"].value, "s", 3)
+    return f"{share} a request waits {waited} of its {whole} on average"
+
+
+def better_batch(s: Serving) -> list[str]:
+    """A size of batch of those that occurred in which a device serves more than in full ones, if there is one."""
+    rates = {size: size / time for size, time in s.batch_latency_s.items()}
+    best = max(rates, key=lambda size: rates[size])
+    full = s.scenario == "Offline" or (s.rate_per_s or 0.0) > MUCH * s.capacity_per_s
+    if not full or rates[best] < MORE * s.capacity_per_s / s.devices:
+        return []
+    return [f"Batches of {best} serve more, {grouped(rates[best], 3)}/s on a device: try --batching max={best}."]
+
+
+# ------------------------------------------------------------------------------- confidence intervals of one long simulation
+
+
+def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1) -> BatchMean:
+    """`figure` of all values after the warm-up, with a 95 % confidence interval by batch means.
+
+    interval = figure +- t s / sqrt(n)      (Law and Kelton 2000, Simulation Modeling and Analysis, section 9.5.3)
+
+    values: in order of time, [M]
+    n: `GROUPS` groups of consecutive values; s: standard deviation of the figures of the groups; t: Student's quantile
+    least: values that a group must have, else the interval is None
+
+    Holds where a group is long compared with the time over which requests influence each other, so that groups are nearly
+    independent; single requests are not.
+
+    >>> batch_means(np.arange(1000.0), mean).value  # without the first tenth
+    549.5
+    """
+    settled = values[int(WARM_UP * len(values)) :]
+    if len(settled) > 1 and float(np.ptp(settled)) <= ROUNDING * abs(figure(settled)):
+        return BatchMean(value=figure(settled), interval=(figure(settled), figure(settled)))
+    size = len(settled) // GROUPS
+    if size < least:
+        return BatchMean(value=figure(settled), interval=None)
+    groups = settled[len(settled) - GROUPS * size :].reshape(GROUPS, size)
+    figures = np.array([figure(group) for group in groups])
+    half = STUDENT_95 * float(figures.std(ddof=1)) / sqrt(GROUPS)
+    value = figure(settled)
+    return BatchMean(value=value, interval=(value - half, value + half))
+
+
+def mean(values: Array) -> float:
+    """The mean of the values, [M], in their unit."""
+    return float(values.mean())
+
+
+def quantile(share: float) -> Callable[[Array], float]:
+    """The smallest value that at least this share of the values does not exceed (MLPerf's definition of a percentile).
+
+    >>> quantile(0.5)(np.array([1.0, 2.0, 3.0, 4.0]))
+    2.0
+    """
+
+    def figure(values: Array) -> float:
+        return float(np.quantile(values, share, method="inverted_cdf"))
+
+    return figure

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from archsim.base.errors import ArgumentError
-from archsim.generation.estimate import provenance_of, too_large
+from archsim.device.rows import first_of
+from archsim.generation.estimate import limit_word, provenance_of, too_large
 from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan
-from archsim.generation.step import LINKS, rate_to
+from archsim.generation.step import StepCost, rate_to
 from archsim.simulate.engine import Conversation, ServingEngineProcess, cache_room, cache_tokens
-from archsim.simulate.lengths import TextRequests
+from archsim.simulate.requests import TextRequests
 from archsim.stack.catalog import MeasuredRows, rows_of
 
 SCHEMA = "archsim-serve-llm/1"
@@ -93,40 +96,33 @@ def serve_llm(
     from simpy import Environment
 
     _check(plan, requests)
-    env = Environment()
-    done: list[Conversation] = []
+    env, done = Environment(), list[Conversation]()
+    generator = ServingEngineProcess(env, plan, done.append)
+    servers, link = [generator], _link(plan) if split else 0.0
+
+    def sent(one: Conversation) -> Generator[Any, Any, None]:
+        """Keys and values go to the server that generates."""
+        yield env.timeout(sum(cache_of_layers(plan, one.input)) / link)
+        generator.adopt(one)
+
+    def hand_over(one: Conversation) -> None:
+        if one.answered >= one.output:
+            done.append(one)
+        else:
+            env.process(sent(one))
+
+    def arrivals() -> Generator[Any, Any, None]:
+        """Requests join the queue when they arrive."""
+        columns = (requests.arrival_s, requests.input, requests.output)
+        for number, (at, prompt, answer) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+            yield env.timeout(max(0.0, at - env.now))
+            servers[0].put(Conversation(number=number, arrival_s=at, input=prompt, output=answer))
+
     if split:
-        decoder = ServingEngineProcess(env, plan, done.append)
-        link = _link(plan)
-
-        def hand_over(one: Conversation) -> None:
-            if one.answered >= one.output:
-                done.append(one)
-                return
-            env.process(_sent(env, decoder, one, sum(cache_of_layers(plan, one.input)) / link))
-
-        reader = ServingEngineProcess(env, plan, hand_over, only_reads=True)
-        servers = [reader, decoder]
-    else:
-        servers = [ServingEngineProcess(env, plan, done.append)]
-    env.process(_arrivals(env, servers[0], requests))
+        servers.insert(0, ServingEngineProcess(env, plan, hand_over, only_reads=True))
+    env.process(arrivals())
     env.run()
-    return _result(plan, requests, done, servers, rate, seed, dict(limits or {}), split)
-
-
-def _sent(env: object, decoder: ServingEngineProcess, one: Conversation, time: float):  # type: ignore[no-untyped-def]
-    """Keys and values on their way to the server that generates."""
-    yield env.timeout(time)  # type: ignore[attr-defined]
-    decoder.adopt(one)
-
-
-def _arrivals(env: object, server: ServingEngineProcess, requests: TextRequests):  # type: ignore[no-untyped-def]
-    """Requests join the queue when they arrive."""
-    for number in range(len(requests.arrival_s)):
-        at = float(requests.arrival_s[number])
-        yield env.timeout(max(0.0, at - env.now))  # type: ignore[attr-defined]
-        server.put(Conversation(number=number, arrival_s=at, input=int(requests.input[number]),
-                                output=int(requests.output[number])))  # fmt: skip
+    return _result(plan, done, servers, float(requests.arrival_s[0]), limits or {}, rate_per_s=rate, seed=seed, split=split)
 
 
 def _check(plan: ServingPlan, requests: TextRequests) -> None:
@@ -150,58 +146,60 @@ def _link(plan: ServingPlan) -> float:
 
 
 def _result(
-    plan: ServingPlan, requests: TextRequests, done: Sequence[Conversation], servers: Sequence[ServingEngineProcess],
-    rate: float | None, seed: int | None, limits: dict[str, float], split: bool,
+    plan: ServingPlan, done: Sequence[Conversation], servers: Sequence[ServingEngineProcess], begun_s: float,
+    limits: Mapping[str, float], **asked: Any,
 ) -> TextServing:  # fmt: skip
-    ended = max(one.token_s[-1] for one in done)
-    duration = ended - float(requests.arrival_s[0])
+    duration = max(one.token_s[-1] for one in done) - begun_s
     ttft = np.array([one.token_s[0] - one.arrival_s for one in done])
     e2e = np.array([one.token_s[-1] - one.arrival_s for one in done])
     several = [one for one in done if one.output > 1]
     tpot = np.array([(one.token_s[-1] - one.token_s[0]) / (one.output - 1) for one in several])
     itl = np.concatenate([np.diff(one.token_s) for one in several]) if several else np.array([])
     output, prompts = sum(one.output for one in done), sum(one.input for one in done)
-    kept = _kept(done, limits) if limits else None
-    idle = float(np.ravel(plan.spec.device.power.idle)[0]) * plan.devices
-    energy = sum(server.energy_j + idle * max(0.0, duration - server.busy_s) for server in servers)
-    spent: dict[str, float] = {}
-    for server in servers:
-        for name, value in server.bound_s.items():
-            spent[name] = spent.get(name, 0.0) + value
+    kept = _kept(done, limits)
+    idle = first_of(plan.spec.device.power.idle) * plan.devices
+    energy = sum(server.spent.energy_j + idle * max(0.0, duration - server.spent.time_s) for server in servers)
+    spent = reduce(StepCost.plus, (server.spent for server in servers))
     assumed = [*plan.notes,
                "a step that reads and generates multiplies all its tokens together, and attends to each part by itself",
                "tokens leave the server as they are made; no time of a client or of a network"]  # fmt: skip
-    if split:
+    if asked["split"]:
         assumed.append("keys and values of a prompt go over the link at once, after its last token was read")
     return TextServing(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
-        stack_rows=rows_of(plan.stack),
-        servers=len(servers), split=split, devices=plan.devices * len(servers), requests=len(done), rate_per_s=rate, seed=seed,
+        stack_rows=rows_of(plan.stack), servers=len(servers), devices=plan.devices * len(servers), requests=len(done), **asked,
         input_tokens=prompts, output_tokens=output, duration_s=duration, requests_per_s=len(done) / duration,
         tokens_per_s=output / duration, total_tokens_per_s=(output + prompts) / duration, ttft_s=_spread(ttft),
         tpot_s=_spread(tpot) if len(tpot) else None, itl_s=_spread(itl) if len(itl) else None, e2e_s=_spread(e2e),
-        limits_s=limits, goodput_per_s=None if kept is None else kept / duration, kept=None if kept is None else kept / len(done),
-        running=max(server.most_running for server in servers), preemptions=sum(server.preemptions for server in servers),
+        limits_s=dict(limits), goodput_per_s=kept / duration if limits else None, kept=kept / len(done) if limits else None,
+        running=max(server.most_running for server in servers), preemptions=sum(one.preempted for one in done),
         steps=sum(server.steps for server in servers), cache_tokens=cache_tokens(plan),
-        utilisation=tuple(min(1.0, server.busy_s / duration) for server in servers), energy_per_token_j=energy / output,
-        power_w=energy / duration, limited_by=max(spent, key=lambda name: spent[name], default=LINKS), assumptions=tuple(assumed),
+        utilisation=tuple(min(1.0, server.spent.time_s / duration) for server in servers), energy_per_token_j=energy / output,
+        power_w=energy / duration, limited_by=spent.limited_by, assumptions=tuple(assumed),
         provenance=provenance_of(plan),
     )  # fmt: skip
 
 
 def _kept(done: Sequence[Conversation], limits: Mapping[str, float]) -> int:
     """Requests that keep every limit."""
-    count = 0
-    for one in done:
-        gaps = np.diff(one.token_s)
-        found = {
-            "ttft": one.token_s[0] - one.arrival_s, "e2e": one.token_s[-1] - one.arrival_s,
-            "tpot": float(gaps.mean()) if len(gaps) else 0.0, "itl": float(gaps.max()) if len(gaps) else 0.0,
-        }  # fmt: skip
-        count += all(found[name] <= most for name, most in limits.items())
-    return count
+
+    def keeps(one: Conversation) -> bool:
+        gaps = np.diff(one.token_s) if len(one.token_s) > 1 else np.zeros(1)
+        found = {"ttft": one.token_s[0] - one.arrival_s, "e2e": one.token_s[-1] - one.arrival_s, "tpot": gaps.mean(),
+                 "itl": gaps.max()}  # fmt: skip
+        return all(found[name] <= most for name, most in limits.items())
+
+    return sum(map(keeps, done))
 
 
 def _spread(values: np.ndarray) -> LatencySpread:
     p50, p90, p99 = np.quantile(values, PERCENTILES).tolist()
     return LatencySpread(mean=float(values.mean()), p50=p50, p90=p90, p99=p99)
+
+
+def why_served(s: TextServing) -> str:
+    """What a language model under requests is limited by, and how near it is to what it can do."""
+    busiest = max(s.utilisation)
+    waits = f"; {s.preemptions:,} were put back for want of cache" if s.preemptions else "; none was put back for want of cache"
+    return (f"Steps take {100 * busiest:.0f} % of the time and are limited by {limit_word(s.limited_by)}, with at most "
+            f"{s.running:,} requests at once{waits}.")  # fmt: skip

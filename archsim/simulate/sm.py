@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from archsim.cycle.run import Prepared, SmRun, prepared, run
 from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, executed, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
+from archsim.device.rows import first_of
 from archsim.device.spec import Spec
 from archsim.estimation.clock import at_memory_clock, memory_clock_share
 
@@ -88,6 +90,35 @@ ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes",
 MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64}  # else 65536
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelInWords:
+    """A kernel for one SM. shape: sides of its tile, 1 for one that it does not have; depth: k of a product, keys of an attention
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    words: Mapping[str, float]
+    depth: int
+
+    def whole(self, word: str) -> int:
+        """A word that counts."""
+        return int(self.words[word])
+
+    @property
+    def source(self) -> Source:
+        """Where operands come from, by the shares that the caches have."""
+        return Source(past_l1=1.0 - min(1.0, self.words.get("l1", 0.0)), past_l2=1.0 - min(1.0, self.words["l2"]))
+
+    @property
+    def macs(self) -> float:
+        """Multiply-accumulates of a CTA: of one product, or of the two of an attention."""
+        if self.name not in TILED:
+            return 0
+        step = self.shape[1 if self.name == "attention" else 2]
+        side = 2 * self.words["d"] if self.name == "attention" else self.shape[1]
+        return self.shape[0] * side * (-(-self.depth // step) * step)
+
+
 def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, waves: int = 2, precision: str = "fp32",
                 scheduler: str = "gto", record: int = 0, fast: bool | None = None,
                 memory_clock: float | None = None) -> SimulatedSm:  # fmt: skip
@@ -104,40 +135,37 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     device = at_memory_clock(spec.device, memory_clock_share(spec, memory_clock))
     if not isinstance(device, Gpu):
         raise ArgumentError(f"hw {spec.identity.id}: is a {spec.kind.upper()}, which has no SM")
-    name, shape, words = parsed(kernel)
-    tensor = name in TILED and shape[0] > 1 and device.has_tensor(precision)
+    asked = parsed(kernel, depth)
+    tensor = asked.name in TILED and asked.shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0
     machine = machine_of(device, clock, tensor_rate=rate)
-    program = KERNELS[name](machine, shape, words, depth, rate)
+    program = KERNELS[asked.name](machine, asked, rate)
     on = prepared(machine, program)
     if on.held < 1:
         raise ArgumentError(f"kernel {kernel}: no CTA fits an SM of {spec.identity.id}")
     result = run(on, waves * on.held, greedy=scheduler == "gto", record=record, fast=fast)
-    macs = result.ctas * _multiplied(name, shape, words, depth)
-    peak = rate or float(device.rate.fp32)
-    seconds = result.clocks / clock
+    macs, seconds = result.ctas * asked.macs, result.clocks / clock
     levels = {"shared memory": result.shared, "L1": result.l1, "L2": result.l2, "memory": result.dram}
     return SimulatedSm(
         hardware=spec.identity.id, kernel=kernel, clock_hz=clock, scheduler=scheduler, machine=machine, program=program,
         result=result, occupancy=occupancy(on, result), achieved_occupancy=achieved_occupancy(on, result),
         issue_use=issue_use(on, result), pipe_use=pipe_use(on, result), stalled=stalled(program, result, STALLED),
-        peak_share=macs / (result.clocks * peak) if macs else None,
+        peak_share=macs / (result.clocks * (rate or float(device.rate.fp32))) if macs else None,
         bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
         energy_j=_energy(device, on, result, clock, precision, default()),
     )  # fmt: skip
 
 
-def parsed(kernel: str) -> tuple[str, tuple[int, int, int], dict[str, float]]:
-    """The name, tile and words of a kernel.
+def parsed(kernel: str, depth: int = 512) -> KernelInWords:
+    """The kernel of a text.
 
-    >>> parsed("gemm 128x64x8 threads=128")[:2]
-    ('gemm', (128, 64, 8))
+    >>> parsed("gemm 128x64x8 threads=128").shape
+    (128, 64, 8)
     """
     name, *rest = kernel.split() or [""]
     if name not in KERNELS:
         raise UnknownName("kernel", name, list(KERNELS), hint="like 'gemm 128x128x8 threads=256' or 'stream read=1 write=1'")
-    shape = (1, 1, 1)
-    words = dict(WORDS[name])
+    shape, words = (1, 1, 1), dict(WORDS[name])
     for part in rest:
         key, equals, text = part.partition("=")
         if not equals and name in TILED:
@@ -146,10 +174,10 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int, int], dict[str, float]]:
             near = ", ".join(nearest(key, words) or words)
             raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
         else:
-            words[key] = _positive(text, key, kernel)
+            words[key] = _number(text, key, kernel)
     if name in TILED and shape == (1, 1, 1):
         raise ArgumentError(f"kernel {kernel}: {name} has a tile of {TILED[name]}")
-    return name, shape, words
+    return KernelInWords(name=name, shape=shape, words=words, depth=depth)
 
 
 def _tile(text: str, kernel: str, form: str) -> tuple[int, int, int]:
@@ -161,80 +189,53 @@ def _tile(text: str, kernel: str, form: str) -> tuple[int, int, int]:
     return rows, columns, depth
 
 
-def _positive(text: str, key: str, kernel: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    most = MOST.get(key, 65536)
-    if not 0 <= value <= most or (key in ONE and value < 1):
-        raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {1 if key in ONE else 0} to {most}")
-    return value
+def _number(text: str, key: str, kernel: str) -> float:
+    least, most = int(key in ONE), MOST.get(key, 65536)
+    with suppress(ValueError):
+        if least <= (value := float(text)) <= most:
+            return value
+    raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {least} to {most}")
 
 
-def _steps(depth: int, step: int) -> int:
-    return -(-depth // step) * step
-
-
-def _multiplied(name: str, shape: tuple[int, int, int], words: Mapping[str, float], depth: int) -> float:
-    """Multiply-accumulates of a CTA: of one product, or of the two of an attention."""
-    if name == "attention":
-        return 2 * shape[0] * words["d"] * _steps(depth, shape[1])
-    return shape[0] * shape[1] * _steps(depth, shape[2]) if name == "gemm" else 0
-
-
-def _source(words: Mapping[str, float]) -> Source:
-    """Where operands come from, by the shares that the caches have."""
-    return Source(past_l1=1.0 - min(1.0, words.get("l1", 0.0)), past_l2=1.0 - min(1.0, words["l2"]))
-
-
-def _gemm(
-    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
-) -> Program:
-    stages, size = int(words["stages"]), words["bytes"]
-    source = _source(words)
+def _gemm(machine: Machine, k: KernelInWords, rate: float) -> Program:
+    (rows, columns, depth), stages, size = k.shape, k.whole("stages"), k.words["bytes"]
     tile = TiledProduct(
-        m=shape[0], n=shape[1], k=shape[2], threads=int(words["threads"]), registers=int(words["registers"]), operand=size,
-        shared=(shape[0] + shape[1]) * shape[2] * size * stages, depth=depth, a=source, b=source, stages=stages,
+        m=rows, n=columns, k=depth, threads=k.whole("threads"), registers=k.whole("registers"), operand=size,
+        shared=(rows + columns) * depth * size * stages, depth=k.depth, a=k.source, b=k.source, stages=stages,
     )  # fmt: skip
     return on_tensor_cores(machine, tile) if rate else on_lanes(machine, tile)
 
 
-def _stream(
-    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
-) -> Program:
+def _stream(machine: Machine, k: KernelInWords, rate: float) -> Program:
     return element_wise(
-        machine, reads=int(words["read"]), writes=int(words["write"]), lane_bytes=int(words["bytes"]),
-        per_thread=int(words["loads"]), arithmetic=int(words["flop"]), special=int(words["special"]),
-        threads=int(words["threads"]), registers=int(words["registers"]),
-        sources=(_source(words),),
+        machine, reads=k.whole("read"), writes=k.whole("write"), lane_bytes=k.whole("bytes"), per_thread=k.whole("loads"),
+        arithmetic=k.whole("flop"), special=k.whole("special"), threads=k.whole("threads"), registers=k.whole("registers"),
+        sources=(k.source,),
     )  # fmt: skip
 
 
-def _attention(
-    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
-) -> Program:
-    overlapped, size, wide = words["overlapped"] > 0, words["bytes"], int(words["d"])
+def _attention(machine: Machine, k: KernelInWords, rate: float) -> Program:
+    (queries, keys, _), overlapped, size, wide = k.shape, k.words["overlapped"] > 0, k.words["bytes"], k.whole("d")
     tile = AttentionTile(
-        m=shape[0], n=wide, k=shape[1], threads=int(words["threads"]) + COPIERS * overlapped, registers=int(words["registers"]),
-        shared=(shape[0] + 2 * (1 + overlapped) * shape[1]) * wide * size, blocks=-(-depth // shape[1]), operand=size,
-        keys=_source(words), overlapped=overlapped, direct=overlapped,
-        copies=machine.copies != "none",
+        m=queries, n=wide, k=keys, threads=k.whole("threads") + COPIERS * overlapped, registers=k.whole("registers"),
+        shared=(queries + 2 * (1 + overlapped) * keys) * wide * size, blocks=-(-k.depth // keys), operand=size,
+        keys=k.source, overlapped=overlapped, direct=overlapped, copies=machine.copies != "none",
     )  # fmt: skip
     return attend(machine, tile, rate)
 
 
-def _norm(
-    machine: Machine, shape: tuple[int, int, int], words: Mapping[str, float], depth: int, rate: float
-) -> Program:
-    return row_sums(machine, Rows(
-        row=int(words["row"]), piece=int(words["piece"] or words["row"]), value=words["bytes"], lane=int(words["load"]),
-        arrays=int(words["arrays"]), passes=int(words["passes"]), arithmetic=int(words["flop"]), special=int(words["special"]),
-        warp=machine.warp, again=_source(words),
-    ), registers=int(words["registers"]))  # fmt: skip
+def _norm(machine: Machine, k: KernelInWords, rate: float) -> Program:
+    rows = Rows(
+        row=k.whole("row"), piece=int(k.words["piece"] or k.words["row"]), value=k.words["bytes"], lane=k.whole("load"),
+        arrays=k.whole("arrays"), passes=k.whole("passes"), arithmetic=k.whole("flop"), special=k.whole("special"),
+        warp=machine.warp, again=k.source,
+    )  # fmt: skip
+    return row_sums(machine, rows, registers=k.whole("registers"))
 
 
-KERNELS: dict[str, Callable[..., Program]] = {"gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream}
+KERNELS: dict[str, Callable[[Machine, KernelInWords, float], Program]] = {
+    "gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream,
+}  # fmt: skip
 
 
 def _energy(device: Gpu, on: Prepared, result: SmRun, clock: float, precision: str, constants: Calibration) -> dict[str, float]:
@@ -246,7 +247,7 @@ def _energy(device: Gpu, on: Prepared, result: SmRun, clock: float, precision: s
     format, with registers and shared memory in it; other instructions, of the lanes for fp32, integers and special functions,
     that of a lane for each thread; bytes of the L2 and of memory their own. No power limit lowers the clock.
     """
-    machine, sms = on.machine, float(np.ravel(device.sm.count)[0])
+    machine, sms = on.machine, first_of(device.sm.count)
     threads = macs = 0.0
     products = FP32 if precision == "fp32" and any(i.kind == layout.SHARED for _, i in executed(on, result)) else TENSOR
     for count, i in executed(on, result):

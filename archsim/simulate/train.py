@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.errors import Unsupported, refuse_arguments
 from archsim.base.units import show
 from archsim.cost.dispatch import link_rate
 from archsim.cost.input_stage import input_stage, worker_rate
 from archsim.device.device import Gpu
+from archsim.device.rows import first_of
 from archsim.device.variant import called, device_fields
 from archsim.estimation.estimate import provenance_of
-from archsim.estimation.fed import input_bytes, samples_of
-from archsim.estimation.intervals import trust
-from archsim.estimation.measured import predicted, request_of
+from archsim.estimation.host_input import input_bytes, samples_of
+from archsim.estimation.measured import differences, measured_on, predicted, request_of, trust
 from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import differences, measured_on
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation
@@ -28,57 +28,12 @@ from archsim.node.spec import NodeSpec, host_cpu
 from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import POWER
-from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
-from archsim.trace.kind import FORWARD
-
-
-class DevicesAtWork:
-    """An observer that counts how many devices work at a time.
-
-    tracks: those of the devices; on any of them something runs while the device works
-    """
-
-    def __init__(self, tracks: Collection[str]) -> None:
-        self._tracks = frozenset(tracks)
-        self._changes: dict[float, int] = {}
-
-    def ran(self, track: str, name: str, start_s: float, end_s: float, words: Mapping[str, object]) -> None:
-        """A device worked from start to end [s]."""
-        if track in self._tracks:
-            self._changes[start_s] = self._changes.get(start_s, 0) + 1
-            self._changes[end_s] = self._changes.get(end_s, 0) - 1
-
-    def level(self, counter: str, time_s: float, value: float) -> None:
-        """Of no interest."""
-
-    def followed(self, before: tuple[str, float], after: tuple[str, float]) -> None:
-        """Of no interest."""
-
-    def curve(self, work_w: float, idle_w: float) -> list[tuple[float, float]]:
-        """Moments [s] with the power of all devices from each on [W]; the last is the end, with none.
-
-        >>> seen = DevicesAtWork(["gpu0", "gpu1"])
-        >>> seen.ran("gpu0", "forward", 1.0, 3.0, {})
-        >>> seen.ran("gpu1", "forward", 2.0, 3.0, {})
-        >>> seen.curve(100.0, 30.0)
-        [(0.0, 60.0), (1.0, 130.0), (2.0, 200.0), (3.0, 0.0)]
-        """
-        moments = sorted(time for time, change in self._changes.items() if change)
-        working, found = 0, [(0.0, len(self._tracks) * idle_w)] if moments and moments[0] > 0.0 else []
-        for time in moments:
-            working += self._changes[time]
-            found.append((time, working * work_w + (len(self._tracks) - working) * idle_w))
-        return [*found[:-1], (found[-1][0], 0.0)] if found else []
-
-    def tell(self, observers: Sequence[Observer], work_w: float, idle_w: float) -> None:
-        """Report the curve as a counter."""
-        for time, power in self.curve(work_w, idle_w):
-            for observer in observers:
-                observer.level(POWER, time, power)
-
+from archsim.schedule.training import CORES, DISK, MEMORY, SYNCS, Pipeline, TrainingRun, train
 
 SCHEMA = "archsim-train/1"
 LEAST_STEPS, MOST_STEPS = 4, 10_000
+HIDDEN, LATE = 5e-4, 0.02  # of a step: an exchange that is less is hidden, inputs that are more are worth a word
+INPUTS = {DISK: "the disk is", CORES: "the decode workers are", MEMORY: "the host's memory is"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +119,7 @@ class Training:
 def simulate_training(
     request: Request, spec: NodeSpec, devices: Sequence[int], *, given: Input | None = None, sync: str = "allreduce",
     overlap: bool = True, bucket_bytes: float = BUCKET_BYTES, steps: int = 16, observers: Sequence[Observer] = (),
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], object] = str,
 ) -> Training:  # fmt: skip
     """Simulate training steps of a request whose task is `training_step`; its batch is that of each device.
 
@@ -184,26 +139,40 @@ def simulate_training(
     found: dict[int, TrainingRun] = {}
     counts = sorted({1, *devices})
     for number, count in enumerate(counts, 1):
-        if tell is not None:
-            tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
+        tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
         watched = [*observers, at_work] if observers and count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy, idle = float(result.energy_j[0].sum()), float(sum(np.ravel(part)[0] for part in result.idle_w.values()))
-    at_work.tell(observers, energy / (step.compute_s + step.update_s), idle)
-    points = tuple(_point(asked, count, found[count], found[1], (energy, idle), step) for count in devices)
+    for time, power in at_work.curve(energy / (step.compute_s + step.update_s), idle):
+        for observer in observers:
+            observer.level(POWER, time, power)
 
-    memory, capacity = footprint_of(asked, result), float(np.ravel(request.device.memory.capacity)[0])
+    def point(count: int) -> ScalingPoint:
+        """Energy is that of the kernels of a step, plus idle power while the device waits."""
+        t, alone_s = found[count], found[1].step_s
+        waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
+        links = {name: share for name, share in t.busy.items() if " > " in name}
+        return ScalingPoint(
+            devices=count, step_s=t.step_s, throughput_per_s=count * request.batch / t.step_s,
+            speedup=count * alone_s / t.step_s, efficiency=alone_s / t.step_s, input_s=t.input_s, compute_s=t.compute_s,
+            exchange_s=t.exchange_s, update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / request.batch,
+            busy=t.busy, busiest_link=max(links, key=lambda name: links[name], default=""), events=t.events,
+        )  # fmt: skip
 
-    def group_of(count: int) -> DeviceGroup:
-        return DeviceGroup(node=node, devices=count, overlaps=overlap)
-
+    usual, chosen = show(BUCKET_BYTES, "B", 3), show(bucket_bytes, "B", 3)
+    # how the step differs from that by which published steps are predicted
+    otherwise = ([] if given == Input() else ["input ready on the device, not read, decoded or copied"])
+    otherwise += [] if sync == "allreduce" else ["gradients exchanged in a ring, not by a parameter server"]
+    otherwise += [] if bucket_bytes == BUCKET_BYTES else [f"buckets of {usual}, not {chosen}"]
+    memory, capacity = footprint_of(asked, result), first_of(request.device.memory.capacity)
+    said = f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB"
     return Training(
         network=request.network, **device_fields(request.spec), node=node.id, stack=request.stack.id,
         precision=request.precision, optimiser=str(request.optimiser), batch=request.batch, sync=sync, overlap=overlap,
         input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets), gradient_bytes=sum(size for _, size in step.buckets),
-        memory=memory, memory_capacity_bytes=capacity, fits=fits(memory, capacity), points=points,
-        references=_references(asked, devices, group_of, _options(given, sync, bucket_bytes)),
-        warnings=_warnings(memory, capacity), assumptions=_notes(request, spec, given),
+        memory=memory, memory_capacity_bytes=capacity, fits=fits(memory, capacity), points=tuple(map(point, devices)),
+        references=_references(asked, DeviceGroup(node=node, devices=1, overlaps=overlap), devices, otherwise),
+        warnings=() if fits(memory, capacity) else (said,), assumptions=_notes(request, spec, given),
         assumed_values=tuple(entry.key for entry in (*request.spec.assumed, *spec.assumed)),
         provenance=provenance_of(request),
     )  # fmt: skip
@@ -213,8 +182,8 @@ def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
     """The input stages of one batch, with the rates of `archsim.cost.input_stage`."""
     node, device = spec.node, request.device
     decode = None if given.decode is None else _decode_rate(request, node, given.decode)
-    rate = float(np.ravel(link_rate(device))[0]) if isinstance(device, Gpu) else float("inf")
-    size = input_bytes([op for op in request.trace.ops if op.phase == FORWARD])
+    rate = first_of(link_rate(device)) if isinstance(device, Gpu) else float("inf")
+    size = input_bytes(request.trace)
     return Pipeline(
         samples=request.batch, disk_bytes=request.batch * node.input.sample if given.disk else None,
         decode_rate=decode, copy_bytes=size if given.pcie else None, copy_rate=rate,
@@ -234,24 +203,8 @@ def _decode_rate(request: Request, node: Node, workers: int) -> float:
     return float(samples.count / np.ravel(stage.slowest_s)[0])
 
 
-def _point(
-    request: Request, count: int, t: TrainingRun, alone: TrainingRun, drawn: tuple[float, float], step: DeviceStep
-) -> ScalingPoint:  # fmt: skip
-    """Energy is that of the kernels of a step, plus idle power while the device waits; `drawn` are the two [J, W]."""
-    energy, idle = drawn
-    waiting = max(0.0, t.step_s - step.compute_s - step.update_s)
-    links = {name: share for name, share in t.busy.items() if " > " in name}
-    throughput = count * request.batch / t.step_s
-    return ScalingPoint(
-        devices=count, step_s=t.step_s, throughput_per_s=throughput, speedup=count * alone.step_s / t.step_s,
-        efficiency=alone.step_s / t.step_s, input_s=t.input_s, compute_s=t.compute_s, exchange_s=t.exchange_s,
-        update_s=t.update_s, energy_per_sample_j=(energy + idle * waiting) / request.batch, busy=t.busy,
-        busiest_link=max(links, key=lambda name: links[name], default=""), events=t.events,
-    )  # fmt: skip
-
-
 def _references(
-    request: Request, devices: Sequence[int], group_of: Callable[[int], DeviceGroup], options: tuple[str, ...]
+    request: Request, group: DeviceGroup, devices: Sequence[int], options: Sequence[str]
 ) -> tuple[TrainingReference, ...]:
     """The published steps of these numbers of devices, in their order; `options` say what the simulation does otherwise."""
     sizes = {str(count): str(count * request.batch) for count in devices}
@@ -266,27 +219,12 @@ def _references(
         if case.group is not None:
             own = request_of(case, request.calibration, request.fidelity.name)
             step_s, _ = predicted(case, own)
-            asked = replace(request, group=group_of(case.group.devices))
+            asked = replace(request, group=replace(group, devices=case.group.devices))
             found.append(TrainingReference(
                 devices=case.group.devices, measured_s=case.measured, predicted_s=step_s, error=step_s / case.measured - 1,
                 source=citation(case.source), conditions=(*differences(own, asked), *options),
             ))  # fmt: skip
     return tuple(sorted(found, key=lambda reference: devices.index(reference.devices)))
-
-
-def _options(given: Input, sync: str, bucket_bytes: float) -> tuple[str, ...]:
-    """How the simulated step differs from that by which published steps are predicted, in words."""
-    found = [] if given == Input() else ["input ready on the device, not read, decoded or copied"]
-    found += [] if sync == "allreduce" else ["gradients exchanged in a ring, not by a parameter server"]
-    usual, chosen = show(BUCKET_BYTES, 'B', 3), show(bucket_bytes, 'B', 3)
-    found += [] if bucket_bytes == BUCKET_BYTES else [f"buckets of {usual}, not {chosen}"]
-    return tuple(found)
-
-
-def _warnings(memory: Footprint, capacity: float) -> tuple[str, ...]:
-    if fits(memory, capacity):
-        return ()
-    return (f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB",)
 
 
 def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
@@ -318,21 +256,75 @@ def _check(
 ) -> None:
     if not isinstance(request.device, Gpu):
         raise Unsupported(f"{request.spec.identity.id}: data-parallel training is modelled on GPUs")
-    if request.task != "training_step":
-        raise ArgumentError(f"task {request.task}: training is simulated with task training_step")
-    for count in devices:
-        if not 1 <= count <= spec.node.devices:
-            most = spec.node.devices
-            raise ArgumentError(f"devices {count} is not between 1 and {most}, which node {spec.node.id} holds")
-    if not devices:
-        raise ArgumentError("devices: none are named")
-    if len(set(devices)) != len(devices):
-        raise ArgumentError("devices: a number is given twice")
-    if given.decode is not None and given.decode < 1:
-        raise ArgumentError(f"decode={given.decode}: give 1 worker or more, or leave decode out")
-    if sync not in SYNCS:
-        raise ArgumentError(f"sync {sync!r} is not one of {', '.join(SYNCS)}")
-    if not 0 < bucket_bytes < 1e15:
-        raise ArgumentError(f"bucket {bucket_bytes:g} B is not a size above 0")
-    if not LEAST_STEPS <= steps <= MOST_STEPS:
-        raise ArgumentError(f"steps {steps} is not between {LEAST_STEPS} and {MOST_STEPS}")
+    most = spec.node.devices
+    wrong = {
+        f"task {request.task}: training is simulated with task training_step": request.task != "training_step",
+        **{f"devices {count} is not between 1 and {most}, which node {spec.node.id} holds": not 1 <= count <= most
+           for count in devices},
+        "devices: none are named": not devices, "devices: a number is given twice": len(set(devices)) != len(devices),
+        f"decode={given.decode}: give 1 worker or more, or leave decode out": given.decode is not None and given.decode < 1,
+        f"sync {sync!r} is not one of {', '.join(SYNCS)}": sync not in SYNCS,
+        f"bucket {bucket_bytes:g} B is not a size above 0": not 0 < bucket_bytes < 1e15,
+        f"steps {steps} is not between {LEAST_STEPS} and {MOST_STEPS}": not LEAST_STEPS <= steps <= MOST_STEPS,
+    }  # fmt: skip
+    refuse_arguments(wrong)
+
+
+class DevicesAtWork:
+    """An observer that counts how many devices work at a time.
+
+    tracks: those of the devices; on any of them something runs while the device works
+    """
+
+    def __init__(self, tracks: Collection[str]) -> None:
+        self._tracks = frozenset(tracks)
+        self._changes: dict[float, int] = defaultdict(int)
+
+    def ran(self, track: str, name: str, start_s: float, end_s: float, words: Mapping[str, object]) -> None:
+        """A device worked from start to end [s]."""
+        if track in self._tracks:
+            self._changes[start_s] += 1
+            self._changes[end_s] -= 1
+
+    def level(self, counter: str, time_s: float, value: float) -> None:
+        """Of no interest."""
+
+    def followed(self, before: tuple[str, float], after: tuple[str, float]) -> None:
+        """Of no interest."""
+
+    def curve(self, work_w: float, idle_w: float) -> list[tuple[float, float]]:
+        """Moments [s] with the power of all devices from each on [W]; the last is the end, with none.
+
+        >>> seen = DevicesAtWork(["gpu0", "gpu1"])
+        >>> seen.ran("gpu0", "forward", 1.0, 3.0, {})
+        >>> seen.ran("gpu1", "forward", 2.0, 3.0, {})
+        >>> seen.curve(100.0, 30.0)
+        [(0.0, 60.0), (1.0, 130.0), (2.0, 200.0), (3.0, 0.0)]
+        """
+        moments = sorted(time for time, change in self._changes.items() if change)
+        working, found = 0, [(0.0, len(self._tracks) * idle_w)] if moments and moments[0] > 0.0 else []
+        for time in moments:
+            working += self._changes[time]
+            found.append((time, working * work_w + (len(self._tracks) - working) * idle_w))
+        return [*found[:-1], (found[-1][0], 0.0)] if found else []
+
+
+def why_training(t: Training) -> list[str]:
+    """What the exchange of gradients and the input cost a step on the largest number of devices."""
+    p = max(t.points, key=lambda point: point.devices)
+    way = "The all-reduce" if t.sync == "allreduce" else "The exchange with the parameter server"
+    size = f"{way} of {show(t.gradient_bytes, 'B', 3)} on {p.devices} devices"
+    cost = f"{show(p.exchange_s, 's', 3)} ({100 * p.exchange_s / p.step_s:.1f} % of a step)"
+    if p.devices == 1:
+        found = ["One device exchanges no gradients."]
+    elif not t.overlap:
+        found = [f"{size} comes after the backward pass and takes {cost}."]
+    elif p.exchange_s < HIDDEN * p.step_s:
+        found = [f"{size} hides behind the backward pass."]
+    else:
+        found = [f"{size} hides behind the backward pass but for {cost}."]
+    if p.input_s > LATE * p.step_s:
+        busiest = max((name for name in INPUTS if name in p.busy), key=lambda name: p.busy[name], default="")
+        used = f": {INPUTS[busiest]} busy {100 * p.busy[busiest]:.0f} % of the time" if busiest else ""
+        found.append(f"A step waits {show(p.input_s, 's', 3)} ({100 * p.input_s / p.step_s:.0f} %) for its inputs{used}.")
+    return found

@@ -12,7 +12,8 @@ from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
 from archsim.device.spec import Spec
 from archsim.device.variant import called
 from archsim.estimation.estimate import estimate_of
-from archsim.estimation.request import Request, find_device, make_request
+from archsim.estimation.hardware import find_device
+from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog, choose
 from archsim.study.batches import BatchCurve, batch_curve
 from archsim.study.contender import Contender, contender

@@ -16,7 +16,7 @@ TABLES = {  # a function without arguments, or what has the words in order
     "stack": ("archsim.stack.catalog", "names"), "engine": ("archsim.generation.plan", "engines"),
     "precision": ("archsim.device.device", "PRECISION_BYTES"), "task": ("archsim.trace.training", "TASKS"),
     "fidelity": ("archsim.estimation.fidelity", "FIDELITIES"), "traffic": ("archsim.estimation.fidelity", "TRAFFIC"),
-    "weights": ("archsim.generation.formats", "WEIGHTS"), "kv": ("archsim.generation.formats", "CACHE_BYTES"),
+    "weights": ("archsim.generation.plan", "WEIGHTS"), "kv": ("archsim.generation.plan", "CACHE_BYTES"),
 }  # fmt: skip
 WORDS = {"optimiser": ("sgd", "momentum", "adamw"), "activations": ("bf16", "fp16"), "devices": ("all", "gpu", "cpu", "tpu")}
 

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from archsim.estimation.intervals import platform_of
+from archsim.estimation.hardware import platform_of
 from archsim.estimation.request import Request
 from archsim.study.certainty import log_normal, probability_less
 
@@ -90,7 +90,7 @@ def _width(request: Request, part: str, clocks: bool, batches: bool) -> float:
     """
     width = LIMITED[part]
     if clocks and part != "time":
-        _, spread = request.calibration.spread_of(request.spec.kind, "by clock", platform_of(request))
+        _, spread = request.calibration.spread_of(request.spec.kind, "by clock", platform_of(request.spec, request.stack.id))
         power = 0.5 * (spread.high - spread.low)
         width = power if part == "power" else math.hypot(LIMITED["time"], power)
     return math.hypot(width, BATCHES) if batches and part != "power" else width

@@ -18,8 +18,9 @@ from archsim.base.errors import Unsupported
 from archsim.base.version import __version__
 from archsim.cost.cost import Array
 from archsim.device.spec import Spec
+from archsim.estimation.hardware import find_device
 from archsim.estimation.pipeline import lowered_of
-from archsim.estimation.request import Request, find_device, make_request
+from archsim.estimation.request import Request, make_request
 from archsim.study.axis import BadAxis, KnobAxis, axis_of
 from archsim.study.coupling import Coupling, coupling_of
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning

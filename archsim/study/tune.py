@@ -17,9 +17,10 @@ from archsim.base.arguments import ARGUMENTS, chosen
 from archsim.base.errors import ArgumentError
 from archsim.base.units import show
 from archsim.device.variant import device_fields
-from archsim.estimation.budget import check_budget
 from archsim.estimation.clock import memory_clock_of
-from archsim.estimation.request import Request, find_device, make_request
+from archsim.estimation.estimate import check_budget
+from archsim.estimation.hardware import find_device
+from archsim.estimation.request import Request, make_request
 from archsim.stack.catalog import MeasuredRows, rows_of
 from archsim.study.condition import Condition, Nameable, nameable, read_conditions
 from archsim.study.coupling import base_value

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from archsim.answers.llm import TONES, asked, memory_table, phases_table, trust
-from archsim.generation.estimate import GenerationEstimate
-from archsim.generation.why import limit_word, why
+from archsim.generation.estimate import GenerationEstimate, limit_word, why
 from archsim.render.blocks import Block, Cell, Facts, Table, columns, number, stacked
 from archsim.ui.estimates import estimated
 from archsim.ui.form import in_words

@@ -110,7 +110,7 @@ def _read(file: UploadedFile) -> None:
     """Raises ArchsimError for a file that is neither a device nor a network."""
     if file.hw:
         from archsim.device.catalog import find as find_device
-        from archsim.estimation.names_in_spec import check_names
+        from archsim.estimation.hardware import check_names
 
         check_names(find_device(str(file.path)), None, None)
         return

@@ -17,9 +17,8 @@ from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
-from archsim.estimation.measured import request_of, value_of
+from archsim.estimation.measured import differences, request_of, value_of
 from archsim.estimation.pipeline import run, spread
-from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.case import Case
 from archsim.lower.kernel import Index

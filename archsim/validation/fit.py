@@ -18,7 +18,7 @@ from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.cost.switched import memory_family, nodes_of
 from archsim.device.device import Device
-from archsim.estimation.arithmetic import on_tensor_cores
+from archsim.estimation.hardware import on_tensor_cores
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
 from archsim.validation.interval import log_errors

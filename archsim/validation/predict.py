@@ -21,7 +21,7 @@ from archsim.device.device import Cpu, Gpu
 from archsim.device.units import UnitClocks
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
-from archsim.estimation.pipeline import lowered_ops, priced, scheduled
+from archsim.estimation.pipeline import lowered_of, priced, scheduled
 from archsim.estimation.request import Request
 from archsim.evidence import case as evidence
 from archsim.evidence.case import Anchor, Case
@@ -89,7 +89,7 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
     requests = [request_of(case, default(), without=without) for case in cases]
     networks = {id(case.ops): case.ops for case in cases}
     lengths = tuple(len(ops) for ops in networks.values())
-    lowered = lowered_ops(requests[0], [op for ops in networks.values() for op in ops], lengths)
+    lowered = lowered_of(requests[0], [op for ops in networks.values() for op in ops], lengths)
     plans, begin = {}, 0
     for key, ops in networks.items():
         plans[key] = lowered.plan_of[begin : begin + len(ops)]

@@ -17,7 +17,7 @@ from archsim.device.catalog import names as device_names
 from archsim.device.device import Gpu
 from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.fidelity import find as find_fidelity
-from archsim.estimation.pipeline import lowered_ops, priced
+from archsim.estimation.pipeline import lowered_of, priced
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.op_rows import conv, forward, product
 from archsim.evidence.readers import read_files
@@ -56,7 +56,7 @@ def request_on(hw: str, precision: str, scales: Mapping[str, float] | None = Non
 
 def times(request: Request, ops: Sequence[BoundOp], constants: Calibration, fidelity: str) -> Array:
     """Seconds of each op [s], [N]."""
-    lowered = lowered_ops(request, ops, (1,) * len(ops))  # ops that know nothing of each other
+    lowered = lowered_of(request, ops, (1,) * len(ops))  # ops that know nothing of each other
     costs = priced(replace(request, calibration=constants, fidelity=find_fidelity(fidelity)), lowered.kernels)
     return np.asarray(np.ravel(costs.cost.time_s[0])[lowered.plan_of])
 

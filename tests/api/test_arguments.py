@@ -14,9 +14,9 @@ from archsim.api.arguments import arguments_of
 from archsim.base.arguments import ARGUMENTS, KINDS, SERVED, called, changes_of, rows_of
 from archsim.base.errors import ArchsimError
 from archsim.cli.main import group
-from archsim.estimation.boundary import BOUNDARIES
 from archsim.estimation.request import make_request
 from archsim.estimation.result import Estimate
+from archsim.estimation.wall import BOUNDARIES
 from archsim.generation.plan import serving_plan
 from archsim.stack.fusing import LEVELS
 from archsim.study.axis import axis_of

@@ -59,16 +59,16 @@ STRUCTURE = {
     "schedule/training.py": {"PREFETCH": "batches"},
     "estimation/memo.py": {"WAIT_S": "for a lock", "MOST_CLOCKS": "that a file may say"},
     "estimation/memory.py": {"USABLE": "share of a capacity", "STRAIGHT": "steps of a search"},
-    "estimation/limits.py": {"NEGLIGIBLE": "accuracy"},
+    "estimation/result.py": {"NEGLIGIBLE": "accuracy"},
     "estimation/pipeline.py": {"ROUNDING": "accuracy"},
     "estimation/wall.py": {"GB": "unit", "BUSY": "cores of a host"},
     "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
-    "estimation/unknown.py": {"SHOWN": "names in a sentence"},
+    "estimation/network.py": {"SHOWN": "names in a sentence"},
     "estimation/fidelity.py": {"NEVER": "later than anything"},
-    "estimation/power_estimate.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
+    "estimation/power.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/clock.py": {"ROUNDED": "accuracy of a clock", "FARTHEST": "limit of an argument"},
-    "estimation/budget.py": {"MOST_BUDGET": "limit of an argument", "CLOCKS": "steps of a search", "ROUNDS": "steps of one"},
+    "estimation/estimate.py": {"MOST_BUDGET": "limit of an argument", "CLOCKS": "steps of a search", "ROUNDS": "steps of one"},
 }  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def whole(small: bool) -> Sample:
 def served(small: bool) -> Sample:
     """Events of a server that gathers requests into batches."""
     from archsim.schedule.serving import Batching, serve
-    from archsim.simulate.arrivals import poisson
+    from archsim.simulate.requests import poisson
 
     def time_of_batch(size: int) -> float:
         return 6.4e-3 + 3.2e-3 * size  # about what a Tesla T4 takes for ResNet-50 [s]

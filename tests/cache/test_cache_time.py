@@ -18,7 +18,7 @@ from archsim.cycle.core.loops import streamed
 from archsim.cycle.core.misses import AccessCounts, MissWindow, ProgramTime, program_time
 from archsim.cycle.core.run import run_loop
 from archsim.device.spec import Spec
-from archsim.estimation.request import find_device
+from archsim.estimation.hardware import find_device
 from archsim.explain.caches import of_trace
 from archsim.explain.program_time import levels_of
 from tests.core_loops import zen5

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from archsim.answers.caches import curve_chart
-from archsim.estimation.request import find_device
+from archsim.estimation.hardware import find_device
 from archsim.explain.caches import of_trace
 
 PROGRAM = str(Path(__file__).parents[1] / "cache" / "valgrind" / "program.lackey.gz")

@@ -9,7 +9,7 @@ from archsim.cost.energy import COMPONENTS
 from archsim.cost.switched import mac_energy, node_energy
 from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
-from archsim.estimation.request import find_device
+from archsim.estimation.hardware import find_device
 from archsim.simulate.sm import SimulatedSm, simulate_sm
 from tests import shipped
 

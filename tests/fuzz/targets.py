@@ -103,12 +103,12 @@ def estimate_of(net: str, hw: str, **words: Any) -> None:
 
 def forget() -> None:
     """Empty the caches that hold files of earlier cases by their names."""
-    from archsim.estimation import request, sizes
+    from archsim.estimation import network, request
     from archsim.evidence import row
     from archsim.stack import catalog
     from archsim.trace import task
 
-    held = (sizes.bound, request._digest, row.device, row.network)
+    held = (network.bound, request._digest, row.device, row.network)
     for function in (catalog.find, catalog.composition, task.trace_held, *held):
         clear = getattr(function, "cache_clear", None)
         if clear is not None:
@@ -317,7 +317,7 @@ def run_kernels(data: bytes, folder: Path) -> None:
 
 def run_arrivals(data: bytes, folder: Path) -> None:
     """Recorded arrivals."""
-    from archsim.simulate.arrivals import recorded_arrivals
+    from archsim.simulate.requests import recorded_arrivals
 
     all_finite(recorded_arrivals(_file(data, folder, "a.csv")).tolist())
 
@@ -419,7 +419,7 @@ def run_request(data: bytes, folder: Path) -> None:
 
 def run_shares(data: bytes, folder: Path) -> None:
     """The shares of units, and the power of each row."""
-    from archsim.estimation.power_file import powers_of_file
+    from archsim.estimation.power import powers_of_file
 
     all_finite([one.power_w for one in powers_of_file(_file(data, folder, "s.csv"), "titan_xp")])
 

@@ -13,7 +13,7 @@ from archsim.cache.hierarchy import Level, hierarchy_of
 from archsim.device import catalog as devices
 from archsim.device.entry import Entry
 from archsim.device.spec import Spec, keys, read_by
-from archsim.estimation.no_effect import without_effect
+from archsim.estimation.estimate import without_effect
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 

@@ -11,8 +11,8 @@ import pytest
 
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
+from archsim.estimation.measured import CONDITIONS, OF_REQUEST, cases_of_cell, differences, references_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import CONDITIONS, OF_REQUEST, cases_of_cell, differences, references_of
 from archsim.estimation.request import make_request
 from archsim.evidence.case import Case
 from archsim.evidence.conditions import Conditions

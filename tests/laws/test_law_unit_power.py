@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from archsim.cost.idle import idle_top
 from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
-from archsim.estimation.power import power_by_unit
-from archsim.estimation.power_estimate import PowerEstimate
+from archsim.estimation.power import PowerEstimate, power_by_unit
 from tests.shipped import gpu
 
 DEVICES = ("tesla_k40", "gtx_980", "titan_x_maxwell", "titan_xp", "tesla_v100_sxm2", "tesla_t4", "a100_sxm4_40gb", "rtx_4090",

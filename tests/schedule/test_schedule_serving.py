@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from archsim.schedule.observer import Recording
 from archsim.schedule.serving import Batching, closed_loop, serve
-from archsim.simulate.arrivals import poisson
-from archsim.simulate.interval import batch_means, mean, quantile
+from archsim.simulate.requests import poisson
+from archsim.simulate.serve import batch_means, mean, quantile
 
 REQUESTS = 100_000
 

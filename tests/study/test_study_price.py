@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from archsim.base.errors import ArgumentError, InputError
 from archsim.base.limits import LIMITS
-from archsim.estimation.request import find_device, make_request
+from archsim.estimation.hardware import find_device
+from archsim.estimation.request import make_request
 from archsim.study.buying import read_prices
 from archsim.study.contender import Contender, contender, energy_spread, job_totals, time_spread
 from archsim.study.price import Price, merged, money, spec_price

@@ -14,8 +14,8 @@ from archsim.calibration.constants import default
 from archsim.cli.main import group
 from archsim.cli.vocabulary import FIDELITY
 from archsim.estimation.estimate import estimate
-from archsim.estimation.fidelity import FIDELITIES, FITTED, Fidelity
-from archsim.estimation.references import references_of
+from archsim.estimation.fidelity import FIDELITIES, FITTED, ExecutionSetting, Fidelity
+from archsim.estimation.measured import references_of
 from archsim.estimation.request import make_request
 from archsim.evidence.network_rows import network_cases
 from archsim.validation.predict import predict
@@ -24,9 +24,9 @@ CELL = ("--net", "alexnet", "--hw", "tegra_x1")
 WARNING = "sixfold is six times what the analytical model says"
 
 
-def cost(kernels: Any, device: Any, precision: str, *rest: Any, **words: Any) -> Any:
+def cost(kernels: Any, at: ExecutionSetting) -> Any:
     """That of the analytical model, six times as long."""
-    found = FIDELITIES[FITTED].cost(kernels, device, precision, *rest, **words)
+    found = FIDELITIES[FITTED].cost(kernels, at)
     return replace(found, time_s=6.0 * found.time_s)
 
 

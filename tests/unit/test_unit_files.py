@@ -16,10 +16,9 @@ from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder, read_text
 from archsim.base.machine_code import digest
 from archsim.cache.trace_file import read as addresses
-from archsim.estimation.power_file import powers_of_file
+from archsim.estimation.power import powers_of_file
 from archsim.evidence.readers import read_files
-from archsim.simulate.arrivals import recorded_arrivals
-from archsim.simulate.lengths import recorded
+from archsim.simulate.requests import recorded, recorded_arrivals
 from archsim.study.buying import read_prices
 from archsim.trace import load
 from archsim.trace.formats import format_of

@@ -9,11 +9,9 @@ import pytest
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
 from archsim.generation.estimate import GenerationEstimate, llm
-from archsim.generation.formats import CACHE_BYTES, WEIGHTS
 from archsim.generation.memory import cache_of, largest_batch, largest_context, memory_of, room, weights_of
-from archsim.generation.phases import decode, prefill, token_cost
-from archsim.generation.plan import Speculation, serving_plan
-from archsim.generation.step import ENGINE_HOST, LINKS, step_cost
+from archsim.generation.plan import CACHE_BYTES, WEIGHTS, Speculation, serving_plan
+from archsim.generation.step import ENGINE_HOST, LINKS, decode, prefill, step_cost, token_cost
 from archsim.stack import catalog as stacks
 
 from ..each import each

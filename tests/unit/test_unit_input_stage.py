@@ -16,10 +16,9 @@ from archsim.cost.dispatch import feed_time, link_rate
 from archsim.cost.input_stage import InputStage, SampleBatch, core_rate, input_stage, worker_rate
 from archsim.cost.team import dispatch_clock
 from archsim.estimation.estimate import estimate, estimate_of
-from archsim.estimation.fed import input_bytes, samples_of
-from archsim.estimation.measured import request_of
+from archsim.estimation.host_input import input_bytes, samples_of
+from archsim.estimation.measured import differences, request_of
 from archsim.estimation.pipeline import run
-from archsim.estimation.references import differences
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.network_rows import network_cases
 from archsim.explain.layer import explain
@@ -179,7 +178,7 @@ def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:
     module = shipped.gpu("tegra_x1")
     assert link_rate(module) == float("inf")
     request = asked(inputs="decoded")
-    assert feed_time(input_bytes(request.trace.ops), request.stack, gpu, request.host) > 0
+    assert feed_time(input_bytes(request.trace), request.stack, gpu, request.host) > 0
 
 
 REFUSED = [

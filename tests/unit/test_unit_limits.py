@@ -17,11 +17,11 @@ from archsim.base.files import GZIP_RATIO
 from archsim.base.limits import LIMITS
 from archsim.calibration.constants import load as calibration
 from archsim.device.catalog import find as device
-from archsim.estimation.power_file import powers_of_file
+from archsim.estimation.power import powers_of_file
 from archsim.evidence.readers import read_files
 from archsim.evidence.table import read_table
 from archsim.node.spec import find as node
-from archsim.simulate.arrivals import recorded_arrivals as arrivals
+from archsim.simulate.requests import recorded_arrivals as arrivals
 from archsim.stack.catalog import find as stack
 from archsim.study.buying import read_prices
 from archsim.study.file import load as study

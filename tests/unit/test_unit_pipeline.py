@@ -13,8 +13,8 @@ from archsim.cost.dispatch import feed_time
 from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
-from archsim.estimation.arithmetic import arithmetic, on_tensor_cores
-from archsim.estimation.fed import input_bytes, updated_bytes
+from archsim.estimation.hardware import arithmetic, on_tensor_cores
+from archsim.estimation.host_input import input_bytes, updated_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
@@ -22,9 +22,9 @@ from tests import shipped
 
 
 def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
-    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2).trace.ops) == 4 * 2 * 3 * 227 * 227
-    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2, task="training_step").trace.ops) == 4 * 2 * 3 * 227 * 227
-    assert input_bytes(make_request("lstm_ptb", "gtx_1080", batch=2).trace.ops) == 4 * 32 * 2
+    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2).trace) == 4 * 2 * 3 * 227 * 227
+    assert input_bytes(make_request("alexnet", "gtx_1080", batch=2, task="training_step").trace) == 4 * 2 * 3 * 227 * 227
+    assert input_bytes(make_request("lstm_ptb", "gtx_1080", batch=2).trace) == 4 * 32 * 2
 
 
 @pytest.mark.parametrize(
@@ -63,17 +63,17 @@ def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:
 def test_the_copy_comes_before_everything_else() -> None:
     request = make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1")
     fed = replace(request, stack=replace(request.stack, inputs="host"))
-    copy = feed_time(input_bytes(request.trace.ops), fed.stack, request.spec.device, request.host)
+    copy = feed_time(input_bytes(request.trace), fed.stack, request.spec.device, request.host)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
 
 
 def test_updated_weights_cross_the_link_to_a_parameter_store_and_back() -> None:
     request = make_request("fcn_s", "gtx_1080", batch=64, task="training_step", stack="torch7-cudnn5.1")
-    stored, ops = replace(request, stack=replace(request.stack, parameter_store="host")), request.trace.ops
-    assert (input_bytes(ops), updated_bytes(ops)) == (64 * 26752 * 4, 4 * 117_997_696)
+    stored, trace = replace(request, stack=replace(request.stack, parameter_store="host")), request.trace
+    assert (input_bytes(trace), updated_bytes(trace)) == (64 * 26752 * 4, 4 * 117_997_696)
     added = float(run(stored).latency_s[0]) - float(run(request).latency_s[0])
-    assert added == pytest.approx(2 * updated_bytes(ops) / (15.75e9 * 0.76), rel=1e-3)
+    assert added == pytest.approx(2 * updated_bytes(trace) / (15.75e9 * 0.76), rel=1e-3)
 
 
 def test_the_device_waits_for_every_update_of_mxnet() -> None:
@@ -125,7 +125,7 @@ def test_a_timer_that_waits_for_each_layer_hides_no_host_time() -> None:
 
 def test_a_batch_may_lie_in_the_hosts_memory_whatever_the_stack_says() -> None:
     plain, fed = (make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1", inputs=place) for place in (None, "host"))
-    copy = feed_time(input_bytes(plain.trace.ops), fed.stack, plain.spec.device, plain.host)
+    copy = feed_time(input_bytes(plain.trace), fed.stack, plain.spec.device, plain.host)
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(plain).latency_s[0]) + copy, rel=1e-3)
     assert fed.stack.digest != plain.stack.digest
     there = make_request("alexnet", "gtx_1080", batch=64, stack="tensorflow-cudnn5.1-feed", inputs="device")

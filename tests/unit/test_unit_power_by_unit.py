@@ -12,8 +12,7 @@ from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.cli.estimate import UNITS as NAMED
 from archsim.device.units import AWAKE, UNITS
-from archsim.estimation.power import CONSTANTS, power_by_unit
-from archsim.estimation.power_file import powers_of_file
+from archsim.estimation.power import CONSTANTS, power_by_unit, powers_of_file
 from archsim.render.text import text_of
 from tests.each import each
 

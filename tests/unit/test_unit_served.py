@@ -8,8 +8,8 @@ import pytest
 
 from archsim.evidence.family import serving_files
 from archsim.generation.estimate import llm
+from archsim.generation.measured import references_of
 from archsim.generation.plan import serving_plan
-from archsim.generation.references import references_of
 
 ASKED = {"input": 1024, "output": 1024, "batch": 16, "engine": "tensorrt-llm-0.11", "precision": "fp16"}
 

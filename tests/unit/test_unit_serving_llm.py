@@ -12,8 +12,8 @@ import pytest
 from archsim.base.errors import ArgumentError, InputError
 from archsim.generation.estimate import llm
 from archsim.generation.plan import ServingPlan, serving_plan
-from archsim.simulate.engine import Conversation, StepTable, cache_room
-from archsim.simulate.lengths import TextRequests, drawn, lengths_of, recorded
+from archsim.simulate.engine import Conversation, cache_room, decode_cost, mixed_cost, read_cost
+from archsim.simulate.requests import TextRequests, drawn, lengths_of, recorded
 from archsim.simulate.serve_llm import TextServing, serve_llm
 
 from ..each import each
@@ -106,10 +106,10 @@ def test_a_step_that_does_both_is_no_shorter_than_each_and_a_run_of_such_steps_e
     engine, weights, kv, net = (str(random.choice(names)) for names in (
         ("vllm", "vllm-0.5", "sglang", "tensorrt-llm", "llama.cpp"), ("bf16", "fp8", "int8", "q4_k_m"), ("bf16", "fp8", "int8"),
         ("llama_3_8b", "gemma_2_2b", "gpt2_small")))  # fmt: skip
-    small, table = plan(net, engine=engine, weights=weights, kv=kv), StepTable(plan(net, engine=engine, weights=weights, kv=kv))
+    small = plan(net, engine=engine, weights=weights, kv=kv)
     sequences, tokens, context = int(random.integers(1, 500)), int(random.integers(1, 2000)), float(random.integers(2, 1000))
-    reads, decodes = table.read(tokens, tokens), table.decode(sequences, context)
-    both = table.mixed(sequences, context, tokens, tokens)
+    reads, decodes = read_cost(small, tokens, tokens), decode_cost(small, sequences, context)
+    both = mixed_cost(small, sequences, context, tokens, tokens)
     assert max(reads.time_s, decodes.time_s) <= both.time_s < 1.05 * (reads.time_s + decodes.time_s)
     prompt, answer = (f"exponential:{random.integers(1, 300)}" for _ in "io")
     rate = float(random.choice([2.0, 50.0, np.inf]))

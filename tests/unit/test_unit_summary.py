@@ -28,7 +28,7 @@ def training() -> Estimate:
 def limited(e: Estimate, **relief: float) -> Estimate:
     """The estimate, where more of these resources saves these shares of the time; a graph could be replayed."""
     saved = {name: share * e.latency_s for name, share in relief.items()}
-    return replace(e, limits=replace(e.limits, relief_s=saved, graph=True))
+    return replace(e, relief_s=saved, graph_helps=True)
 
 
 def test_groups_hold_every_layer_once_and_sum_to_the_latency(alexnet: Estimate, training: Estimate) -> None:
@@ -110,7 +110,7 @@ def test_dispatch_decides(alexnet: Estimate) -> None:
                      f"{len(alexnet.ops)} ops, and no faster chip gets below.")  # fmt: skip
     assert second == "20 % faster dispatch saves 16 %. A replayed graph issues all at once: try --graph."
     without = limited(alexnet, host=0.16)
-    without = replace(without, limits=replace(without.limits, graph=False))
+    without = replace(without, graph_helps=False)
     assert why(without)[1].endswith("A larger batch takes hardly more calls: try --batch 16.")
     own = estimate("lenet_5", "i7_6700k")
     assert why(limited(own, host=0.1))[0] == (f"Dispatch decides: the framework takes {show(own.host_floor_s, 's', 3)} to call "

@@ -8,13 +8,11 @@ from functools import cache
 import pytest
 
 from archsim.estimation.request import make_request
-from archsim.generation.estimate import llm
-from archsim.generation.why import read_per_token, why
+from archsim.generation.estimate import llm, read_per_token, why
 from archsim.node.spec import find
 from archsim.schedule.serving import Batching
-from archsim.simulate.serve import Load, Serving, simulate_serving
-from archsim.simulate.train import Training, simulate_training
-from archsim.simulate.why import better_batch, why_rate, why_training
+from archsim.simulate.serve import Load, Serving, better_batch, simulate_serving, why_rate
+from archsim.simulate.train import Training, simulate_training, why_training
 
 from ..each import each
 
