@@ -75,7 +75,6 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
-    packs = packs and not (context.architecture in rules.windows_apart and cached and kind.window)
     packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
     menu = context.first_menu(("attention_cached" if packs else "attention_single") if cached else "attention", "attention")

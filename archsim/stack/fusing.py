@@ -38,9 +38,6 @@ class AttentionChoice:
         "heads that share keys are rows of one product: always, or only over cached keys",
         choices=("always", "cached"), default="always",
     )  # fmt: skip
-    windows_apart: tuple[str, ...] = key(
-        "architectures on which heads that share cached keys are packed only where no window ends before them", default=()
-    )
     whole_alone: tuple[str, ...] = key(
         "architectures on which cached keys are cut into parts only where heads that share them are rows of one product",
         default=(),
