@@ -91,7 +91,6 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape),
         flop=times * kind.flop(op.input_shapes, op.shape),
         items=max(1.0, pairs / context.vector), dense=1,
-        whole=cached and packed == 1 and context.architecture in rules.whole_alone,
         gpu=GpuColumns(exps=times * share, longest=1.0 / share,
                        widened=2.0 * share * size * _widening(context) if cached else 0.0),
     )  # fmt: skip
