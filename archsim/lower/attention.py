@@ -75,7 +75,6 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times = 1.0 if op.phase == "forward" else RECOMPUTED
     cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
     packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
-    packs = packs and not (context.architecture in rules.windows_apart and cached and kind.window)
     packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
     packed = group if packs else 1
     menu = context.first_menu(("attention_cached" if packs else "attention_single") if cached else "attention", "attention")
@@ -92,7 +91,7 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape),
         flop=times * kind.flop(op.input_shapes, op.shape),
         items=max(1.0, pairs / context.vector), dense=1,
-        whole=cached and packed == 1 and context.architecture in rules.whole_alone, exps=times * share,
+        exps=times * share,
         gpu=GpuColumns(longest=1.0 / share, widened=2.0 * share * size * _widening(context) if cached else 0.0),
     )  # fmt: skip
 

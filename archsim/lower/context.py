@@ -91,39 +91,27 @@ class Context:
         names = self.stack.efficiency
         return first if first in names or f"{first}.{self.architecture}" in names else otherwise
 
-    def menu(self, name: str, otherwise: str = "") -> str:
-        """The menu of tiles for a kind of product: `name_tensor` on tensor cores, `name_half` for halves without them, if any.
+    def menu(self, *names: str) -> str:
+        """The library's menu of tiles for a kind of product: the first of `names` that it has, else the last of them.
 
-        Operands of one byte have `name_tensor_byte` first, those of four `name_tensor_word`. A menu `name.x` replaces `name` on
-        the architectures that it lists, before others the one that is called as the architecture itself; `otherwise` is the menu
-        of a library that has none of this name.
+        A name stands for `name_tensor` on tensor cores, before which the first has `name_tensor_byte` or `_word` for operands of
+        one or four bytes. `name_half` for halves, and `name`, are for lanes, and of the last name for all. A menu `name.x` takes
+        the place of `name` on the architectures that it lists, before others the one that is called as the architecture itself.
         """
-        sized = self._here(f"{name}_tensor_{SIZED[self.element]}") if self.tensor and self.element in SIZED else ""
-        if sized in self.stack.menus:
-            return sized
-        return self._menu(name, otherwise)
+        menus, here = self.stack.menus, self.architecture
+        wanted = [f"{names[0]}_tensor_{SIZED[self.element]}"] if self.tensor and self.element in SIZED else []
+        for name in names:
+            wanted += [f"{name}_tensor"] if self.tensor else []
+            wanted += [f"{name}_half"] if self.element == HALF else []
+            wanted += [name] if name == names[-1] or not self.tensor else []
+        own = [key for key in (*[key for key in menus if key.endswith(f".{here}")], *menus) if here in menus[key].architectures]
+        found = (key for kind in wanted for key in (*own, kind) if key in menus and key.partition(".")[0] == kind)
+        return next(found, names[-1])
 
     def first_menu(self, *names: str) -> str:
         """The first of these menus that the library has, else that of its products; empty where they lose nothing."""
         found = (name for name in map(self.menu, (*names, "gemm")) if name in self.stack.menus)
         return next(found, "" if self.lossless else "gemm")
-
-    def _menu(self, name: str, otherwise: str = "") -> str:
-        """The menu that holds whatever bytes an operand has."""
-        menus = self.stack.menus
-        if self.tensor and self._here(f"{name}_tensor") in menus:
-            name = f"{name}_tensor"
-        elif self.element == HALF and f"{name}_half" in menus:
-            name = f"{name}_half"
-        elif otherwise and (self.tensor or name not in menus):
-            return self._menu(otherwise)
-        return self._here(name)
-
-    def _here(self, name: str) -> str:
-        """The menu `name.x` of this architecture, `name` without one."""
-        fitting = [key for key, menu in self.stack.menus.items()
-                   if key.startswith(f"{name}.") and self.architecture in menu.architectures]  # fmt: skip
-        return next((key for key in (f"{name}.{self.architecture}", *fitting) if key in fitting), name)
 
     def algorithms(self, phase: str) -> Mapping[str, str]:
         """The convolution algorithms of the library for a phase: {algorithm: name of its efficiency constant}."""

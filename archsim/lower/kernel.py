@@ -34,7 +34,7 @@ class Kernel(Columns[float]):
     """One kernel, launched `repeat` times in a row: a matrix kernel where it has a `menu` of tiles, else an element-wise one.
 
     `name` is for people. `efficiency` names the constant of its family. `values` are those that a loop of a CPU works through in
-    one launch, where they are not its `items`. The inner loop of one that is `whole` is never split.
+    one launch, where they are not its `items`.
     `cta` says what a CTA of an element-wise kernel occupies. `cpu` is there once a CPU's software has taken the kernel over,
     whose scalar loop is `loop`. `trips`: of its innermost loop, 0 where it is as long as the tensor; `window`: values from
     which it takes each result.
@@ -45,7 +45,6 @@ class Kernel(Columns[float]):
     efficiency: str
     menu: str = ""
     values: float = 0
-    whole: bool = False
     gpu: GpuColumns[float] = GpuColumns()
     cta: TileColumns[float] = TileColumns()
     cpu: CpuColumns[float] | None = None
@@ -224,7 +223,7 @@ def _variants(menu: Menu, kernel: Kernel, architecture: str) -> list[TileColumns
     tiles = [tile for tile in fitting if tile.file == fitting[0].file]
     if kernel.exps:
         tiles = _whole_heads(tiles, kernel.n)
-    splits = [split for split in menu.split_k if split == 1 or (not kernel.whole and _splits(menu, kernel, split))]
+    splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
     return [_tile_columns(tile, split, chain, menu.in_rows, menu.split_serial) for tile in tiles for split, chain in chained
             if split == 1 or not tile.whole]  # fmt: skip

@@ -38,13 +38,6 @@ class AttentionChoice:
         "heads that share keys are rows of one product: always, or only over cached keys",
         choices=("always", "cached"), default="always",
     )  # fmt: skip
-    windows_apart: tuple[str, ...] = key(
-        "architectures on which heads that share cached keys are packed only where no window ends before them", default=()
-    )
-    whole_alone: tuple[str, ...] = key(
-        "architectures on which cached keys are cut into parts only where heads that share them are rows of one product",
-        default=(),
-    )  # fmt: skip
     packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
     widen_slots: float = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
     emulated_slots: int = key(

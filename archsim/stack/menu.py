@@ -128,9 +128,7 @@ def _tiles(role: str, menu: Menu) -> Iterator[Tile]:
     generic = TENSOR if f"_{TENSOR}" in role else LANES
     for place, name in enumerate(menu.kernels):
         rows = kernel_table(name)
-        if role not in rows:
-            rows = {role: tuple([t for t in rows.get(generic, ()) if _admits(menu, t)])}
-        yield from (replace(tile, file=place) for tile in rows[role])
+        yield from (replace(tile, file=place) for tile in rows.get(role, rows.get(generic, ())) if _admits(menu, tile))
 
 
 def _admits(menu: Menu, tile: Tile) -> bool:

@@ -297,8 +297,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "lower/kernel.py": [
         ("the widest tile holds a head", "width = min((tile.n", "width = max((tile.n",
          MENUS + "test_a_cta_of_attention_holds_whole_heads_in_the_narrowest_tile_that_does"),
-        ("whole keys are cut", "not kernel.whole and", "True and",
-         MENUS + "test_cached_keys_of_heads_that_share_none_are_whole_where_the_stack_says_so"),
     ],
     "lower/gemm.py": [
         ("rows begin where they like", "return gcd(VECTOR, *(", "return max(VECTOR, *(",

@@ -129,29 +129,6 @@ def test_a_cta_of_attention_holds_whole_heads_in_the_narrowest_tile_that_does(si
     assert set(found.tile_n[found.exps > 0]) == widths
 
 
-@pytest.mark.parametrize(
-    ("queries", "kv_heads", "alone", "most"),
-    [(1, 8, ("ada",), 1.0), (1, 2, ("ada",), 4.0), (1, 8, ("ampere",), 4.0), (256, 8, ("ada",), 4.0)],
-)
-def test_cached_keys_of_heads_that_share_none_are_whole_where_the_stack_says_so(
-    queries: int, kv_heads: int, alone: tuple[str, ...], most: float
-) -> None:
-    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4))
-    found = heads(choosing(AttentionChoice(whole_alone=alone), menu), queries, 4096, 64, kv_heads)
-    assert found.split[found.exps > 0].max() == most
-
-
-@pytest.mark.parametrize(("window", "apart", "packed"), [(128, ("ada",), False), (128, ("ampere",), True), (0, ("ada",), True)])
-def test_heads_that_share_cached_keys_are_apart_under_a_window_where_the_stack_says_so(
-    window: int, apart: tuple[str, ...], packed: bool
-) -> None:
-    rules = AttentionChoice(packed_heads="always", windows_apart=apart)
-    op = forward(Attention(heads=8, kv_heads=2, causal=window > 0, window=window), (2, 1, 512), (2, 1, 512), (2, 128, 128),
-                 (2, 128, 128))  # fmt: skip
-    found = kernels(op, choosing(rules, Menu(tiles=(TILE,))), "bf16")
-    assert set(found.m[found.exps > 0]) == {4.0 if packed else 1.0}
-
-
 @pytest.mark.parametrize(("step", "keys"), [(32, 256.0), (128, 256.0), (256, 384.0)])
 def test_a_tile_of_queries_under_a_window_goes_through_whole_steps_of_keys(step: int, keys: float) -> None:
     """128 queries with 128 keys before each: two blocks of 128, or on average one and a half of 256."""
