@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
-from itertools import islice
 
-from archsim.base.errors import InputError, MissingFile
-from archsim.base.files import data_folder, is_path, named_file, read_text
-from archsim.base.limits import LIMITS
+from archsim.stack.menu import rows_in
 
 FOLDER = "traces/kernels/loops"
 COLUMNS = ("op", "phase", "does", "source")
@@ -74,47 +69,21 @@ def loops_of(names: Sequence[str]) -> dict[str, ScalarLoop]:
 @cache
 def loop_table(name: str) -> Mapping[str, ScalarLoop]:
     """The rows of a file of `traces/kernels/loops`, or of one at a path."""
-    own = is_path(name) or name.endswith(".csv")
-    place = named_file(name) if own else data_folder(FOLDER).joinpath(f"{name}.csv")
-    if not place.is_file():
-        raise MissingFile(f"{place}: no such file; `loops` names files of {FOLDER} without .csv, or paths")
-    most = LIMITS["kernels"]
-    reader = csv.DictReader(io.StringIO(read_text(place, most.size), newline=""), strict=True)
-    found: dict[str, ScalarLoop] = {}
-    problems: list[str] = []
-    try:
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise InputError(str(place), f"line 1: the columns must be {', '.join(COLUMNS)}")
-        for cells in islice(reader, most.entries):
-            if None in cells or None in cells.values() or not cells["op"] or cells["phase"] not in PHASES:
-                problems.append(f"line {reader.line_num}: must have op, phase (empty, training or backward), does and source")
-                continue
-            at = f"{cells['op']}.{cells['phase']}".rstrip(".")
-            try:
-                found[at] = ScalarLoop(**_counts(cells["does"]))
-            except ValueError as error:
-                problems.append(f"line {reader.line_num}: does: {error}")
-    except csv.Error as error:
-        problems.append(f"line {reader.line_num}: {error}")
-    if problems:
-        raise InputError(str(place), problems)
-    return found
+    return dict(rows_in(name, FOLDER, "loops", COLUMNS, _read))
 
 
-def _counts(text: str) -> dict[str, float]:
-    """`exps=1 adds=1` as numbers; ValueError with what is wrong.
-
-    >>> _counts("exps=1 adds=0.5")
-    {'exps': 1.0, 'adds': 0.5}
-    """
-    found = {}
-    for word in text.split():
+def _read(cells: Mapping[str, str]) -> tuple[str, ScalarLoop]:
+    """The op of a row, with its phase, and what its loop does. Raises ValueError."""
+    if not cells["op"] or cells["phase"] not in PHASES:
+        raise ValueError("must have an op, and a phase: nothing, training or backward")
+    counts: dict[str, float] = {}
+    for word in cells["does"].split():
         name, _, number = word.partition("=")
         if name not in LOOP:
-            raise ValueError(f"{name!r} is none of {', '.join(LOOP)}")
-        found[name] = float(number or "nan")
-        if not 0.0 < found[name] <= MOST:
-            raise ValueError(f"{word!r} has no number above 0")
-    if not found:
-        raise ValueError("is empty; a loop of which nothing is known has no row")
-    return found
+            raise ValueError(f"does: {name!r} is none of {', '.join(LOOP)}")
+        counts[name] = float(number or "nan")
+        if not 0.0 < counts[name] <= MOST:
+            raise ValueError(f"does: {word!r} has no number above 0")
+    if not counts:
+        raise ValueError("does: is empty; a loop of which nothing is known has no row")
+    return f"{cells['op']}.{cells['phase']}".rstrip("."), ScalarLoop(**counts)

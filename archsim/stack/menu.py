@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from itertools import islice
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from archsim.base.errors import InputError, MissingFile
 from archsim.base.files import data_folder, is_path, named_file, read_text
 from archsim.base.identity import ByIdentity
 from archsim.base.limits import LIMITS
 from archsim.stack.key import key
+
+R = TypeVar("R")
 
 FOLDER, GENERIC = "traces/kernels", "generic"
 LANES, TENSOR = "lanes", "tensor"  # roles of rows for any kind of product
@@ -138,41 +140,51 @@ def _admits(menu: Menu, tile: Tile) -> bool:
 @cache
 def kernel_table(name: str) -> Mapping[str, tuple[Tile, ...]]:
     """The tiles of a file of `traces/kernels`, or of one at a path, by their role."""
-    own = is_path(name) or name.endswith(".csv")
-    place = named_file(name) if own else data_folder(FOLDER).joinpath(f"{name}.csv")
-    if not place.is_file():
-        raise MissingFile(f"{place}: no such file; `kernels` names files of {FOLDER} without .csv, or paths")
-    most = LIMITS["kernels"]
-    reader = csv.DictReader(io.StringIO(read_text(place, most.size), newline=""), strict=True)
-    problems: list[str] = []
     found: dict[str, list[Tile]] = {}
-    try:
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise InputError(str(place), f"line 1: the columns must be {', '.join(COLUMNS)}")
-        for cells in islice(reader, most.entries + 1):
-            problem, tile = _read(cells)
-            problems += [f"line {reader.line_num}: {problem}"] if problem else []
-            if tile is not None:
-                for role in cells["role"].split():
-                    found.setdefault(role, []).append(tile)
-    except csv.Error as error:
-        problems.append(f"line {reader.line_num}: {error}")
-    if sum(map(len, found.values())) > most.entries:
-        problems.append(f"has more than {most.entries:,} rows")
-    if problems:
-        raise InputError(str(place), problems)
+    for roles, tile in rows_in(name, FOLDER, "kernels", COLUMNS, _read):
+        for role in roles:
+            found.setdefault(role, []).append(tile)
     return {role: tuple(tiles) for role, tiles in found.items()}
 
 
-def _read(cells: Mapping[str, Any]) -> tuple[str, Tile | None]:
-    """What is wrong with a row, or its tile."""
-    if None in cells or None in cells.values():
-        return f"must have {len(COLUMNS)} cells", None
-    given: dict[str, Any] = {"architectures": tuple(cells["architectures"].split())}
+def rows_in(name: str, folder: str, key: str, columns: Sequence[str], read: Callable[[Mapping[str, str]], R]) -> list[R]:
+    """What `read` makes of each row of a CSV file of a folder, or of one at a path, that a key of a stack names.
+
+    Raises MissingFile, or InputError with every row of which `read` raises ValueError, and its line.
+    """
+    own = is_path(name) or name.endswith(".csv")
+    place = named_file(name) if own else data_folder(folder).joinpath(f"{name}.csv")
+    if not place.is_file():
+        raise MissingFile(f"{place}: no such file; `{key}` names files of {folder} without .csv, or paths")
+    most = LIMITS["kernels"]
+    reader = csv.DictReader(io.StringIO(read_text(place, most.size), newline=""), strict=True)
+    problems: list[str] = []
+    found: list[R] = []
     try:
-        for column in ("role", *COUNTS):
-            if not cells[column]:
-                return f"{column}: is empty", None
+        if tuple(reader.fieldnames or ()) != tuple(columns):
+            raise InputError(str(place), f"line 1: the columns must be {', '.join(columns)}")
+        for cells in islice(reader, most.entries + 1):
+            try:
+                if None in cells or None in cells.values():
+                    raise ValueError(f"must have {len(columns)} cells")
+                found.append(read(cells))
+            except ValueError as error:
+                problems.append(f"line {reader.line_num}: {error}")
+    except csv.Error as error:
+        problems.append(f"line {reader.line_num}: {error}")
+    if len(found) > most.entries:
+        problems.append(f"has more than {most.entries:,} rows")
+    if problems:
+        raise InputError(str(place), problems)
+    return found
+
+
+def _read(cells: Mapping[str, str]) -> tuple[list[str], Tile]:
+    """The roles of a row, and its tile. Raises ValueError."""
+    given: dict[str, Any] = {"architectures": tuple(cells["architectures"].split())}
+    if empty := next((column for column in ("role", *COUNTS) if not cells[column]), ""):
+        raise ValueError(f"{empty}: is empty")
+    try:
         for column in (*COUNTS, "cluster"):
             if cells[column]:
                 given[column] = _number(cells[column], int, 0 if column == "shared" else 1)
@@ -184,11 +196,11 @@ def _read(cells: Mapping[str, Any]) -> tuple[str, Tile | None]:
         if cells[column]:
             given[column] = _number(cells[column], float, 0)
     except ValueError:
-        return f"{column}: {cells[column]!r} is not what the column holds", None
+        raise ValueError(f"{column}: {cells[column]!r} is not what the column holds") from None
     words = cells["loop"].split()
     if unknown := [word for word in words if word not in WORDS]:
-        return f"loop: {unknown[0]!r} is none of {', '.join(WORDS)}", None
-    return "", Tile(**given | dict.fromkeys(words, True))
+        raise ValueError(f"loop: {unknown[0]!r} is none of {', '.join(WORDS)}")
+    return cells["role"].split(), Tile(**given | dict.fromkeys(words, True))
 
 
 def _number(text: str, kind: type[Any], least: float) -> Any:

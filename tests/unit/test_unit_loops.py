@@ -42,8 +42,8 @@ def test_the_first_file_with_a_row_serves_the_op(tmp_path: Path) -> None:
         ("tanh,,steps=-1,guessed", r"line 2: does: 'steps=-1' has no number above 0"),
         ("tanh,,hops=1,guessed", r"line 2: does: 'hops' is none of elements, operations, "),
         ("tanh,,,guessed", "line 2: does: is empty"),
-        ("tanh,forward,steps=1,guessed", r"line 2: must have op, phase \(empty, training or backward\), does and source"),
-        ("tanh,steps=1", "line 2: must have op, phase"),
+        ("tanh,forward,steps=1,guessed", "line 2: must have an op, and a phase: nothing, training or backward"),
+        ("tanh,steps=1", "line 2: must have 4 cells"),
     ],
 )
 def test_a_row_that_says_nothing_is_refused(tmp_path: Path, row: str, problem: str) -> None:
