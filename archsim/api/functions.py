@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
     from archsim.study.within import Held
-    from archsim.trace.registry import WorkRule
+    from archsim.trace.kinds.general import WorkRule
     from archsim.validation.evaluation import Validation
 
 
@@ -52,7 +52,7 @@ def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[in
     Raises ArgumentError for what is no name or no function.
     """
     from archsim.estimation.sizes import bound
-    from archsim.trace.registry import register
+    from archsim.trace.kinds.general import register
     from archsim.trace.task import trace_held
 
     register(name, work, shape)

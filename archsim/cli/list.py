@@ -283,7 +283,7 @@ def show_command(what: str, name: str | None, form: AnswerForm, bind: dict[str, 
         spec = find(str(name))
         click.echo(to_toml(spec, f"{spec.identity.name}, every value of it; change id, name and what differs.").rstrip("\n"))
     elif what == "net":
-        from archsim.trace.shown import network_of
+        from archsim.trace.file import network_of
 
         shown = network_of(str(name), bind or {})
         form.show(shown)

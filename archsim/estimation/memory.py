@@ -24,7 +24,7 @@ from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, with_batch
 from archsim.stack.stack import Stack
-from archsim.trace.kinds.update import KEPT_BYTES, OPTIMISERS
+from archsim.trace.kinds.pointwise import KEPT_BYTES, OPTIMISERS
 from archsim.trace.trace import BoundTrace
 
 USABLE = 0.95  # of the capacity; allocators lose the rest to granularity

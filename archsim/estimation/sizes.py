@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from archsim.base.errors import ArgumentError
-from archsim.trace.attributes import MOST
 from archsim.trace.dims import BATCH, SEQUENCE
 from archsim.trace.formats import Sizes
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundTrace
+from archsim.trace.values import MOST
 
 
 def sizes_of(bind: Mapping[str, int] | None) -> Sizes:

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from archsim.base.units import show
-from archsim.trace.kinds.general import Collective, Stated
-from archsim.trace.registry import registered
+from archsim.trace.kinds.general import Collective, Stated, registered
 from archsim.trace.trace import BoundOp, BoundTrace
 
 BOUNDED = ("traffic", "stated", "collective")  # op kinds of which only a bound may be known

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.kinds.dense import Linear
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts, Linear
 from archsim.trace.trace import BoundOp
 
 HEAD, WORDS = "head", "tokens.embedding"  # the projection to words, and their table

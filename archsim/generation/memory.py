@@ -12,7 +12,7 @@ from archsim.generation.plan import ServingPlan
 from archsim.generation.step import stages_of
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts
 from archsim.trace.trace import BoundOp
 
 WORD = 4  # B of a score of a word, which engines widen to fp32

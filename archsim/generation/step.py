@@ -29,12 +29,10 @@ from archsim.lower.lower import Again
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.serial import asynchronous
-from archsim.trace.huggingface.graph import step_of
+from archsim.trace.huggingface.graph import Layout, step_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.huggingface.parts import Layout
-from archsim.trace.kinds.attention import Attention, LatentAttention
-from archsim.trace.kinds.dense import Linear
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts, Linear
+from archsim.trace.kinds.sequence import Attention, LatentAttention
 from archsim.trace.trace import BoundOp, BoundTrace
 
 LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step beside the bounds of kernels

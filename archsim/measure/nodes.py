@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import Unsupported
 from archsim.measure.graph import Array, Graph
 from archsim.trace.kinds.convolution import sides
-from archsim.trace.kinds.recurrent import GATES
+from archsim.trace.kinds.sequence import GATES
 from archsim.trace.trace import BoundOp
 
 TINY = 1e-5

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from archsim.schedule.training import DeviceStep
 from archsim.trace.kind import UPDATE
-from archsim.trace.kinds.update import KEPT_BYTES, OPTIMISERS
+from archsim.trace.kinds.pointwise import KEPT_BYTES, OPTIMISERS
 from archsim.trace.trace import BoundOp
 
 BUCKET_BYTES = 25e6  # B of one bucket (Li et al. 2020, PyTorch Distributed, section 4.2)

@@ -25,7 +25,7 @@ from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.study.profile_gap import GapCause, gap_of
 from archsim.study.profile_rows import MeasuredKernel, NotMatched, PredictedKernel, ProfiledOp, TimelinePiece
-from archsim.trace.held import hold
+from archsim.trace.file import hold
 from archsim.trace.profiles.network import ProfiledNetwork, network_of
 from archsim.trace.profiles.reader import read
 from archsim.trace.profiles.record import Profile, ProfiledCall

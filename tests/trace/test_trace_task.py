@@ -11,8 +11,8 @@ from archsim.base.errors import ArgumentError, InputError
 from archsim.estimation.request import make_request
 from archsim.trace import loads, names, task_trace
 from archsim.trace.file import dumps
+from archsim.trace.task import unfused
 from archsim.trace.trace import Trace
-from archsim.trace.unfused import unfused
 from archsim.trace.zoo.eager import MODELS as EAGER
 from archsim.trace.zoo.transformer import MODELS
 

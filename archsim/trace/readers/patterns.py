@@ -1,14 +1,13 @@
-"""All patterns, in the order in which they build on each other, and the small ones themselves."""
+"""Patterns: nodes that together are one layer, found by what they compute and not by their names; all in the order of use."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from archsim.trace.readers.arithmetic_patterns import activations, norms
+from archsim.trace.readers.attention_pattern import attention
 from archsim.trace.readers.graph import NodeGraph
 from archsim.trace.readers.model import ModelNode
-from archsim.trace.readers.patterns.activations import activations
-from archsim.trace.readers.patterns.attention import attention
-from archsim.trace.readers.patterns.norms import norms
 
 NOTHING = ("Identity", "Cast", "CastLike")
 BETWEEN = ("Squeeze", "Reshape", "Transpose")

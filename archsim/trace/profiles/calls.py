@@ -1,4 +1,4 @@
-"""Calls of ATen that compute gradients or update parameters, as the gradients of ops of a network, with the shapes of these.
+"""Calls of ATen in a profile: as models of their own or as gradients of ops; which of them count, and what repeats.
 
 A backward operator holds the arguments of its forward one at other places. A row says which, so that the forward call, and the op
 that it is, are read as everywhere. Arguments by place: pytorch/pytorch, aten/src/ATen/native/native_functions.yaml.
@@ -16,10 +16,74 @@ from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD
 from archsim.trace.kinds.dense import Embedding
 from archsim.trace.kinds.general import Stated
 from archsim.trace.kinds.normalise import BatchNorm
-from archsim.trace.profiles.aten import model_of_aten
 from archsim.trace.profiles.record import Argument, ProfiledCall, ProfiledTensor
-from archsim.trace.readers.model import checked
+from archsim.trace.readers.aten_rules import RULES
+from archsim.trace.readers.model import ModelFile, checked
 from archsim.trace.readers.read import trace_at_batches
+from archsim.trace.readers.torch import model_of_program
+from archsim.trace.readers.torch_program import LEARNED, NO_OPS, PRECISIONS, SCHEMA, TYPES, WHOLE, counted, operator_of
+
+# operators that only change how a tensor is seen, or make one without reading any
+VIEWS = frozenset((
+    "view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as", "permute", "transpose", "t",
+    "swapaxes", "expand", "expand_as", "chunk", "split", "split_with_sizes", "unbind", "tensor_split", "slice", "narrow",
+    "select", "alias", "detach", "as_strided", "lift_fresh", "resolve_conj", "resolve_neg", "numpy_T", "T", "mT",
+    "_reshape_alias", "empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "resize", "set", "item",
+    "_local_scalar_dense", "is_nonzero", "result_type", "to", "_to_copy", "contiguous", "clone", "copy", "dropout",
+    "feature_dropout", "unfold", "zero", "zeros", "ones", "zeros_like", "ones_like", "fill", "full", "full_like", "arange",
+    "scalar_tensor", "new_zeros", "new_ones", "new_full",
+))  # fmt: skip
+VIEWED, MOVED = "changes only how a tensor is seen", "copies a tensor: layout, type or device"
+# of these, the operators that copy where the layout, the type or the device asks for it
+MOVES = frozenset(("to", "_to_copy", "contiguous", "clone", "copy", "reshape", "flatten"))
+UNSHAPED = "has no tensors, or their shapes were not recorded"
+
+
+def model_of_aten(call: ProfiledCall, space: str, kind: str, name: str, path: str) -> ModelFile | str:
+    """A model of this one call, or why it is no op of a network. Raises ValueError, InputError or Unsupported."""
+    if space == "aten" and kind in VIEWS:
+        return VIEWED
+    tensors = [each for each in call.arguments if isinstance(each, ProfiledTensor)]
+    lists = [each for each in call.arguments if isinstance(each, list) and each and isinstance(each[0], ProfiledTensor)]
+    if not tensors and not lists:
+        return UNSHAPED
+    largest = max((each.shape for each in tensors), key=math.prod, default=())  # where no rule says what it makes
+    return model_of_program(_program(call, f"{space}.{kind}.default", kind, name, largest), path)
+
+
+def _program(call: ProfiledCall, target: str, kind: str, name: str, shape: tuple[int, ...]) -> dict[str, Any]:
+    held: dict[str, tuple[int, ...]] = {}
+    inputs: dict[str, tuple[int, ...]] = {}
+    whole: list[str] = []
+    dtypes: dict[str, int] = {}
+
+    def tensor(given: ProfiledTensor, place: int, part: str = "") -> dict[str, str]:
+        called = f"{name}.in{place}{part}"
+        learned = place in LEARNED.get(kind, ()) and kind not in ("expand", "t")
+        (held if learned else inputs)[called] = given.shape
+        if given.type.startswith(WHOLE) and not learned:
+            whole.append(called)
+        type_ = TYPES.get(given.type, "")
+        if type_ in PRECISIONS:
+            dtypes[type_] = dtypes.get(type_, 0) + math.prod(given.shape)
+        return {"tensor": called}
+
+    args: list[Any] = []
+    for place, value in enumerate(call.arguments):
+        if isinstance(value, ProfiledTensor):
+            args.append(tensor(value, place))
+        elif isinstance(value, list) and value and isinstance(value[0], ProfiledTensor):
+            args.append([tensor(each, place, f".{i}") for i, each in enumerate(value)])
+        else:
+            args.append(value)
+    made = {"call": target, "name": name, "args": args, "named": {}, "shapes": [list(shape)], "guessed": True}
+    return {
+        "schema": SCHEMA, "name": name, "torch": "", "held": held, "inputs": inputs, "outputs": [name], "dtypes": dtypes,
+        "integers": whole, "calls": [made],
+    }  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------ gradients
 
 BYTES = {"float": 4, "double": 8, "half": 2, "c10::half": 2, "bfloat16": 2, "c10::bfloat16": 2}  # of a value, by its type
 
@@ -138,3 +202,64 @@ GRADIENTS: Mapping[str, Backward] = {
     "hardtanh_backward": Backward("hardtanh", (0, 2, 3)),
     **{f"{name}_backward": Backward(name) for name in ("leaky_relu", "sigmoid", "tanh", "silu", "hardswish", "hardsigmoid")},
 }  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------------------- which calls count
+
+
+def parents_of(starts: Sequence[float], durations: Sequence[float], threads: Sequence[int]) -> list[int]:
+    """For each call, in the order in which they began, the call that it ran within; -1 for none."""
+    open_: dict[int, list[int]] = {}
+    found = []
+    for i, (start, duration, thread) in enumerate(zip(starts, durations, threads, strict=True)):
+        stack = open_.setdefault(thread, [])
+        while stack and starts[stack[-1]] + durations[stack[-1]] < start + min(duration, 1e-9):
+            stack.pop()
+        while stack and starts[stack[-1]] + durations[stack[-1]] <= start and duration > 0:
+            stack.pop()
+        found.append(stack[-1] if stack else -1)
+        stack.append(i)
+    return found
+
+
+def counted_calls(
+    starts: Sequence[float], durations: Sequence[float], threads: Sequence[int], names: Sequence[str], launched: Sequence[bool]
+) -> tuple[list[int], dict[int, int]]:
+    """The calls that count, in the order in which they began; and for each call within one of them, that one.
+
+    A kernel that a compiler made has no operator around it: its launch counts, `launched`, under the name of the kernel.
+    """
+    called = [operator_of(name) for name in names]
+    known = [space == "aten" and ((kind in RULES and kind not in VIEWS) or is_gradient(kind)) for space, kind in called]
+    able = [space not in NO_OPS if kind else each for (space, kind), each in zip(called, launched, strict=True)]
+    return counted(parents_of(starts, durations, threads), able, known)
+
+
+def outermost(starts: Sequence[float], durations: Sequence[float], threads: Sequence[int]) -> list[int]:
+    """The places of the outermost calls of the thread that has most of them, in the order in which they began."""
+    order = sorted(range(len(starts)), key=lambda i: (starts[i], -durations[i]))
+    ends: dict[int, float] = {}
+    found: dict[int, list[int]] = {}
+    for i in order:
+        thread = threads[i]
+        if starts[i] >= ends.get(thread, float("-inf")):
+            found.setdefault(thread, []).append(i)
+            ends[thread] = starts[i] + durations[i]
+    return max(found.values(), key=len)
+
+
+def period(items: Sequence[int]) -> int:
+    """The length of the shortest beginning whose repetitions are all of the list; its own length where it repeats nothing.
+
+    >>> period([1, 2, 1, 2, 1, 2]), period([1, 2, 1])
+    (2, 3)
+    """
+    border = [0] * len(items)
+    k = 0
+    for i in range(1, len(items)):
+        while k and items[i] != items[k]:
+            k = border[k - 1]
+        k += items[i] == items[k]
+        border[i] = k
+    length = len(items) - border[-1] if items else 0
+    return length if items and len(items) % length == 0 else len(items)
