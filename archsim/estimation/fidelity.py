@@ -140,7 +140,7 @@ def _cycle(
                 of_one = {name: float(_at(bound, row)[column]) for name, bound in cost.bounds.items()}
                 busy = simulated_core(terms, of_one, memo(), column)
             elif live and isinstance(device, Tpu):
-                from archsim.cycle.array.kernels import simulated_tpu
+                from archsim.cycle.systolic import simulated_tpu
 
                 busy = simulated_tpu(terms, column)
             elif live:

@@ -69,7 +69,7 @@ class NetworkFormat:
 
 FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
-    NetworkFormat(name="network of this program", suffixes=(".held",), reader="archsim.trace.file:read"),
+    NetworkFormat(name="network of this program", suffixes=(".held",), reader="archsim.trace.file:read_held"),
     NetworkFormat(name="Caffe", suffixes=(".prototxt",), reader="archsim.trace.readers.caffe:read"),
     NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.read:read",
                   operators="archsim.trace.readers.read:of_onnx"),
@@ -78,7 +78,7 @@ FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="Chakra as JSON", suffixes=(".json",), reader="archsim.trace.chakra.reader:read",
                   operators="archsim.trace.chakra.reader:of_chakra", known_by="archsim.trace.chakra.forms:begins_as_chakra"),
     NetworkFormat(name="profile of PyTorch or onnxruntime", suffixes=(".json", ".json.gz"),
-                  reader="archsim.trace.profiles.reader:read", operators="archsim.trace.profiles.reader:of_profile",
+                  reader="archsim.trace.profiles.reader:read_network", operators="archsim.trace.profiles.reader:of_profile",
                   known_by="archsim.trace.profiles.reader:begins_as_profile"),
     NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),
                   reader="archsim.trace.huggingface.network:read",
