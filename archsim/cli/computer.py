@@ -268,7 +268,7 @@ def new_command(
     from archsim.detect.catalog import find
     from archsim.device.catalog import canonical
     from archsim.device.file import loads
-    from archsim.device.new import new_file
+    from archsim.device.write import new_file
 
     base = find(parent)
     named = os.path.abspath(parent) if is_path(parent) else canonical(parent)

@@ -72,7 +72,7 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
 def _devices_like(text: str) -> Listing:
     """The shipped devices that fit a text best, with the share of it that they fit and the size of their memory."""
     from archsim.detect.catalog import find, names
-    from archsim.device.similar import most_alike
+    from archsim.device.catalog import most_alike
 
     found = most_alike(text, map(find, names()))[:NEAREST]
     if not found:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.base.errors import Unsupported
+from archsim.device.cpu_core import FORMS
 from archsim.device.device import WIDENED, Cpu, Device, Gpu, Tpu
-from archsim.device.dot import FORMS
 from archsim.stack.stack import Stack
 
 NARROW = ("int8", "fp16", "bf16")

@@ -20,7 +20,7 @@ from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
 from archsim.device.device import Cpu, Device, Gpu, Tpu
-from archsim.device.rows import at_row, rows_of
+from archsim.device.variant import at_row, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack

@@ -16,10 +16,9 @@ from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import voltage_line
-from archsim.device.counters import package_unit_named, shares_of
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS, UnitClocks, unit_rates
+from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS, UnitClocks, package_unit_named, shares_of, unit_rates
 from archsim.estimation.boundary import WALL, check_boundary
 from archsim.estimation.clock import ROUNDED, check_core_clock, limit_notes, memory_clock_top
 from archsim.estimation.power_estimate import PowerEstimate, UnitsAtWork

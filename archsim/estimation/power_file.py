@@ -10,7 +10,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError, InputError
 from archsim.base.limits import LIMITS
 from archsim.base.units import parse
-from archsim.device.counters import package_unit_named, unit_named
+from archsim.device.units import package_unit_named, unit_named
 from archsim.estimation.power import power_by_unit
 from archsim.estimation.power_estimate import PowerEstimate
 from archsim.estimation.request import find_device

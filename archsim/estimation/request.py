@@ -15,9 +15,8 @@ from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect import catalog as devices
 from archsim.detect.catalog import power_notes, threads_of
-from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
-from archsim.device.spec import Spec
+from archsim.device.spec import Spec, follow_notes
 from archsim.estimation.arithmetic import precision_notes
 from archsim.estimation.boundary import check_boundary
 from archsim.estimation.clock import (
@@ -226,7 +225,7 @@ def make_request(
     memory = memory_clock_share(spec, memory_clock)
     notes += power_notes(spec) + limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [memory_clock_note(spec, memory)]
-    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow.notes(spec.entries)
+    notes += said + precision_notes(device, precision, chosen) + architecture_notes(spec) + follow_notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and find_fidelity(fidelity).overheads)
     if graph:
         check_graph(device, chosen, fidelity)

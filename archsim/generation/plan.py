@@ -15,9 +15,8 @@ from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
-from archsim.device import follow
 from archsim.device.device import Gpu
-from archsim.device.spec import Spec
+from archsim.device.spec import Spec, follow_notes
 from archsim.estimation.arithmetic import on_tensor_cores
 from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
 from archsim.estimation.request import find_device, host_of
@@ -155,7 +154,7 @@ def serving_plan(
         model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,
         node=joined, graph=replays, speculation=_speculation(speculative, draft), clock=float(highest), turbo=clock is None,
         limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
-        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow.notes(spec.entries)), asked=asked,
+        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow_notes(spec.entries)), asked=asked,
     )  # fmt: skip
 
 

@@ -27,8 +27,8 @@ from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.product import BROADCASTS, gemm_block
 from archsim.cycle.core.run import CoreRun, run_loop
+from archsim.device.cpu_core import FORMS
 from archsim.device.device import Cpu
-from archsim.device.dot import FORMS
 from archsim.device.spec import Spec
 
 SCHEMA = "archsim-core/1"
@@ -43,7 +43,7 @@ PRODUCT = {  # end of a form -> of a block
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionSet:
     """Vectors of an instruction set: their width [bit] (0: what the core has), the registers that it names, fused multiply-add,
-    how a product meets one value, and the forms in which it multiplies narrow operands, of `archsim.device.dot.FORMS`."""
+    how a product meets one value, and the forms in which it multiplies narrow operands, of `archsim.device.cpu_core.FORMS`."""
 
     width: int
     registers: int

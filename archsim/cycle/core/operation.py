@@ -75,7 +75,7 @@ class MemoryStream:
 class CoreLoop:
     """A loop: operations in the order of the program, the memory that they touch, and how often a pass runs it.
 
-    isa: the instruction set that it is written in; form: how it multiplies narrow operands, of `archsim.device.dot.FORMS`
+    isa: the instruction set that it is written in; form: how it multiplies narrow operands, of `archsim.device.cpu_core.FORMS`
     """
 
     name: str

@@ -18,8 +18,8 @@ from archsim.cycle.core import assemble, copies, layout, library, operation, pro
 from archsim.cycle.core.machine import CoreMachine, shared
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import run_loop
+from archsim.device.cpu_core import ELEMENT_BYTES, FORMS
 from archsim.device.device import PRECISION_BYTES, WIDENED
-from archsim.device.dot import ELEMENT_BYTES, FORMS
 from archsim.lower.columns import CpuRuntime
 from archsim.lower.kernel import Kernel
 

@@ -7,7 +7,7 @@ from functools import cache
 import pytest
 
 from archsim.device import catalog
-from archsim.device.similar import Likeness, most_alike, wanted
+from archsim.device.catalog import Likeness, most_alike, wanted
 
 from ..each import each
 
