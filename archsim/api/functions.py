@@ -164,7 +164,7 @@ def compare(
     by: speed, watt, dollar or cost
     price, prices, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.batches import batches_of
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.within import compared
@@ -207,7 +207,7 @@ def sweep(
     sample: points of a Latin hypercube instead of the whole grid, from `seed`
     """
     from archsim.api.sweep import swept
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.space import space_of
 
     return swept(space_of(

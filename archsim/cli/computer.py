@@ -216,14 +216,13 @@ def detect_command(out: OutputFile | None, as_toml: bool, probe: bool, name: str
     """
 
     if gpu is not None:
-        from archsim.detect.gpus import described
+        from archsim.detect.detect import described
 
         if probe:
             raise click.UsageError("--probe measures the processor; leave it out beside --gpu")
         found, gpus = described(gpu, name), []
     else:
-        from archsim.detect.detect import detect
-        from archsim.detect.gpus import gpus_said
+        from archsim.detect.detect import detect, gpus_said
 
         with Progress() as tell:
             found = detect(probe, name, tell=tell)

@@ -216,7 +216,7 @@ def compare_command(
     """
     from archsim.answers import module_of, networks
     from archsim.api.functions import field_of
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.batches import batches_of
     from archsim.study.within import compared
 

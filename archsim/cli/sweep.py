@@ -60,7 +60,7 @@ def sweep_command(
       archsim sweep --net alexnet --hw gtx_1080 --vary sm.count=8:40:4 --vary clock=1GHz:2GHz:6lin --out study.csv
           --html study.html
     """
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.space import space_of
 
     if out is not None and (form.json or form.csv):

@@ -12,7 +12,7 @@ from archsim.base.errors import ArchsimError, ArgumentError, nearest
 from archsim.base.limits import LIMITS
 from archsim.base.units import COUNT
 from archsim.base.values import quantity
-from archsim.detect.selection import selected
+from archsim.detect.catalog import selected
 from archsim.estimation.request import find_device
 from archsim.evidence.table import MOST_TOLD, Row, read_table, refuse
 from archsim.study.price import Price, merged, money, price_of

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.passes import WINDOW_SET_UP, Window, per_value, windows
+from archsim.cycle.passes import PLACED, Window, per_value, windows
 from archsim.cycle.program import Source
 from archsim.cycle.run import SmRun, prepared, run
 from tests import shipped
@@ -26,7 +26,7 @@ def ran(window: Window, ctas: int = 1, fast: bool | None = None) -> SmRun:
 
 @pytest.mark.parametrize("window", [CHECKED, TAPS, replace(TAPS, weights=False, combine=2)])
 def test_each_value_takes_its_instructions(window: Window) -> None:
-    assert ran(window).issued == 8 * (WINDOW_SET_UP + 9 * per_value(window) + 2)  # a store and the end, in eight warps
+    assert ran(window).issued == 8 * (PLACED + 9 * per_value(window) + 2)  # a store and the end, in eight warps
 
 
 def test_each_value_is_loaded_and_a_quarter_of_them_past_the_l1() -> None:
