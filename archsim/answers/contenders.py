@@ -16,7 +16,7 @@ from archsim.estimation.memory import USABLE
 from archsim.estimation.references import Reference
 from archsim.evidence.case import RATES
 from archsim.render.blocks import Cell, Column, Facts, Piece, Table, columns, count, number, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.study.comparison import Comparison, Excluded, excluded_line
 from archsim.study.contender import Contender, job_totals
 from archsim.study.difference import differences, listed

@@ -24,8 +24,8 @@ from archsim.estimation.result import SCHEMA, Estimate
 from archsim.evidence.case import RATES
 from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, SAMPLES, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
-from archsim.render.csv import csv_lines
 from archsim.render.palette import order
+from archsim.render.text import csv_lines
 from archsim.schedule.observer import Recording
 from archsim.trace.op import OPTIMISERS
 

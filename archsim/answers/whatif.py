@@ -16,8 +16,8 @@ from archsim.device.spec import follow_notes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import SAMPLES, LayerGroup, group_of, relieved
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
-from archsim.render.csv import records_csv
 from archsim.render.palette import order
+from archsim.render.text import records_csv
 from archsim.study.saving import Saving
 from archsim.study.silicon import DieEstimate
 from archsim.study.whatif import FOLLOWING, TOTALS, Change, OpChange, changed_limits, gained, side

@@ -105,7 +105,7 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Exe
 def _stream(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
     from archsim.answers.sweep import stack_rows
-    from archsim.render.csv import csv_lines
+    from archsim.render.text import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
     from archsim.study.swept import SweepCollector

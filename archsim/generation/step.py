@@ -28,7 +28,7 @@ from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.lower.lower import Again
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
-from archsim.schedule.serial import asynchronous
+from archsim.schedule.timeline import asynchronous
 from archsim.trace.huggingface.graph import Layout, step_of
 from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.kinds.dense import Experts, Linear

@@ -25,10 +25,9 @@ from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation
 from archsim.node.node import Node
 from archsim.node.spec import NodeSpec, host_cpu
-from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import POWER
-from archsim.schedule.training import SYNCS, DeviceStep, Pipeline, TrainingRun, train
+from archsim.schedule.training import BUCKET_BYTES, SYNCS, DeviceStep, Pipeline, TrainingRun, device_step, train
 from archsim.trace.kind import FORWARD
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.schedule.serial import asynchronous, synchronous
+from archsim.schedule.timeline import asynchronous, synchronous
 
 TIMES = st.floats(0, 1).map(lambda value: round(value, 6))
 

@@ -1,4 +1,4 @@
-"""Charts as SVG: in pages at the width of the screen with text of one size, in files and notebooks at a width of their own.
+"""Charts as SVG, in pages at the width of the screen, elsewhere at a width of their own; and as figures of plotly.
 
 The plot is a nested drawing whose x goes in per cent, so that nothing has to be computed in the browser; lines and areas stand in
 one that is stretched, with strokes that are not. Equal data give equal text.
@@ -10,11 +10,15 @@ import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from archsim.base.units import show, show_capacity
+from archsim.base.units import COUNT, show, show_capacity
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import colour
 from archsim.render.text import clean
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 INK, QUIET, RULE, PAPER = "#1d2530", "#5b6673", "#e3e7ec", "#ffffff"
@@ -340,3 +344,42 @@ def legend(chart: Chart) -> list[tuple[str, str]]:
     live = [s for s in chart.series if len(s.x)]
     named = {s.name: colour(tone) for s, tone in _toned(live) if s.name and (s.mark or not s.labels)}
     return list(named.items()) if len(named) > 1 else []
+
+
+# ---------------------------------------------------------------------------------------------------- figures of plotly
+
+
+def figure_of(chart: Chart) -> go.Figure:
+    """A chart over two axes, with the colours that it has on a page."""
+    import plotly.graph_objects as go
+
+    live = [s for s in chart.series if len(s.x)]
+    free = [s for s in live if not s.tone]
+    figure = go.Figure(layout={
+        "title": chart.title, "height": chart.height + 120, "paper_bgcolor": PAPER, "plot_bgcolor": PAPER, "barmode": "overlay",
+        "font": {"family": FONT, "color": INK}, "hovermode": "closest",
+        "xaxis": _axis(chart.x, [v for s in live for v in (*s.x, *s.ends)]),
+        "yaxis": _axis(chart.y, [v for s in live for v in s.y]),
+    })  # fmt: skip
+    for s in live:
+        paint, tips = colour(s.tone or str(free.index(s))), list(s.tips) or None
+        if s.ends:
+            figure.add_bar(orientation="h", name=s.name, base=list(s.x), y=list(s.y), width=0.75, marker_color=paint,
+                           x=[end - start for start, end in zip(s.x, s.ends, strict=True)], hovertext=tips)  # fmt: skip
+        else:
+            figure.add_scatter(name=s.name, x=list(s.x), y=list(s.y), hovertext=tips, mode=_mode(s), marker_color=paint,
+                               line={"dash": "dash" if s.dashed else "solid", "shape": "hv" if s.stepped else "linear"})
+    for axis, value, words in chart.guides:
+        (figure.add_hline if axis == "y" else figure.add_vline)(value, annotation_text=words, line_dash="dot")
+    return figure
+
+
+def _mode(s: Series) -> str:
+    return "+".join(part for part, there in (("lines", s.joined), ("markers", bool(s.mark))) if there)
+
+
+def _axis(axis: Axis, values: list[float]) -> dict[str, Any]:
+    found: dict[str, Any] = {"title": axis.title, "gridcolor": RULE, "ticksuffix": "" if axis.unit == COUNT else axis.unit}
+    if axis.names:
+        return found | {"tickvals": list(range(len(axis.names))), "ticktext": list(axis.names), "autorange": "reversed"}
+    return found | {"type": "log" if values and scale_of(axis, values).log else "linear", "tickformat": ".4~s"}
