@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from archsim.base.errors import UnknownName
-from archsim.base.lazy import LazyField
+from archsim.base.record import LazyField
 from archsim.base.units import COUNT
 from archsim.study.condition import unit_of
 

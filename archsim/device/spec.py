@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.base.identity import LABEL, Identified
+from archsim.base.record import LABEL, Identified
 from archsim.base.units import TEXT, show
 from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.entry import Entry, quantity, scaled, set_entry

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.identity import digest_of
+from archsim.base.record import digest_of
 from archsim.device.entry import ABSENT, Entry
 from archsim.device.spec import BUS, FOLLOWS, RATE, Spec, unit_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from archsim.base.errors import ArgumentError
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import feed_time, store_time
 from archsim.device.device import Device, Gpu

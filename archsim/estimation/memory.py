@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, still_there

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.arguments import CLOCKS
+from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform

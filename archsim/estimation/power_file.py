@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import ArchsimError, InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.base.units import parse
 from archsim.device.units import package_unit_named, unit_named
 from archsim.estimation.power import power_by_unit

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from archsim.base.answer import Answer
-from archsim.base.lazy import LazyField
+from archsim.base.record import Answer, LazyField
 from archsim.calibration.constants import Spread
 from archsim.device.spec import Spec
 from archsim.estimation.boundary import WallPower

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.base.version import __version__
 from archsim.calibration.constants import WIDER, Spread
 from archsim.calibration.nearness import Platform

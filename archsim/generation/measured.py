@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
 from archsim.evidence.case import Case, ServingPattern

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.generation.formats import CACHE_BYTES, WEIGHTS
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import stages_of

@@ -11,8 +11,8 @@ from typing import Any
 from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.files import is_path
-from archsim.base.identity import ByIdentity
 from archsim.base.naming import resolve
+from archsim.base.record import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.device.device import Gpu

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu

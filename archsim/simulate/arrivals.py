@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.errors import InputError
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 
 COLUMN = "arrival_s"
 SHORTEST = 1e-9  # s from the first arrival to the last; no clock that stamps requests tells less

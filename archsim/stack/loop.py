@@ -10,8 +10,7 @@ from functools import cache
 from itertools import islice
 
 from archsim.base.errors import InputError, MissingFile
-from archsim.base.files import data_folder, is_path, named_file, read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, data_folder, is_path, named_file, read_text
 
 FOLDER = "traces/kernels/loops"
 COLUMNS = ("op", "phase", "does", "source")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Self, TypeVar
 
-from archsim.base.identity import Identified
+from archsim.base.record import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import defaulted, key, optional
 from archsim.stack.loop import UNKNOWN, ScalarLoop, loops_of

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArchsimError, ArgumentError, nearest
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.base.units import COUNT
 from archsim.base.values import quantity
 from archsim.detect.catalog import selected

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, TypeVar
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
+from archsim.base.record import Answer
 from archsim.device.spec import Spec
 from archsim.device.variant import called
 from archsim.estimation.estimate import estimate_of

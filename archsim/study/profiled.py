@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.device.variant import device_fields
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request

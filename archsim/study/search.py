@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.answer import Answer
 from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.record import Answer
 from archsim.cost.cost import Array
 from archsim.estimation.die import die_columns
 from archsim.estimation.request import Request

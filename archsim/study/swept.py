@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
+from archsim.base.record import Answer
 from archsim.cost.cost import Array
 from archsim.estimation.die import die_columns
 from archsim.estimation.estimate import estimate_of

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError
+from archsim.base.record import Answer
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.estimation.clock import FARTHEST

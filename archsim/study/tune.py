@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.arguments import ARGUMENTS, chosen
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.device.variant import device_fields
 from archsim.estimation.budget import check_budget

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archsim.base.answer import Answer
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS
 from archsim.cost.power import within_heat

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, UnknownName
-from archsim.base.files import data_folder, read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.naming import resolve
 from archsim.trace.check import SCHEMA, trace_of
 from archsim.trace.formats import SUFFIXES, Sizes, format_of, is_path, unknown_symbol

@@ -2,7 +2,7 @@
 
 The ending of a path decides; where several formats share an ending, the first whose `known_by` recognises how the file begins. A
 reader returns a `Trace` and raises InputError, MissingFile, MissingExtra or Unsupported. To add a format, write its reader and
-its row; `archsim/base/limits.py` has the row of what a file of it may hold.
+its row; `archsim/base/files.py` has the row of what a file of it may hold.
 """
 
 from __future__ import annotations

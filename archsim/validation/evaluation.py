@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError
+from archsim.base.record import Answer
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.fidelity import FITTED, find

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.base.errors import ArgumentError, InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.estimation.request import find_device, make_request
 from archsim.study.buying import read_prices
 from archsim.study.contender import Contender, contender, energy_spread, job_totals, time_spread

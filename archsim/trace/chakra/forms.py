@@ -14,8 +14,7 @@ from sys import intern
 from typing import Any
 
 from archsim.base.errors import InputError, MissingExtra
-from archsim.base.files import read_bytes, read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_bytes, read_text
 from archsim.trace.chakra.node import COMPUTE, INVALID, NODE_TYPES, ExecutionNode, ExecutionTrace, TensorTexts, check_waits
 from archsim.trace.dims import short
 from archsim.trace.jsonlines import DECODER

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archsim.base.errors import InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.trace.check import trace_of
 from archsim.trace.jsonlines import JsonLine, strict_json
 from archsim.trace.trace import Trace

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, nearest
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 from archsim.trace.dims import short
 from archsim.trace.huggingface.keys import (
     DENSE,

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError
-from archsim.base.files import pieces_of
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, pieces_of
 from archsim.trace.dims import short
 from archsim.trace.jsonlines import no_number, whole
 

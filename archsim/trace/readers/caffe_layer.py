@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from archsim.base.errors import InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.trace.dims import LARGEST, Shape, short, show
 from archsim.trace.readers.model import Call, KnownTensor, ModelNode, Refusal, StoredTensor, constant
 from archsim.trace.readers.shapes import shapes_of

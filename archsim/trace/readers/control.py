@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.trace.dims import short
 from archsim.trace.readers.model import KnownTensor, ModelNode, Refusal, StoredTensor, SubGraph, constant
 

@@ -1,13 +1,16 @@
-"""What a record is: keys of caches by identity, and digests that are computed from all its values."""
+"""What a record is: keys of caches by identity, digests of its values, fields computed on demand; and the base of all answers.
+
+How answers take their forms is decided above the models: the API says what makes them.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -83,3 +86,73 @@ def _text(value: Any, top: bool = False) -> str:
                      if each.compare and not each.metadata.get("label")]
             return f"{type(value).__qualname__}({','.join(named)})"
     raise TypeError(f"a digest is of plain data, not of a {type(value).__qualname__}")
+
+
+# ---------------------------------------------------------------------------------------------------------- lazy fields
+
+
+class LazyField(Generic[T]):
+    """A field of a dataclass (without slots) whose value may be given as a function, which is called on first use.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Answer:
+    ...     number: LazyField[int] = LazyField()
+    >>> Answer(number=lambda: 6 * 7).number, Answer(number=42).number
+    (42, 42)
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type | None = None) -> T:
+        if instance is None:
+            raise AttributeError(self._name)  # so that a dataclass sees no default
+        values: dict[str, Any] = instance.__dict__
+        value = values[self._name]
+        if callable(value):
+            value = values[self._name] = value()
+        return cast(T, value)
+
+    def __set__(self, instance: object, value: T | Callable[[], T]) -> None:
+        instance.__dict__[self._name] = value
+
+
+# -------------------------------------------------------------------------------------------------------------- answers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Presentation:
+    """Forms of an answer: what a notebook shows, the values of `--json`, a whole page, and its charts by title."""
+
+    notebook: Callable[[Any], str]
+    record: Callable[[Any], Any]
+    page: Callable[[Any], str]
+    figures: Callable[[Any], dict[str, Any]]
+
+
+class Answer:
+    """Base of what the functions of the API return."""
+
+    __slots__ = ()
+    forms: ClassVar[Presentation | None] = None  # the API sets it
+
+    def _repr_html_(self) -> str | None:
+        return None if Answer.forms is None else Answer.forms.notebook(self)
+
+    def to_dict(self) -> Any:
+        """The answer as plain values, as `--json` prints them."""
+        return self._forms().record(self)
+
+    def to_page(self) -> str:
+        """The answer as a self-contained HTML page, as `--html` writes it."""
+        return self._forms().page(self)
+
+    def to_figures(self) -> dict[str, Any]:
+        """Its charts as figures of plotly, by title."""
+        return self._forms().figures(self)
+
+    def _forms(self) -> Presentation:
+        if Answer.forms is None:
+            raise TypeError("import archsim.api, which knows the forms of answers")
+        return Answer.forms
