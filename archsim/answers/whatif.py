@@ -18,9 +18,8 @@ from archsim.explain.summary import SAMPLES, LayerGroup, group_of, relieved
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 from archsim.render.palette import order
 from archsim.render.text import records_csv
-from archsim.study.saving import Saving
-from archsim.study.silicon import DieEstimate
-from archsim.study.whatif import FOLLOWING, TOTALS, Change, OpChange, changed_limits, gained, side
+from archsim.study.certainty import Saving
+from archsim.study.whatif import FOLLOWING, TOTALS, Change, DieEstimate, OpChange, changed_limits, gained, side
 
 SCHEMA = "archsim-whatif/1"
 FEW = 0.005  # relative; less is no change that a reader cares for

@@ -182,8 +182,8 @@ def compare(
 
 def field_of(devices: Sequence[str], stacks: Sequence[str], by: str, words: dict[str, Any]) -> ComparedDevices:
     """What is compared, from arguments that somebody has given, those of a buyer among them."""
-    from archsim.study.buying import bought
     from archsim.study.comparison import ComparedDevices
+    from archsim.study.price import bought
 
     said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
     return ComparedDevices(devices, stacks, words, *bought(said, devices, words.get("task", "inference")), by)

@@ -89,10 +89,9 @@ def sweep_command(
 def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Executor]:
     """What computes parts. A scheduler has answered before this begins, so that a failed one leaves no file behind."""
     from archsim.study import executors
-    from archsim.study.allocator import keep_freed_memory
     from archsim.study.sweep import in_this_process
 
-    keep_freed_memory()
+    executors.keep_freed_memory()
     if scheduler is not None:
         with executors.cluster(space, scheduler) as parts:
             yield parts

@@ -14,13 +14,11 @@ from archsim.device.variant import called
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, find_device, make_request
 from archsim.stack import catalog, choose
-from archsim.study.batches import BatchCurve, batch_curve
+from archsim.study.batches import BatchCurve, Crossing, Payoff, batch_curve, crossings, payoffs
 from archsim.study.contender import Contender, contender
-from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
-from archsim.study.price import Price
+from archsim.study.price import Price, Usage, Workload
 from archsim.study.ranking import CRITERIA, Criterion, Ranking, check_criterion, rank
 from archsim.study.stack_change import StackChange, stack_change
-from archsim.study.usage import Usage, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,9 +20,9 @@ from archsim.estimation.die import die_columns
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.lower.kernel import Index
-from archsim.study.coupling import base_value
+from archsim.study.axis import base_value
 from archsim.study.knob import WORDS
-from archsim.study.pareto import pareto_front
+from archsim.study.objective import pareto_front
 from archsim.study.space import Space
 from archsim.study.sweep import names
 

@@ -20,7 +20,7 @@ from archsim.estimation.power_file import powers_of_file
 from archsim.evidence.readers import read_files
 from archsim.simulate.arrivals import recorded_arrivals
 from archsim.simulate.lengths import recorded
-from archsim.study.buying import read_prices
+from archsim.study.price import read_prices
 from archsim.trace import load
 from archsim.trace.formats import format_of
 from archsim.trace.profiles.reader import read as calls

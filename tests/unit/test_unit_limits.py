@@ -22,8 +22,8 @@ from archsim.evidence.table import read_table
 from archsim.node.spec import find as node
 from archsim.simulate.arrivals import recorded_arrivals as arrivals
 from archsim.stack.catalog import find as stack
-from archsim.study.buying import read_prices
 from archsim.study.file import load as study
+from archsim.study.price import read_prices
 from archsim.trace import load as network
 
 ROOT = Path(__file__).parents[2]

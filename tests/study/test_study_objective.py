@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.study.pareto import pareto_front
+from archsim.study.objective import pareto_front
 
 ROWS = st.integers(1, 4).flatmap(
     lambda k: st.lists(st.lists(st.integers(0, 6).map(float), min_size=k, max_size=k), min_size=1, max_size=40)
