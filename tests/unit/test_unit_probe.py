@@ -110,7 +110,7 @@ def test_each_operation_of_a_loop_is_one_instruction() -> None:
     for target, exclusive in ((X86, "xorq"), (ARM, "eor")):
         found = assembly(chain, *target)
         assert found.count(exclusive) == loops.LINKS / 2
-        assert loops.LINKS / 2 <= sum(word in ("add", "addq", "leaq") for word in found) <= loops.CHAIN / 2 + 1
+        assert loops.LINKS / 2 <= sum(word in ("add", "addq", "leaq") for word in found) <= loops.LINKS / 2 + 1
     for bits, target, word in ((512, X86, "vfmadd"), (256, X86, "vfmadd"), (128, ARM, "fmla")):
         for chains in (1, CHAINS):
             found = assembly(loops.fma_text(bits, chains, fused=True), *target)
