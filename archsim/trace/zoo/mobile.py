@@ -107,7 +107,7 @@ def mobilenet_v3(name: str) -> Trace:
 
 
 CUI = "C. Cui et al., PP-LCNet: A Lightweight CPU Convolutional Neural Network, arXiv:2109.15099; PaddleClas pp_lcnet.py"
-LAST_FEATURES = 1280  # features before the classifier
+LAST = 1280  # channels before the classifier
 SQUEEZE = 4  # a gate squeezes to this part of its channels
 
 
@@ -144,7 +144,7 @@ def pplcnet(name: str) -> Trace:
             x = squeeze_excite(net, x, channels // SQUEEZE, gate=HardSigmoid(), name=f"{at}.se")
         x = net.activate(net.conv_bn(x, divisible(row.channels * width), 1, name=f"{at}.pointwise"), HardSwish(),
                          name=f"{at}.pointwise")  # fmt: skip
-    x = net.conv(net.global_avg_pool(x, name="pool"), LAST_FEATURES, 1, bias=False, name="last")
+    x = net.conv(net.global_avg_pool(x, name="pool"), LAST, 1, bias=False, name="last")
     x = net.dropout(net.activate(x, HardSwish(), name="last"), 0.2, name="drop")
     net.softmax(net.linear(x, 1000, name="fc"))
     return net.trace()
@@ -189,7 +189,6 @@ LITE = {
     "efficientnet_lite2": (1.1, 1.2, 260, 0.3), "efficientnet_lite3": (1.2, 1.4, 280, 0.3),
     "efficientnet_lite4": (1.4, 1.8, 300, 0.3),
 }  # fmt: skip
-LAST = 1280  # channels before the classifier of the lite networks
 
 
 def efficientnet_lite(name: str) -> Trace:
