@@ -48,7 +48,7 @@ def page_of(answer: Any) -> str:
 
 def figures_of(answer: Any) -> dict[str, Any]:
     """The charts of the answer over two axes as figures of plotly, by title."""
-    from archsim.render.plotted import figure_of
+    from archsim.render.charts import figure_of
 
     charts = [block for block in sections_of(answer) if isinstance(block, Chart) and block.series]
     return {chart.title: figure_of(chart) for chart in charts}

@@ -8,7 +8,7 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.render.blocks import Axis, Block, Chart, Column, Series, Table, Verdict, columns, count, number, words
-from archsim.render.csv import records_csv
+from archsim.render.text import records_csv
 from archsim.simulate.allreduce import AllReduces
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Series, Table, Verdict, columns, count, number, percent, words
-from archsim.render.csv import records_csv
+from archsim.render.text import records_csv
 
 SHOWN = 8  # capacities of a curve in text
 

@@ -26,11 +26,9 @@ from archsim.base.units import COUNT, grouped, show
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Table, Verdict, columns, number, percent, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender
-from archsim.study.correlation import pair_correlation
-from archsim.study.difference import software_note
-from archsim.study.ranking import Ranking
+from archsim.study.ranking import Ranking, pair_correlation
 from archsim.study.stack_change import StackChange
-from archsim.study.standing import best_line, certainty, chance, titles, toss_ups
+from archsim.study.standing import best_line, certainty, chance, software_note, titles, toss_ups
 
 COPIES = "Times include copying inputs from host memory and the results of an inference back; --no-copies leaves that out."
 NONE = "No device holds this work."

@@ -14,13 +14,11 @@ from archsim.answers.costs import FIRST, LONG, Called, money_facts, price_rows, 
 from archsim.answers.front import thin
 from archsim.base.units import show
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Series, Table, Verdict, columns, number, words
-from archsim.study.batches import BatchCurve
+from archsim.study.batches import BatchCurve, Payoff, overtakings
 from archsim.study.comparison import Comparison, CurveComparison, excluded_line
 from archsim.study.contender import Contender, job_totals
-from archsim.study.crossover import Payoff, overtakings
-from archsim.study.difference import software_note
-from archsim.study.standing import best_over, titles
-from archsim.study.usage import Workload
+from archsim.study.price import Workload
+from archsim.study.standing import best_over, software_note, titles
 
 SCHEMA = "archsim-curves/1"
 MOST_ACROSS = 5  # devices that have columns of their own; of more, each has a row

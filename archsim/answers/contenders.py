@@ -16,11 +16,11 @@ from archsim.estimation.measured import Reference
 from archsim.estimation.memory import USABLE
 from archsim.evidence.case import RATES
 from archsim.render.blocks import Cell, Column, Facts, Piece, Table, columns, count, number, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.study.comparison import Comparison, Excluded, excluded_line
 from archsim.study.contender import Contender, job_totals
-from archsim.study.difference import differences, listed
-from archsim.study.usage import Workload
+from archsim.study.price import Workload
+from archsim.study.standing import differences, listed
 
 COLUMNS = (
     "hardware", "hardware_name", "stack", "clock_hz", "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w",

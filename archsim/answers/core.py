@@ -21,7 +21,7 @@ from archsim.render.blocks import (
     stacked,
     words,
 )
-from archsim.render.csv import records_csv
+from archsim.render.text import records_csv
 from archsim.simulate.core import SCHEMA, SimulatedCore, SimulatedCores
 
 WORTH = 0.005  # clocks or lines of an iteration: less is not told

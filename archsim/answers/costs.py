@@ -9,9 +9,8 @@ from archsim.base.units import show
 from archsim.render.blocks import Cell, Facts, Table, columns, words
 from archsim.study.comparison import Comparison
 from archsim.study.contender import Contender, job_totals
-from archsim.study.difference import listed
-from archsim.study.price import Price
-from archsim.study.usage import TRAINING, Workload
+from archsim.study.price import TRAINING, Price, Workload
+from archsim.study.standing import listed
 
 DAY, HOUR, MINUTE = 86400.0, 3600.0, 60.0  # s
 KWH = 3.6e6  # J

@@ -22,8 +22,8 @@ from archsim.estimation.wall import OF_COMPUTER, WallPower
 from archsim.evidence.case import RATES
 from archsim.explain.summary import FASTER_TEXT, NEAR_FLOOR, SAMPLES, layer_groups, reaches, why
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
-from archsim.render.csv import csv_lines
 from archsim.render.palette import order
+from archsim.render.text import csv_lines
 from archsim.schedule.observer import Recording
 from archsim.trace.op import OPTIMISERS
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from archsim.render.blocks import Block, Table, columns, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 
 from archsim.base.units import show
 from archsim.render.blocks import Block, Table, Verdict, columns, number, words
-from archsim.trace.shown import ShownNetwork
+from archsim.trace.file import ShownNetwork
 
 
 def record(shown: ShownNetwork) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from archsim.base.units import show
 from archsim.device.units import AWAKE, CORE
 from archsim.estimation.power import PowerEstimate, why_power
 from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, percent, stacked, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 
 SCHEMA = "archsim-power/1"
 AT_WORK = (AWAKE, CORE)  # whose share the part `awake` has

@@ -10,9 +10,9 @@ from archsim.answers.timeline import timeline_chart
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
 from archsim.render.blocks import Block, Cell, Chart, Note, Piece, Table, Verdict, columns, count, number, percent, stacked, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.schedule.observer import Recording, TimelineSlice
-from archsim.study.profile_rows import MeasuredKernel, PredictedKernel
+from archsim.study.profile_gap import MeasuredKernel, PredictedKernel
 from archsim.study.profiled import SCHEMA, ProfileComparison
 
 FIRST = 6  # ops on the first screen, the longest ones

@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import Any
 
 from archsim.base.errors import UnknownName
-from archsim.base.lazy import LazyField
+from archsim.base.record import LazyField
 from archsim.base.units import COUNT
-from archsim.study.condition import unit_of
+from archsim.study.objective import unit_of
 
 Schema = dict[str, Any]
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -10,7 +10,7 @@ from archsim.answers.validation import FEW, baseline_cells, finite, group_record
 from archsim.evidence.columns import ID, OWN, quantity
 from archsim.evidence.sources import NOTE, Claim
 from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdict, columns, number, words
-from archsim.render.csv import records_csv
+from archsim.render.text import records_csv
 from archsim.validation import scoreboard
 from archsim.validation.evaluation import GroupScore
 from archsim.validation.scoreboard import Scoreboard, ScoredPredictor

@@ -12,7 +12,7 @@ from archsim.answers.front import FrontPoint, front_chart, points_table, saves
 from archsim.base.units import show
 from archsim.device.variant import called
 from archsim.render.blocks import Axis, Block, Cell, Facts, Table, Verdict, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.stack.catalog import rows_of
 from archsim.study.objective import OUTPUTS, SILICON
 from archsim.study.search import SearchResult

@@ -15,7 +15,7 @@ from archsim.device.variant import called
 from archsim.estimation.die import moves_area
 from archsim.estimation.estimate import estimate_of
 from archsim.render.blocks import Block, Cell, Facts, Piece, Table, Verdict, columns, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.study.sensitivity import OUTPUTS, Elasticity, Sensitivity, by_swing
 
 SCHEMA = "archsim-sensitivity/1"

@@ -6,7 +6,7 @@ import statistics
 
 from archsim.device.silicon import silicon
 from archsim.render.blocks import Block, Note, Table, Verdict, columns, percent, words
-from archsim.study.silicon import DieCheck, die_checks
+from archsim.study.whatif import DieCheck, die_checks
 
 NOTE = (
     "Estimates of the die alone. The area counts the pins of the memory, HBM's too. The cost leaves out the memory: no GDDR "

@@ -9,7 +9,7 @@ from typing import Any
 from archsim.answers.explain import assumed, layer_facts, verdict, wait_row
 from archsim.answers.sm import bandwidths, pipes, stall_table, stalled_table
 from archsim.base.units import show
-from archsim.cycle.eased import BETTER
+from archsim.cycle.stalls import BETTER
 from archsim.explain.simulated import SCHEMA, ArrayOfKernel, LoopOfKernel, SimulatedKernel, SimulatedLayer, SmOfKernel
 from archsim.explain.verdict import decides_simulated
 from archsim.render.blocks import Block, Facts, Note, Table, columns, count, number, percent, words

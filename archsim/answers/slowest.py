@@ -7,7 +7,7 @@ from typing import Any
 
 from archsim.explain.layer import Slowest
 from archsim.render.blocks import Block, Table, Verdict, columns, number, percent, stacked, words
-from archsim.render.csv import records_csv
+from archsim.render.text import records_csv
 
 
 def record(s: Slowest) -> list[dict[str, Any]]:

@@ -20,12 +20,11 @@ from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import OpEstimate
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Note, Series, Table, Verdict, columns, count, number, words
-from archsim.render.csv import csv_lines
 from archsim.render.markdown import file_name, markdown, pictures
-from archsim.study.axis import axis_of
+from archsim.render.text import csv_lines
+from archsim.study.axis import axis_of, base_value
 from archsim.study.batches import BatchCurve, batch_curve, batches_of
 from archsim.study.contender import contender
-from archsim.study.coupling import base_value
 from archsim.study.file import BatchesForm, GridForm, PartForm, SearchForm, SensitivityForm, Study, WhatIfForm
 from archsim.study.grid import OUTPUTS as GRID_OUTPUTS
 from archsim.study.grid import evaluate

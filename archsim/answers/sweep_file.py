@@ -13,7 +13,7 @@ from typing import IO, Any
 from archsim.base.errors import ArchsimError, InputError, MissingExtra
 from archsim.base.files import read_text
 from archsim.base.writer import OutputFile, json_with
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.study.store import Store
 
 BATCH = 1 << 16  # rows in memory at once

@@ -23,7 +23,7 @@ from archsim.render.blocks import (
     stacked,
     words,
 )
-from archsim.render.csv import records_csv
+from archsim.render.text import records_csv
 from archsim.simulate.train import SCHEMA, Input, ScalingPoint, Training, TrainingReference, why_training
 from archsim.trace.op import OPTIMISERS
 

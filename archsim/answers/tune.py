@@ -9,7 +9,7 @@ from archsim.answers.front import FrontPoint, front_chart, points_table, saves
 from archsim.answers.whatif import share_words, sure_words
 from archsim.base.units import show
 from archsim.render.blocks import Axis, Block, Cell, Facts, Note, Table, Verdict, words
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.study.objective import OUTPUTS
 from archsim.study.tune import OperatingPoint, Tuning
 

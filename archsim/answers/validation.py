@@ -29,7 +29,7 @@ from archsim.render.blocks import (
     percent,
     words,
 )
-from archsim.render.csv import csv_lines
+from archsim.render.text import csv_lines
 from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import USUAL, GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score

@@ -11,16 +11,15 @@ from archsim.answers.estimate import record as estimate_record
 from archsim.answers.layers import bounds_bar
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import bound_word
-from archsim.device.follow import notes
 from archsim.device.silicon import silicon
+from archsim.device.spec import follow_notes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import SAMPLES, LayerGroup, group_of, relieved
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
-from archsim.render.csv import records_csv
 from archsim.render.palette import order
-from archsim.study.saving import Saving
-from archsim.study.silicon import DieEstimate
-from archsim.study.whatif import FOLLOWING, TOTALS, Change, OpChange, changed_limits, gained, side
+from archsim.render.text import records_csv
+from archsim.study.certainty import Saving
+from archsim.study.whatif import FOLLOWING, TOTALS, Change, DieEstimate, OpChange, changed_limits, gained, side
 
 SCHEMA = "archsim-whatif/1"
 FEW = 0.005  # relative; less is no change that a reader cares for
@@ -111,9 +110,9 @@ def followed_lines(c: Change) -> list[str]:
     for name, pair in c.followed.items():
         was, now = ("none" if value is None else show(value, "Hz") if isinstance(value, float) else str(value) for value in pair)
         said.append(f"{'host CPU' if name == 'host_cpu' else FOLLOWING[name]} {now}, not {was}")
-    old = notes(c.before.spec.entries)
+    old = follow_notes(c.before.spec.entries)
     return [*([f"{'; '.join(said)}: the defaults there, which --to sets"] if said else []),
-            *(line for line in notes(c.after.spec.entries) if line not in old)]  # fmt: skip
+            *(line for line in follow_notes(c.after.spec.entries) if line not in old)]  # fmt: skip
 
 
 def groups_table(c: Change) -> Table:

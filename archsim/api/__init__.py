@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.answers import figures_of, notebook_of, page_of, record_of
 from archsim.api.functions import compare, estimate, llm, power, profile, register_op, sweep, tune, validate, whatif
-from archsim.base.answer import Answer, Presentation
+from archsim.base.record import Answer, Presentation
 from archsim.estimation.power import PowerEstimate
 from archsim.estimation.result import Estimate
 

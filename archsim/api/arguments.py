@@ -78,7 +78,7 @@ def held(value: object) -> object:
 
     if not isinstance(value, Trace):
         return value
-    from archsim.trace.held import hold
+    from archsim.trace.file import hold
 
     return hold(value)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from archsim.study.tune import Tuning
     from archsim.study.whatif import Change
     from archsim.study.within import Held
-    from archsim.trace.registry import WorkRule
+    from archsim.trace.kinds.general import WorkRule
     from archsim.validation.evaluation import Validation
 
 
@@ -52,7 +52,7 @@ def register_op(name: str, work: WorkRule, *, shape: Callable[[Sequence[tuple[in
     Raises ArgumentError for what is no name or no function.
     """
     from archsim.estimation.network import bound
-    from archsim.trace.registry import register
+    from archsim.trace.kinds.general import register
     from archsim.trace.task import trace_held
 
     register(name, work, shape)
@@ -164,7 +164,7 @@ def compare(
     by: speed, watt, dollar or cost
     price, prices, lifetime, duty, electricity, pue, samples, epochs: as the options; price={"h100": "2.5USD/h"}
     """
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.batches import batches_of
     from archsim.study.certainty import MOST_CORRELATED
     from archsim.study.within import compared
@@ -182,8 +182,8 @@ def compare(
 
 def field_of(devices: Sequence[str], stacks: Sequence[str], by: str, words: dict[str, Any]) -> ComparedDevices:
     """What is compared, from arguments that somebody has given, those of a buyer among them."""
-    from archsim.study.buying import bought
     from archsim.study.comparison import ComparedDevices
+    from archsim.study.price import bought
 
     said = {row.name: words.pop(row.name, None) for row in rows_of("buyer")}
     return ComparedDevices(devices, stacks, words, *bought(said, devices, words.get("task", "inference")), by)
@@ -207,7 +207,7 @@ def sweep(
     sample: points of a Latin hypercube instead of the whole grid, from `seed`
     """
     from archsim.api.sweep import swept
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.space import space_of
 
     return swept(space_of(

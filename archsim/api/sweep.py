@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.estimation.request import Request
 from archsim.study.space import Space
 from archsim.study.sweep import in_this_process, rows

@@ -14,10 +14,10 @@ from types import ModuleType
 
 from archsim.base.machine_code import digest
 from archsim.cache import access, distance, hierarchy, inclusion, kernel, layers, simulate, tiles
+from archsim.cache.access import LoopNest
 from archsim.cache.cpu_products import cpu_nest
 from archsim.cache.hierarchy import GPU_WAYS, hierarchy_of
 from archsim.cache.layers import launch_traffic, product_of
-from archsim.cache.nest import LoopNest
 from archsim.cache.reuse import CacheView, moved
 from archsim.cache.roles import KernelShape, nest_of
 from archsim.device.device import Cpu, Gpu

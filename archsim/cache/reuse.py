@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import exp, log, log1p, prod
 
-from archsim.cache.nest import STORE, UPDATE, LoopNest, NestedLoop, Ref, footprint, grain_of, refs_of
+from archsim.cache.access import STORE, UPDATE, LoopNest, NestedLoop, Ref, footprint, grain_of, refs_of
 
 PARTS = (1 / 6, 1 / 2, 5 / 6)  # of what runs beside the use of a line, where lines are written and read in other orders
 ROUNDING = 1e-9  # of misses: less is what floats leave of none

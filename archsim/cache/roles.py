@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil, prod
 
-from archsim.cache.nest import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref, dealt, loop
+from archsim.cache.access import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref, dealt, loop
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import Layer, layer_of, untransposed
 from archsim.lower.role import Role

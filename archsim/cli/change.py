@@ -142,8 +142,7 @@ def search_command(
     """
     from archsim.answers.search import large_words
     from archsim.estimation.hardware import find_device
-    from archsim.study.axis import axis_of
-    from archsim.study.coupling import coupling_of
+    from archsim.study.axis import axis_of, coupling_of
     from archsim.study.knob import meaning
     from archsim.study.objective import conditions, in_better_direction, objectives
     from archsim.study.search import Evaluator, SearchGoal, check_count, search, with_default_front

@@ -216,14 +216,13 @@ def detect_command(out: OutputFile | None, as_toml: bool, probe: bool, name: str
     """
 
     if gpu is not None:
-        from archsim.detect.gpus import described
+        from archsim.detect.detect import described
 
         if probe:
             raise click.UsageError("--probe measures the processor; leave it out beside --gpu")
         found, gpus = described(gpu, name), []
     else:
-        from archsim.detect.detect import detect
-        from archsim.detect.gpus import gpus_said
+        from archsim.detect.detect import detect, gpus_said
 
         with Progress() as tell:
             found = detect(probe, name, tell=tell)
@@ -268,7 +267,7 @@ def new_command(
     from archsim.detect.catalog import find
     from archsim.device.catalog import canonical
     from archsim.device.file import loads
-    from archsim.device.new import new_file
+    from archsim.device.write import new_file
 
     base = find(parent)
     named = os.path.abspath(parent) if is_path(parent) else canonical(parent)

@@ -108,11 +108,11 @@ def _write_execution_trace(file: OutputFile, result: Any, net: str, hw: str, arg
 
     trace = execution_trace(result, make_request(net, hw, **arguments).trace, seen, file.command)
     if file.path.lower().endswith(".json"):
-        from archsim.trace.chakra.text import json_text
+        from archsim.trace.chakra.forms import json_text
 
         file.write_bytes(json_text(trace).encode("utf-8", "backslashreplace"))
     else:
-        from archsim.trace.chakra.binary import binary
+        from archsim.trace.chakra.forms import binary
 
         file.write_bytes(binary(trace))
     note(f"wrote {file.path}")
@@ -216,7 +216,7 @@ def compare_command(
     """
     from archsim.answers import module_of, networks
     from archsim.api.functions import field_of
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.batches import batches_of
     from archsim.study.within import compared
 

@@ -72,7 +72,7 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
 def _devices_like(text: str) -> Listing:
     """The shipped devices that fit a text best, with the share of it that they fit and the size of their memory."""
     from archsim.detect.catalog import find, names
-    from archsim.device.similar import most_alike
+    from archsim.device.catalog import most_alike
 
     found = most_alike(text, map(find, names()))[:NEAREST]
     if not found:
@@ -283,7 +283,7 @@ def show_command(what: str, name: str | None, form: AnswerForm, bind: dict[str, 
         spec = find(str(name))
         click.echo(to_toml(spec, f"{spec.identity.name}, every value of it; change id, name and what differs.").rstrip("\n"))
     elif what == "net":
-        from archsim.trace.shown import network_of
+        from archsim.trace.file import network_of
 
         shown = network_of(str(name), bind or {})
         form.show(shown)

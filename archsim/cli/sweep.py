@@ -60,7 +60,7 @@ def sweep_command(
       archsim sweep --net alexnet --hw gtx_1080 --vary sm.count=8:40:4 --vary clock=1GHz:2GHz:6lin --out study.csv
           --html study.html
     """
-    from archsim.detect.selection import selected
+    from archsim.detect.catalog import selected
     from archsim.study.space import space_of
 
     if out is not None and (form.json or form.csv):
@@ -89,10 +89,9 @@ def sweep_command(
 def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Executor]:
     """What computes parts. A scheduler has answered before this begins, so that a failed one leaves no file behind."""
     from archsim.study import executors
-    from archsim.study.allocator import keep_freed_memory
     from archsim.study.sweep import in_this_process
 
-    keep_freed_memory()
+    executors.keep_freed_memory()
     if scheduler is not None:
         with executors.cluster(space, scheduler) as parts:
             yield parts
@@ -105,7 +104,7 @@ def _executor(space: Space, workers: int, scheduler: str | None) -> Iterator[Exe
 def _stream(space: Space, requests: list[Request], compute: Executor, form: AnswerForm) -> None:
     """CSV, or one JSON object; rows are printed as they are computed."""
     from archsim.answers.sweep import stack_rows
-    from archsim.render.csv import csv_lines
+    from archsim.render.text import csv_lines
     from archsim.study.sweep import names as column_names
     from archsim.study.sweep import rows
     from archsim.study.swept import SweepCollector

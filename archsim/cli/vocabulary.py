@@ -325,8 +325,7 @@ def holds(condition: str, record: dict[str, Any]) -> bool:
     """
     import numpy as np
 
-    from archsim.study.condition import nameable, read_conditions, unit_of
-    from archsim.study.objective import SHORT
+    from archsim.study.objective import SHORT, nameable, read_conditions, unit_of
 
     numbers = {name: value for name, value in record.items() if isinstance(value, int | float)}
     known = nameable({name: unit_of(name) for name in numbers}, SHORT)

@@ -10,9 +10,8 @@ from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rat
 from archsim.cost.cost import Array, family_efficiency
 from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, last_of, overlapped, tiles_of
-from archsim.device.cpu_clock import turbo_knots
+from archsim.device.cpu_core import FORMS, turbo_knots
 from archsim.device.device import Cpu
-from archsim.device.dot import FORMS
 from archsim.lower.kernel import CpuKernels
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from archsim.cost.blocking import COLUMN_REGISTERS, OPERAND_REGISTERS, block_step, library_rate
 from archsim.cost.cost import Array
+from archsim.device.cpu_core import ELEMENT_BYTES, FORMS
 from archsim.device.device import Cpu
-from archsim.device.dot import ELEMENT_BYTES, FORMS
 from archsim.lower.kernel import CpuKernels
 
 

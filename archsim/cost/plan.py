@@ -9,7 +9,7 @@ from functools import cached_property, reduce
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.lazy import LazyField
+from archsim.base.record import LazyField
 from archsim.cost.cost import LAUNCH, TURNS, Array, Choice, Cost, choose, first_of_each, overlapping
 from archsim.lower.kernel import Index, Kernels
 

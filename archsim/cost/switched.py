@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.occupancy import WARP

@@ -1,6 +1,6 @@
 """The SM clock by clock, in the subset of Python that numba compiles.
 
-The functions work on lists of int when they run as they are, and on int64 arrays when compiled (`archsim.cycle.compile`). All
+The functions work on lists of int when they run as they are, and on int64 arrays when compiled (`archsim.cycle.run`). All
 times are whole ticks, `TICKS` to a clock, so both give the same result to the bit.
 
 Every scheduler has its own time. The one that is least far issues next; ties go to the lower number. So whatever schedulers

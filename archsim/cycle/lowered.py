@@ -13,15 +13,12 @@ import numpy as np
 from archsim.cost import sm, traffic
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle.attention import AttentionTile, attend
-from archsim.cycle.element_wise import element_wise
-from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.machine import Machine, machine_of, missing
+from archsim.cycle.passes import Rows, Window, element_wise, row_sums, rows_of_cta, windows
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, Program, Source
-from archsim.cycle.reuse import missing
-from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta
 from archsim.cycle.run import resident
 from archsim.cycle.tensor import on_tensor_cores
-from archsim.cycle.window import Window, windows
 from archsim.lower.kernel import Kernel
 from archsim.lower.role import Role
 

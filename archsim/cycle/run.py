@@ -1,9 +1,9 @@
-"""Running CTAs of a program on one SM, and the counts that result."""
+"""Running CTAs of a program on one SM, and the counts that result; numba, an optional extra, compiles the loop on first use."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -12,10 +12,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.cycle import layout, loop
-from archsim.cycle.compile import compiled
+from archsim.base.errors import MissingExtra
+from archsim.base.machine_code import compiled_modules, digest
+from archsim.cycle import layout, loop, memory_path
 from archsim.cycle.machine import Machine, assembled, pools, ticks
 from archsim.cycle.program import Program
+
+CALLEES_FIRST = {
+    memory_path: ("access", "bulk"),
+    loop: ("dependency", "structural", "occupy", "wake", "give", "enter", "meet", "leave", "issue", "account", "straight",
+           "choose", "simulate"),
+}  # fmt: skip
+CALLED = ("bulk", "give", "enter", "meet", "leave", "simulate")  # seldom, so that one copy of each is enough
+
+
+@lru_cache(maxsize=1)
+def version() -> str:
+    """Equal for equal code of the loop and of all that it calls."""
+    return digest(layout, *CALLEES_FIRST)
+
+
+@lru_cache(maxsize=1)
+def compiled() -> dict[str, Callable[..., Any]]:
+    """The compiled functions by name; their machine code is kept on disk between processes. Raises MissingExtra."""
+    if find_spec("numba") is None:
+        raise MissingExtra("a compiled simulation of the SM", "fast")
+    return compiled_modules(CALLEES_FIRST, CALLED, version())
+
+
+# ---------------------------------------------------------------------------------------------------------------- a run
 
 GROUPS = 8  # groups of copies that a warp may have under way
 REASON_NAMES = ("selected", "not selected", "long scoreboard", "short scoreboard", "wait", "barrier", "math pipe throttle",

@@ -18,10 +18,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from archsim.detect.llvm_loops import LlvmLoops
-from archsim.detect.loops import CHAINS, LINE_B, ByteLoops, Loop, Loops
-from archsim.detect.sampling import FEWEST, SAMPLES, SHARED_S, Disturbed, Finding, Ruler, best_rate, settled, together
-from archsim.detect.stretch import PAGE_B, Lines, Stretch, size_text
+from archsim.detect.loops import CHAINS, LINE_B, ByteLoops, LlvmLoops, Loop, Loops
+from archsim.detect.sampling import (
+    FEWEST,
+    PAGE_B,
+    SAMPLES,
+    SHARED_S,
+    Disturbed,
+    Finding,
+    Lines,
+    Ruler,
+    Stretch,
+    best_rate,
+    settled,
+    size_text,
+    together,
+)
 from archsim.detect.system import allowed_here, one_of_each_core
 
 PRODUCT = 1536  # rows and columns of the matrix product: 28 MB, large enough for full speed, short enough for a sample

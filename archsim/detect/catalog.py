@@ -1,7 +1,12 @@
-"""Finding any device that a user can name: a shipped one, a file, or `host`, the computer that this process runs on."""
+"""Finding any device that a user can name: a shipped one, a file, `host` (this computer), or several by one word or pattern."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+
+from archsim.base.errors import UnknownName
+from archsim.base.files import is_path
 from archsim.detect.system import UNTOLD
 from archsim.device import catalog
 from archsim.device.catalog import names
@@ -41,3 +46,37 @@ def _host() -> Spec:
     from archsim.detect.detect import host
 
     return host()
+
+
+# ------------------------------------------------------------------------------------------------------ several devices
+
+ALL = "all"
+KINDS = ("gpu", "cpu", "tpu")
+SIGNS = "*?["  # of a pattern
+
+
+def selected(words: Iterable[str]) -> list[str]:
+    """The devices that the words name, in their order, each once; a word that is no group and no pattern is left as it is.
+
+    Patterns are those of a shell, over the ids of the shipped devices; case, spaces and hyphens do not matter.
+
+    Raises UnknownName for a pattern that no shipped device has.
+
+    >>> selected(["GTX 1080*", "i7_6700k"])
+    ['gtx_1080', 'gtx_1080_ti', 'i7_6700k']
+    """
+    return list(dict.fromkeys(name for word in words for name in _named(word)))
+
+
+def _named(word: str) -> list[str]:
+    if word == ALL:
+        return list(names())
+    if word in KINDS:
+        return [name for name in names() if find(name).kind == word]
+    if not any(sign in word for sign in SIGNS) or is_path(word):
+        return [word]
+    pattern = word.lower().replace(" ", "_").replace("-", "_")
+    found = [name for name in names() if fnmatchcase(name, pattern)]
+    if not found:
+        raise UnknownName("device", word, names(), hint="no shipped device has such a name; `archsim list hw` prints all")
+    return found

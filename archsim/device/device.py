@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
-from archsim.device.cpu_clock import CpuClock
-from archsim.device.dot import FORMS, Dot, DotShape, TileUnit, dot_shape
+from archsim.device.cpu_core import FORMS, CpuClock, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.part import (
     Chip,
     CooledPower,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from archsim.base.errors import nearest
-from archsim.base.identity import LABEL
+from archsim.base.record import LABEL
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT, parse, show
 from archsim.device.part import Unit, declared

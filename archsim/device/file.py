@@ -10,16 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import ArchsimError, InputError, nearest
-from archsim.base.files import data_folder, read_text
-from archsim.base.limits import LIMITS
-from archsim.base.toml import parsed
+from archsim.base.files import LIMITS, data_folder, read_text
+from archsim.base.schema import parsed
 from archsim.base.units import TEXT, show
+from archsim.device.cpu_core import FORMS, TILE_FORM
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Gpu, Identity, Tpu
-from archsim.device.dot import FORMS, TILE_FORM
 from archsim.device.entry import ARCHITECTURE, Entry, StatedForm, read_entry, read_table
-from archsim.device.follow import TOLERANCE, followed
 from archsim.device.part import LARGEST, Unit, declared
-from archsim.device.spec import Spec, keys, missing, relations, unit_of
+from archsim.device.spec import TOLERANCE, Spec, followed, keys, missing, relations, unit_of
 
 SCHEMA = 1
 FOLDER, ARCHITECTURES = "hwspecs", "architectures"  # what all devices of an architecture share

@@ -10,9 +10,8 @@ from functools import cache
 from typing import Any
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.files import data_folder, read_text
-from archsim.base.limits import LIMITS
-from archsim.base.toml import parsed
+from archsim.base.files import LIMITS, data_folder, read_text
+from archsim.base.schema import parsed
 
 PLACE = "silicon/silicon.toml"
 KINDS = ("datasheet", "derived", "assumed", "fitted")

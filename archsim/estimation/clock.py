@@ -14,8 +14,8 @@ from archsim.base.units import show
 from archsim.cost.cost import Array
 from archsim.cost.power import thermal_limit, within_heat
 from archsim.device.device import Cpu, Device, Gpu, with_caches
-from archsim.device.rows import first_of
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 
 FARTHEST = 2.0  # times the boost clock: the highest core clock that can be asked for. A choice: the line of voltages ends there
 ROUNDED = 1.01  # drivers round clocks: a memory clock that is higher by less is the usual one

@@ -17,9 +17,8 @@ from archsim.cost.energy import COMPONENTS
 from archsim.cost.power import SLOWEST
 from archsim.device.catalog import is_shipped
 from archsim.device.device import Tpu
-from archsim.device.rows import first_of
 from archsim.device.spec import unit_of
-from archsim.device.variant import device_fields
+from archsim.device.variant import device_fields, first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.die import moves_area, too_large
 from archsim.estimation.fidelity import CLOSED, SIMULATED

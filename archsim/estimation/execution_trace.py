@@ -13,8 +13,7 @@ from typing import Any
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.schedule.observer import Recording
 from archsim.trace.chakra import node as chakra
-from archsim.trace.chakra.node import ExecutionNode, ExecutionTrace, TensorTexts
-from archsim.trace.chakra.own import HEADER, OP, listed, own_attribute
+from archsim.trace.chakra.node import HEADER, OP, ExecutionNode, ExecutionTrace, TensorTexts, listed, own_attribute
 from archsim.trace.file import header_of, record_of
 from archsim.trace.kind import FORWARD
 from archsim.trace.kinds.general import COLLECTIVES, Collective, Stated

@@ -21,7 +21,7 @@ from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.cost.relief import relief
 from archsim.device.device import Cpu, Device, Gpu, Tpu
-from archsim.device.rows import at_row, first_of, rows_of
+from archsim.device.variant import at_row, first_of, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
@@ -158,7 +158,7 @@ def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
         bounds = {name: float(table[min(row, len(table) - 1), column]) for name, table in tables.items()}
         return simulated_core(terms, bounds, memo(), column)
     if isinstance(terms.device, Tpu):
-        from archsim.cycle.array.kernels import simulated_tpu
+        from archsim.cycle.systolic import simulated_tpu
 
         return simulated_tpu(terms, column)
     from archsim.cycle.kernels import simulated_busy

@@ -8,11 +8,11 @@ from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsuppo
 from archsim.calibration.nearness import Platform
 from archsim.detect import catalog as devices
 from archsim.device.catalog import architectures, is_shipped
+from archsim.device.cpu_core import FORMS
 from archsim.device.device import WIDENED, Cpu, Device, Gpu, Tpu
-from archsim.device.dot import FORMS
-from archsim.device.rows import first_of
 from archsim.device.silicon import silicon
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundTrace

@@ -6,11 +6,11 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from archsim.base.errors import ArgumentError
-from archsim.base.identity import kept
+from archsim.base.record import kept
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import feed_time, store_time
 from archsim.device.device import Device, Gpu
-from archsim.device.rows import first_of
+from archsim.device.variant import first_of
 from archsim.estimation.request import Request
 from archsim.trace.dims import BATCH
 from archsim.trace.kind import FORWARD, UPDATE

@@ -19,9 +19,8 @@ from archsim.calibration.constants import Calibration, Spread, spread_of_product
 from archsim.cost.team import dispatch_clock
 from archsim.device.catalog import is_shipped, twins
 from archsim.device.device import Cpu, Gpu
-from archsim.device.rows import first_of
 from archsim.device.spec import Spec
-from archsim.device.variant import values_digest
+from archsim.device.variant import first_of, values_digest
 from archsim.estimation.clock import clock_and_limit, memory_clock_of
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.hardware import host_of, platform_of

@@ -19,7 +19,7 @@ from struct import pack, unpack
 from typing import Any
 
 from archsim.base.version import __version__
-from archsim.cycle.compile import version
+from archsim.cycle.run import version
 
 TABLE = "CREATE TABLE clocks (key BLOB PRIMARY KEY, clocks BLOB) WITHOUT ROWID"
 OPENING = (  # a file of 64 MiB is full, and begun anew

@@ -16,16 +16,16 @@ from math import prod
 import numpy as np
 
 from archsim.base.arguments import LARGEST_BATCH
-from archsim.base.identity import kept
+from archsim.base.record import kept
 from archsim.base.units import show, show_capacity
 from archsim.cost.cost import Array
 from archsim.cost.retention import NOTICED, resident_share
 from archsim.device.device import Gpu
-from archsim.device.rows import first_of
+from archsim.device.variant import first_of
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, with_batch
 from archsim.stack.stack import Stack
-from archsim.trace.kinds.update import KEPT_BYTES, OPTIMISERS
+from archsim.trace.kinds.pointwise import KEPT_BYTES, OPTIMISERS
 from archsim.trace.trace import BoundTrace
 
 USABLE = 0.95  # of the capacity; allocators lose the rest to granularity

@@ -8,14 +8,13 @@ from functools import lru_cache
 
 from archsim.base.errors import ArgumentError
 from archsim.base.units import show
-from archsim.trace.attributes import MOST
 from archsim.trace.dims import BATCH, SEQUENCE
 from archsim.trace.formats import Sizes
 from archsim.trace.kind import FORWARD
-from archsim.trace.kinds.general import Collective, Stated
-from archsim.trace.registry import registered
+from archsim.trace.kinds.general import Collective, Stated, registered
 from archsim.trace.task import Work, prepared
 from archsim.trace.trace import BoundOp, BoundTrace
+from archsim.trace.values import MOST
 
 BOUNDED = ("traffic", "stated", "collective")  # op kinds of which only a bound may be known
 STRICT = "--strict refuses them"  # the way to an error in place of a bound

@@ -31,13 +31,12 @@ from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import CacheState, Lowered, lower
 from archsim.schedule.observer import Observer
-from archsim.schedule.serial import asynchronous, synchronous
-from archsim.schedule.timeline import Timeline
+from archsim.schedule.timeline import Timeline, asynchronous, synchronous
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
     from archsim.cost.input_stage import InputStage
-    from archsim.schedule.simulated import Plans
+    from archsim.schedule.streams import Plans
 
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
 
@@ -232,7 +231,7 @@ def _simulated(
     request: Request, lowered: Lowered, costs: Priced, host: HostTime, copy_s: Array | float, observers: Sequence[Observer]
 ) -> Timeline:
     """The schedule by event simulation. Observers also see power, which the phases that requests share leave out."""
-    from archsim.schedule.simulated import simulated
+    from archsim.schedule.streams import simulated
 
     issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
     issue_s[..., :1] += copy_s
@@ -242,8 +241,7 @@ def _simulated(
 
 def _group_step(group: DeviceGroup, request: Request, lowered: Lowered, timeline: Timeline) -> Array:
     """Time of a training step of several devices [s], [1], of which each alone runs this timeline."""
-    from archsim.schedule.buckets import device_step
-    from archsim.schedule.training import Pipeline, train
+    from archsim.schedule.training import Pipeline, device_step, train
 
     step = device_step(lowered.ops, timeline.end_s[0].tolist(), request.value_bytes)
     return np.array([train(group.node, group.devices, step, Pipeline(samples=request.batch), overlap=group.overlaps).step_s])

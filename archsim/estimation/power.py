@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.arguments import ARGUMENTS, CLOCKS
 from archsim.base.errors import ArchsimError, InputError, Unsupported
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
+from archsim.base.record import Answer
 from archsim.base.units import parse, show
 from archsim.calibration.constants import Calibration, Spread, default
 from archsim.cost.package import package_power
@@ -21,12 +21,20 @@ from archsim.cost.power import within_heat
 from archsim.cost.switched import memory_family
 from archsim.cost.units import at_other_clocks, unit_power
 from archsim.cost.voltage import highest_clock, voltage, voltage_line
-from archsim.device.counters import package_unit_named, shares_of, unit_named
 from archsim.device.device import Cpu, Gpu
-from archsim.device.rows import first_of
 from archsim.device.spec import Spec
-from archsim.device.units import AWAKE, CORE, PACKAGE_UNITS, UNITS, UnitClocks, unit_rates
-from archsim.device.variant import device_fields
+from archsim.device.units import (
+    AWAKE,
+    CORE,
+    PACKAGE_UNITS,
+    UNITS,
+    UnitClocks,
+    package_unit_named,
+    shares_of,
+    unit_named,
+    unit_rates,
+)
+from archsim.device.variant import device_fields, first_of
 from archsim.estimation.clock import ROUNDED, check_core_clock, limit_note, limit_notes, memory_clock_of, memory_clock_top
 from archsim.estimation.hardware import find_device, host_of, platform_of, unneeded_keys
 from archsim.estimation.wall import WALL, WallPower, check_boundary, usual_wall_power

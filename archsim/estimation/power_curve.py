@@ -108,7 +108,7 @@ def _of_streams(request: Request, result: Run) -> tuple[Array, Array]:
     """The steps of ops that overlap: what kernels draw beyond idle, as the events have it, on what is drawn in any case."""
     from archsim.estimation.pipeline import priced, scheduled
     from archsim.schedule.observer import Recording
-    from archsim.schedule.simulated import BEYOND_IDLE
+    from archsim.schedule.streams import BEYOND_IDLE
 
     seen = Recording()
     scheduled(request, result.lowered, priced(request, result.lowered.kernels), (seen,))

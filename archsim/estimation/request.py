@@ -14,9 +14,8 @@ from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
 from archsim.cost.cost import Array
 from archsim.detect.catalog import power_notes, threads_of
-from archsim.device import follow
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
-from archsim.device.spec import Spec
+from archsim.device.spec import Spec, follow_notes
 from archsim.estimation import clock as clocks
 from archsim.estimation import hardware
 from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
@@ -211,7 +210,7 @@ def make_request(
     notes += power_notes(spec) + clocks.limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [clocks.memory_clock_note(spec, follows["memory"])]
     notes += said + hardware.precision_notes(device, precision, chosen)
-    notes += hardware.architecture_notes(spec) + follow.notes(spec.entries)
+    notes += hardware.architecture_notes(spec) + follow_notes(spec.entries)
     graph = graph or (chosen.replays and isinstance(device, Gpu) and model.overheads)
     if graph:
         check_graph(device, chosen, model)

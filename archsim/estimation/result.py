@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
-from archsim.base.lazy import LazyField
+from archsim.base.record import Answer, LazyField
 from archsim.calibration.constants import Spread
 from archsim.cost.bounds import INPUT
 from archsim.cost.cost import Array

@@ -10,9 +10,9 @@ from archsim.cache.launch import LevelBytes, Tiling, of_cpu, of_gpu
 from archsim.cache.roles import KernelShape
 from archsim.cost.cost import Array, Choice, Cost
 from archsim.cost.moved import MovedBytes
+from archsim.device.cpu_core import FORMS
 from archsim.device.device import PRECISION_BYTES, WIDENED, Cpu, Device, Gpu
-from archsim.device.dot import FORMS
-from archsim.device.rows import at_row, rows_of
+from archsim.device.variant import at_row, rows_of
 from archsim.estimation.memo import memo
 from archsim.lower.kernel import GpuKernels, Kernels
 

@@ -15,8 +15,8 @@ from archsim.calibration.constants import Spread
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.supply import at_the_wall, host_power
 from archsim.device.device import Cpu, Device
-from archsim.device.rows import first_of
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 
 if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem

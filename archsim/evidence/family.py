@@ -7,8 +7,7 @@ from functools import cache, lru_cache, partial
 from importlib.resources.abc import Traversable
 from typing import TypeVar
 
-from archsim.base.files import data_folder, read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.schema import LONGEST_WORD, Form, Word, rows_of
 from archsim.evidence.table import MOST_COUNTED, CsvTable, counted, number, positive, whole
 

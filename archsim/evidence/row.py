@@ -15,7 +15,7 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.base.files import named_file
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec

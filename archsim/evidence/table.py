@@ -12,8 +12,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 
 from archsim.base.errors import InputError
-from archsim.base.files import read_bytes
-from archsim.base.limits import LIMITS, InputLimit
+from archsim.base.files import LIMITS, InputLimit, read_bytes
 
 MOST_TOLD = 20
 REMARK = "# "

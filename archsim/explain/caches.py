@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported
-from archsim.cache.access import Accesses, chunks
-from archsim.cache.blocked import blocked_product, blocks_of
-from archsim.cache.cpu_products import cpu_nest
+from archsim.cache.access import Accesses, NestedLoop, addresses, chunks, runs_of
+from archsim.cache.cpu_products import blocked_product, blocks_of, cpu_nest
 from archsim.cache.distance import MissCurve, StackDistances
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.cache.kernel import CLEAN_VICTIM
 from archsim.cache.layers import WAVES, product_of
-from archsim.cache.nest import NestedLoop, addresses, runs_of
 from archsim.cache.roles import KernelShape, nest_of
 from archsim.cache.simulate import LevelCount, Simulation
 from archsim.cache.tiles import waves

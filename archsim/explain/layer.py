@@ -23,10 +23,10 @@ from archsim.explain.equation import Equation, Step, constant_unit, solve
 from archsim.explain.kernel import ExplainedRun, KernelExplanation, explain_kernel, needed
 from archsim.explain.reader import CONSTANT, SPEC, Leaf, Reader
 from archsim.explain.value import Value
-from archsim.trace.attributes import written
 from archsim.trace.dims import SEQUENCE
 from archsim.trace.kind import PHASES
 from archsim.trace.trace import BoundOp
+from archsim.trace.values import written
 
 SCHEMA = "archsim-explanation/1"
 

@@ -20,10 +20,19 @@ from archsim.cycle.core.kernels import loops_clocks, simulated_on
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import CpuVariant, LoopUse
-from archsim.cycle.eased import Relief, reliefs
 from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
 from archsim.cycle.run import SmRun, room
-from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, issue_use, occupancy, pipe_use, shares, stalled
+from archsim.cycle.stalls import (
+    Relief,
+    StalledInstruction,
+    achieved_occupancy,
+    issue_use,
+    occupancy,
+    pipe_use,
+    reliefs,
+    shares,
+    stalled,
+)
 from archsim.device.device import Tpu
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.memo import memo
@@ -192,8 +201,7 @@ def gpu_launch(result: Run, at: int) -> tuple[GpuTerms, SimulatedLaunch | None]:
 
 
 def _array(terms: TpuTerms, column: int) -> ArrayOfKernel | None:
-    from archsim.cycle.array.kernels import simulated_array
-    from archsim.cycle.array.machine import array_machine, at_column
+    from archsim.cycle.systolic import array_machine, at_column, simulated_array
 
     found = simulated_array(terms, column)
     if found is None:

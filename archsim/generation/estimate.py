@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.calibration.constants import WIDER, Spread
 from archsim.cost.bounds import bound_word
-from archsim.device.rows import first_of
+from archsim.device.variant import first_of
 from archsim.estimation.hardware import platform_of
 from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room

@@ -10,10 +10,10 @@ from functools import cache
 from typing import Any
 
 from archsim.base.errors import ArchsimError, Unsupported
-from archsim.base.identity import kept
+from archsim.base.record import kept
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
-from archsim.device.rows import first_of
+from archsim.device.variant import first_of
 from archsim.evidence import network_rows
 from archsim.evidence.case import Case, ServingPattern, error_of
 from archsim.evidence.family import serving_files

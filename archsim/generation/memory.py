@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 
-from archsim.base.identity import kept
+from archsim.base.record import kept
 from archsim.estimation.memory import largest
 from archsim.generation.plan import CACHE_BYTES, WEIGHTS, ServingPlan
 from archsim.generation.step import stages_of, step_tokens
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts
 from archsim.trace.trace import BoundOp
 
 WORD = 4  # B of a score of a word, which engines widen to fp32

@@ -10,13 +10,12 @@ from typing import Any
 from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArgumentError, Unsupported, refuse_arguments
 from archsim.base.files import is_path
-from archsim.base.identity import kept
 from archsim.base.naming import resolve
+from archsim.base.record import kept
 from archsim.calibration.constants import Calibration
 from archsim.calibration.constants import default as default_calibration
-from archsim.device import follow
 from archsim.device.device import Gpu
-from archsim.device.spec import Spec
+from archsim.device.spec import Spec, follow_notes
 from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
 from archsim.estimation.hardware import find_device, host_of, on_tensor_cores
 from archsim.node.node import Node
@@ -26,8 +25,7 @@ from archsim.stack.passes import Passes
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.kinds.dense import Linear
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts, Linear
 from archsim.trace.trace import BoundOp
 
 HEAD, WORDS = "head", "tokens.embedding"  # the projection to words, and their table
@@ -232,7 +230,7 @@ def serving_plan(
         model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,
         node=joined, graph=replays, speculation=_speculation(speculative, draft), clock=float(highest), turbo=clock is None,
         limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
-        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow.notes(spec.entries)), asked=asked,
+        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow_notes(spec.entries)), asked=asked,
     )  # fmt: skip
 
 

@@ -15,11 +15,11 @@ from math import prod
 
 import numpy as np
 
-from archsim.base.identity import kept
+from archsim.base.record import kept
 from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
-from archsim.device.rows import first_of
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.hardware import on_tensor_cores
 from archsim.estimation.pipeline import lowered_of, priced
@@ -29,13 +29,11 @@ from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.lower.lower import CacheState
 from archsim.node.node import Node
 from archsim.schedule.collective import all_reduce, unloaded_time_s
-from archsim.schedule.serial import asynchronous
-from archsim.trace.huggingface.graph import step_of
+from archsim.schedule.timeline import asynchronous
+from archsim.trace.huggingface.graph import Layout, step_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.huggingface.parts import Layout
-from archsim.trace.kinds.attention import Attention, LatentAttention
-from archsim.trace.kinds.dense import Linear
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts, Linear
+from archsim.trace.kinds.sequence import Attention, LatentAttention
 from archsim.trace.trace import BoundOp, BoundTrace
 
 LINKS, ENGINE_HOST, WAIT = "links", "engine", "host"  # what limits a step besides the bounds of kernels

@@ -11,7 +11,7 @@ from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.rounding import quantised
-from archsim.trace.kinds.attention import SOFTMAX_FLOP, Attention, LatentAttention
+from archsim.trace.kinds.sequence import SOFTMAX_FLOP, Attention, LatentAttention
 from archsim.trace.trace import BoundOp
 
 RECOMPUTED = 2.5  # products of the backward pass over those of the forward pass: five instead of two (Dao 2023, section 4.1)

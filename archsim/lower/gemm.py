@@ -10,7 +10,7 @@ from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
 from archsim.lower.rounding import quantised
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts
 from archsim.trace.trace import BoundOp
 
 VECTOR = 16  # bytes of the widest load; rows that are no multiple of it are loaded in narrower ones

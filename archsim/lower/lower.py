@@ -11,7 +11,7 @@ from math import inf, prod
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.identity import ByIdentity
+from archsim.base.record import ByIdentity
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import AS_MULTIPLIED, Context, Stored

@@ -11,7 +11,7 @@ from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
 from archsim.lower.role import Role
 from archsim.stack.passes import Passes
-from archsim.trace.kinds.update import KEPT_BYTES
+from archsim.trace.kinds.pointwise import KEPT_BYTES
 from archsim.trace.trace import BoundOp
 
 ALONG_AXIS = ("layer_norm", "rms_norm", "softmax")  # ops that sum up the rows of their last axis

@@ -12,7 +12,7 @@ from archsim.lower.context import Context, element_wise, plan
 from archsim.lower.gemm import product
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.role import Role
-from archsim.trace.kinds.recurrent import GATES, Lstm, Recurrent
+from archsim.trace.kinds.sequence import GATES, Lstm, Recurrent
 from archsim.trace.trace import BoundOp
 
 ACTIVATION_FLOP = 5.0  # issue slots of a sigmoid or tangent, with the arithmetic around it, in those of an addition

@@ -17,9 +17,8 @@ from archsim.evidence.family import family_called
 from archsim.evidence.op_rows import kernel_op
 from archsim.evidence.row import Refused, parameters, row_of
 from archsim.evidence.table import CsvTable, Row
-from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.run import bound, refusal
-from archsim.measure.timing import Reading, Session, measure
+from archsim.measure.timing import EnergyMeter, Reading, Session, measure, meter_for
 from archsim.measure.torch_kernels import KernelBench, KernelReading
 from archsim.measure.torch_session import mode_of, runtime, session_class
 from archsim.stack import catalog as stacks

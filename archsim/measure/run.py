@@ -14,9 +14,8 @@ from archsim.estimation.memory import USABLE, footprint
 from archsim.estimation.network import bound as all_bound
 from archsim.estimation.network import sized
 from archsim.measure import onnx_session
-from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import TimedCell, op_rows, rows_of
-from archsim.measure.timing import Reading, Session, measure
+from archsim.measure.timing import EnergyMeter, Reading, Session, measure, meter_for
 from archsim.stack import catalog as stacks
 from archsim.trace.formats import Sizes
 from archsim.trace.task import Work, prepared
@@ -87,7 +86,7 @@ def device_of(hw: str | None, device: str) -> str:
     """The device of the rows: the named one, else this processor or the shipped spec of this GPU."""
     if hw is not None or device == "cpu":
         return hw or "host"
-    from archsim.detect.gpus import read_gpus, relative
+    from archsim.detect.detect import read_gpus, relative
 
     found = read_gpus()
     if not found:

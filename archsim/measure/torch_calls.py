@@ -9,7 +9,7 @@ from typing import Any
 
 from archsim.measure.nodes import LEAK, TINY, along, turns, window_pads
 from archsim.trace.kinds.convolution import sides
-from archsim.trace.kinds.recurrent import GATES
+from archsim.trace.kinds.sequence import GATES
 from archsim.trace.trace import BoundOp
 
 Call = Callable[[Any, BoundOp, list[Any], list[Any]], Any]  # of torch, the op, its inputs, its learned values and constants

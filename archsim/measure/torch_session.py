@@ -10,7 +10,7 @@ from math import prod
 from typing import Any
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
-from archsim.measure.onnx_model import feeds
+from archsim.measure.onnx_session import feeds
 from archsim.measure.timing import WARM_UP
 from archsim.measure.torch_calls import CALLS, VARIANCES, attention_by_products, batch_norm_of_batch, constants_of, shapes_of
 from archsim.trace.trace import BoundOp, BoundTrace

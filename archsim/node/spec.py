@@ -12,8 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported, nearest
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 from archsim.base.schema import Form, Word, problems_of
 from archsim.device import catalog
 from archsim.device.device import Cpu

@@ -11,8 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from archsim.base.errors import ArgumentError, InputError, nearest
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT
 from archsim.device.device import Cpu, Device

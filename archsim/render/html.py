@@ -11,10 +11,9 @@ from typing import Any
 from urllib.parse import quote
 
 from archsim.render.blocks import Block, Chart, Verdict, visible
-from archsim.render.csv import csv_lines
+from archsim.render.charts import drawn, legend
 from archsim.render.palette import tones
-from archsim.render.svg import drawn, legend
-from archsim.render.text import clean
+from archsim.render.text import clean, csv_lines
 
 DEEPEST = 9
 MOST_POINTS = 1000  # of a chart whose page holds them as CSV too

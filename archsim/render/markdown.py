@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from archsim.render.blocks import Block, Cell, Chart, Facts, Note, Table, Verdict, visible
-from archsim.render.svg import drawn
+from archsim.render.charts import drawn
 from archsim.render.text import clean
 
 WIDTH = 900  # of a picture [px]

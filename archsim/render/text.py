@@ -1,4 +1,4 @@
-"""Answers as text: aligned in a pipe, within the width of a terminal, there with colours.
+"""Answers as text: aligned in a pipe, within the width of a terminal, there with colours; rows as CSV for a spreadsheet.
 
 The head of a table's first column is the title; its rows stand two spaces in. A table wider than the screen leaves out its bars,
 then is cut between columns, and each part repeats the first one: nothing is lost.
@@ -6,11 +6,14 @@ then is cut between columns, and each part repeats the first one: nothing is los
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
+from typing import Any
 
 from archsim.render.blocks import Block, Cell, Chart, Column, Facts, Note, Table, Verdict, visible
 
@@ -200,3 +203,40 @@ def _styled(text: str, style: str, on: Screen) -> str:
     """Coloured words; the room around them is not."""
     code, words = STYLES.get(style), text.strip()
     return text.replace(words, f"\x1b[{code}m{words}\x1b[0m") if on.color and code and words else text
+
+
+# ------------------------------------------------------------------------------------------------------------------ CSV
+
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?")  # rounded, and so a text
+
+def csv_lines(rows: Iterable[Sequence[Any]]) -> str:
+    r"""CSV with `\n` line ends; text that a spreadsheet would run as a formula is escaped."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([[_harmless(cell) for cell in row] for row in rows])
+    return buffer.getvalue()
+
+
+def records_csv(records: Iterable[Mapping[str, Any]], every: Mapping[str, Any] | None = None) -> str:
+    """CSV of the numbers and texts of records, one row each, behind those that `every` row has; "" without records.
+
+    Tables in a record are columns NAME.KEY, lists are left out.
+    """
+    rows = [_flat({**(every or {}), **record}) for record in records]
+    head = tuple(dict.fromkeys(name for row in rows for name in row))
+    return csv_lines([head, *([row.get(name) for name in head] for row in rows)]) if rows else ""
+
+
+def _flat(record: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{before}{name}.")
+        elif not isinstance(value, list | tuple):
+            found[f"{before}{name}"] = value
+    return found
+
+
+def _harmless(cell: Any) -> Any:
+    risky = isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") and not NUMBER.fullmatch(cell)
+    return f"'{cell}" if risky else cell

@@ -1,4 +1,4 @@
-"""Data-parallel training in events: input pipelines, the steps of all devices, gradient exchange during the backward pass."""
+"""Data-parallel training in events: input pipelines, the steps of all devices, gradient exchange by buckets during backward."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from archsim.node.node import SERVER, Node
 from archsim.schedule.collective import all_reduce
-from archsim.schedule.events import Phase, SharedServer
-from archsim.schedule.fair_share import Demand
+from archsim.schedule.events import Demand, Phase, SharedServer
 from archsim.schedule.observer import Observer
+from archsim.trace.kind import UPDATE
+from archsim.trace.kinds.pointwise import KEPT_BYTES, OPTIMISERS
+from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
     from simpy import Environment, Event, Process, Store
@@ -306,3 +308,44 @@ def _paths_to_server(node: Node, devices: int) -> tuple[list[tuple[str, str]], l
 def all_reduce_phases(node: Node, devices: int, step: DeviceStep) -> list[list[Phase]]:
     """For each bucket the job that sums it over the devices."""
     return [all_reduce(node, devices, size) for _, size in step.buckets]
+
+
+# ------------------------------------------------------------------------------------------------- buckets of gradients
+
+BUCKET_BYTES = 25e6  # B of one bucket (Li et al. 2020, PyTorch Distributed, section 4.2)
+
+
+def device_step(
+    ops: Sequence[BoundOp], end_s: Sequence[float], value_bytes: float, bucket_bytes: float = BUCKET_BYTES
+) -> DeviceStep:  # fmt: skip
+    """The training step of one device: when computation ends, and when each bucket of gradients is complete.
+
+    Gradients fill buckets in the order in which the backward pass produces them. A bucket is closed as soon as it holds
+    `bucket_bytes`; the last one may be smaller. Updates that overlap no computation come after it.
+
+    ops: the bound ops of a training step, updates included, in execution order, [N]
+    end_s: when each of them ends on an otherwise idle device [s], [N]
+    value_bytes: size of a gradient, on the links as in memory [B]
+    bucket_bytes: size at which a bucket is closed [B]
+
+    >>> from archsim.trace.file import load
+    >>> from archsim.trace.training import task_trace
+    >>> ops = task_trace(load("alexnet"), "training_step").bind(N=1).ops
+    >>> step = device_step(ops, [float(i + 1) for i in range(len(ops))], 4.0)
+    >>> round(sum(size for _, size in step.buckets) / 4)  # the parameters of AlexNet
+    60965224
+    """
+    position = {op.name: i for i, op in enumerate(ops)}
+    updates = [op for op in ops if op.phase == UPDATE]
+    compute_s = max(end_s[i] for i, op in enumerate(ops) if op.phase != UPDATE)
+    complete_s = [max(end_s[position[name]] for name in op.inputs if name in position) for op in updates]
+    ready = sorted((time, value_bytes * op.shape[0]) for time, op in zip(complete_s, updates, strict=True))
+    buckets, size = [], 0.0
+    for i, (time, values) in enumerate(ready):
+        size += values
+        if size >= bucket_bytes or i + 1 == len(ready):
+            buckets.append((min(time, compute_s), size))
+            size = 0.0
+    kept = max((1 + OPTIMISERS[getattr(op.kind, "optimiser", "sgd")].state for op in updates), default=1)
+    return DeviceStep(compute_s=compute_s, update_s=max(0.0, max(end_s) - compute_s), buckets=tuple(buckets),
+                      server_passes=2.0 * kept * KEPT_BYTES / value_bytes)  # fmt: skip

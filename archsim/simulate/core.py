@@ -10,15 +10,27 @@ from inspect import signature
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
 from archsim.cycle.core import scalar
 from archsim.cycle.core.bounds import bounds, what_binds
-from archsim.cycle.core.gemm_block import BROADCASTS, gemm_block
 from archsim.cycle.core.library import called
-from archsim.cycle.core.loops import STREAMED, chase, dot_product, exponential, max_pool, row_sum, streamed
+from archsim.cycle.core.loops import (
+    STREAMED,
+    chase,
+    dot_product,
+    exponential,
+    hyperbolic,
+    local_normalisation,
+    max_pool,
+    moments,
+    row_sum,
+    sigmoid,
+    softmax,
+    streamed,
+)
 from archsim.cycle.core.machine import CoreMachine, core_machine
-from archsim.cycle.core.normal import hyperbolic, local_normalisation, moments, sigmoid, softmax
 from archsim.cycle.core.operation import CoreLoop
+from archsim.cycle.core.product import BROADCASTS, gemm_block
 from archsim.cycle.core.run import CoreRun, run_loop
+from archsim.device.cpu_core import FORMS
 from archsim.device.device import Cpu
-from archsim.device.dot import FORMS
 from archsim.device.spec import Spec
 
 SCHEMA = "archsim-core/1"
@@ -33,7 +45,7 @@ PRODUCT = {  # end of a form -> of a block
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionSet:
     """Vectors of an instruction set: their width [bit] (0: what the core has), the registers that it names, fused multiply-add,
-    how a product meets one value, and the forms in which it multiplies narrow operands, of `archsim.device.dot.FORMS`."""
+    how a product meets one value, and the forms in which it multiplies narrow operands, of `archsim.device.cpu_core.FORMS`."""
 
     width: int
     registers: int

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from archsim.base.identity import kept
+from archsim.base.record import kept
 from archsim.generation.memory import blocks, cache_of, memory_of, room
 from archsim.generation.plan import ServingPlan
 from archsim.generation.step import NOTHING, StepCost, step_cost

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.base.errors import ArgumentError, InputError, refuse_arguments
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 
 COLUMNS = ("arrival_s", "input", "output")
 Draw = Callable[[np.random.Generator, float, float, int], NDArray[np.float64]]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import ArgumentError
-from archsim.device.rows import first_of
+from archsim.device.variant import first_of
 from archsim.generation.estimate import limit_word, provenance_of, too_large
 from archsim.generation.memory import cache_of, cache_of_layers
 from archsim.generation.plan import ServingPlan

@@ -14,17 +14,16 @@ from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import COMPONENTS, spent
 from archsim.cycle import layout
 from archsim.cycle.attention import COPIERS, AttentionTile, attend
-from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.passes import Rows, element_wise, row_sums
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR, Program, Source
-from archsim.cycle.row_sums import Rows, row_sums
 from archsim.cycle.run import Prepared, SmRun, prepared, run
 from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, executed, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
-from archsim.device.rows import first_of
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 from archsim.estimation.clock import at_memory_clock, memory_clock_share
 
 SCHEMA = "archsim-sm/1"

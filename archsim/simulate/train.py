@@ -13,8 +13,7 @@ from archsim.base.units import show
 from archsim.cost.dispatch import link_rate
 from archsim.cost.input_stage import input_stage, worker_rate
 from archsim.device.device import Gpu
-from archsim.device.rows import first_of
-from archsim.device.variant import called, device_fields
+from archsim.device.variant import called, device_fields, first_of
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.host_input import input_bytes, samples_of
 from archsim.estimation.measured import differences, measured_on, predicted, request_of, trust
@@ -25,10 +24,9 @@ from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation
 from archsim.node.node import Node
 from archsim.node.spec import NodeSpec, host_cpu
-from archsim.schedule.buckets import BUCKET_BYTES, device_step
 from archsim.schedule.observer import Observer
 from archsim.schedule.serving import POWER
-from archsim.schedule.training import CORES, DISK, MEMORY, SYNCS, Pipeline, TrainingRun, train
+from archsim.schedule.training import BUCKET_BYTES, CORES, DISK, MEMORY, SYNCS, Pipeline, TrainingRun, device_step, train
 
 SCHEMA = "archsim-train/1"
 LEAST_STEPS, MOST_STEPS = 4, 10_000

@@ -15,7 +15,7 @@ from typing import Any
 
 from archsim.base.errors import nearest
 from archsim.base.files import data_folder
-from archsim.base.toml import read_document
+from archsim.base.schema import read_document
 from archsim.stack.key import declared, written
 from archsim.stack.read import Path, leaves, split
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.stack.menu import COLUMNS, TENSOR
-from archsim.trace.profiles.stream import events
+from archsim.trace.profiles.record import events
 
 # How a name says rows, columns and depth of a tile, the most telling form first; a short one leaves the depth to its unit.
 SIZES = (

@@ -16,9 +16,8 @@ from math import inf
 from typing import Any, TypeVar
 
 from archsim.base.errors import InputError, MissingFile
-from archsim.base.files import data_folder, is_path, named_file, read_text
-from archsim.base.identity import ByIdentity
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, data_folder, is_path, named_file, read_text
+from archsim.base.record import ByIdentity
 from archsim.stack.key import key
 
 R = TypeVar("R")

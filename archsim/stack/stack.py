@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Self, TypeVar
 
-from archsim.base.identity import Identified
+from archsim.base.record import Identified
 from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import defaulted, key, optional
 from archsim.stack.loop import UNKNOWN, ScalarLoop, loops_of
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 ISAS = {"widest": inf, "sse": 128.0, "avx": 256.0, "avx2": 256.0, "avx512": 512.0, "neon": 128.0}  # bit of a register
 APART = ("sse", "avx")  # without fused multiply-adds
-# Forms of instructions that multiply narrow operands: those of `archsim.device.dot`.
+# Forms of instructions that multiply narrow operands: those of `archsim.device.cpu_core`.
 NARROW = ("int8_words", "int8_pairs", "int8_mlal", "int8_dot", "int8_sdot", "int8_matrix", "int8_tile", "bf16_dot", "bf16_matrix",
           "bf16_tile", "fp16_lanes")  # fmt: skip
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step

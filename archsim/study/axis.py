@@ -1,4 +1,4 @@
-"""Axes of a sweep: the values of one knob, parsed from what a user writes.
+"""Axes of a sweep: the values of one knob as a user writes them; and keys that follow a knob (`power.tdp=clock^3`).
 
     memory.bandwidth=100GB/s:1TB/s:50log   50 values, equal ratios          batch=1:256:x2       factors of 2
     memory.bandwidth=100GB/s:1TB/s:10lin   10 values, equal differences     sm.count=8:160:8     steps of 8
@@ -18,7 +18,10 @@ from archsim.base.errors import ArchsimError
 from archsim.base.units import COUNT, parse, show
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
-from archsim.study.knob import WORDS, exact_word, meaning
+from archsim.estimation.clock import memory_clock_of
+from archsim.estimation.request import Request
+from archsim.study.knob import CHOICES, WORDS, exact_word, meaning
+from archsim.trace.dims import SEQUENCE
 
 MOST_VALUES = 10_000_000  # of one axis, because they are held in memory
 T = TypeVar("T", float, str)
@@ -184,3 +187,71 @@ def label(axis: KnobAxis, unit: Unit | None) -> str:
     ends = (float(axis.values[0]), float(axis.values[-1])) if axis.values else (axis.low, axis.high)
     many = f"{len(axis.values)} values" if axis.values else "any value"
     return f"{axis.knob}: {many} from {show(ends[0], unit.unit)} to {show(ends[1], unit.unit)}"
+
+
+# ----------------------------------------------------------------------------------------------------- keys that follow
+
+_FORM = re.compile(r"\s*([a-z0-9_.]+)\s*=\s*([a-z0-9_.]+)\s*(?:\^\s*([-+]?[0-9.]+))?\s*\Z")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coupling:
+    """knob = base value of `knob` x (value of `follows` / its base value)^`exponent`."""
+
+    knob: str
+    follows: str
+    exponent: float = 1.0
+
+    @property
+    def written(self) -> str:
+        """As the user writes it."""
+        return f"{self.knob}={self.follows}" + (f"^{self.exponent:g}" if self.exponent != 1 else "")
+
+    def values(self, request: Request, column: Array) -> Array:
+        """The values of the knob where the followed one has these values, [D]; whole numbers are rounded."""
+        own, other = base_value(request, self.knob), base_value(request, self.follows)
+        value = own * (np.asarray(column, dtype=float) / other) ** self.exponent
+        return np.maximum(1.0, np.round(value)) if meaning(request.spec.kind, self.knob).whole else value
+
+    def check(self, request: Request) -> None:
+        """Raises BadAxis or UnknownName for a coupling that the device cannot have."""
+        for knob in (self.knob, self.follows):
+            meaning(request.spec.kind, knob)
+            if not base_value(request, knob) > 0:
+                raise BadAxis(f"{self.written}: {request.spec.identity.id} has no {knob} above 0 to start from")
+
+
+def base_value(request: Request, knob: str) -> float:
+    """The value of a knob in the request, in its base unit; NaN where it has none."""
+    value: Array | float | None
+    if knob == "seq_len":
+        value = request.trace.symbols.get(SEQUENCE)
+    elif knob in ("clock", "batch", "threads"):
+        value = getattr(request, knob)
+    elif knob == "memory_clock":
+        value = memory_clock_of(request.spec, request.memory)
+    elif knob == "power_limit":
+        value = request.device.power.tdp if request.limit is None else request.limit
+    else:
+        value = request.spec.entries[knob].number if knob in request.spec.entries else None
+    return float("nan") if value is None else float(np.ravel(value)[0])
+
+
+def coupling_of(text: str, axes: tuple[str, ...]) -> Coupling:
+    """The coupling that `KEY=KNOB` or `KEY=KNOB^EXPONENT` describes; KNOB is one of the `axes`. Raises BadAxis.
+
+    >>> coupling_of("power.tdp=clock^3", ("clock",)).exponent
+    3.0
+    """
+    match = _FORM.match(text)
+    if match is None:
+        raise BadAxis(f"{text!r} is not KEY=KNOB or KEY=KNOB^EXPONENT, like l2.bandwidth=sm.count or power.tdp=clock^3")
+    if match[2] not in axes or match[2] in WORDS:
+        raise BadAxis(f"{text}: {match[2]} is not varied, so that nothing can follow it; varied: {', '.join(axes) or 'nothing'}")
+    if match[1] in CHOICES:
+        raise BadAxis(f"{text}: {match[1]} chooses kernels; only numbers of a device and its clock can follow")
+    try:
+        exponent = float(match[3] or 1)
+    except ValueError:
+        raise BadAxis(f"{text}: {match[3]} is not a number") from None
+    return Coupling(knob=match[1], follows=match[2], exponent=exponent)

@@ -7,21 +7,19 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, TypeVar
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
+from archsim.base.record import Answer
 from archsim.device.spec import Spec
 from archsim.device.variant import called
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.hardware import find_device
 from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog, choose
-from archsim.study.batches import BatchCurve, batch_curve
+from archsim.study.batches import BatchCurve, Crossing, Payoff, batch_curve, crossings, payoffs
 from archsim.study.contender import Contender, contender
-from archsim.study.crossover import Crossing, Payoff, crossings, payoffs
-from archsim.study.price import Price
+from archsim.study.price import Price, Usage, Workload
 from archsim.study.ranking import CRITERIA, Criterion, Ranking, check_criterion, rank
 from archsim.study.stack_change import StackChange, stack_change
-from archsim.study.usage import Usage, Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

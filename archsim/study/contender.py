@@ -14,8 +14,7 @@ from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
 from archsim.estimation.result import Estimate
 from archsim.study.certainty import log_normal
-from archsim.study.price import Price, merged, spec_price
-from archsim.study.usage import JobTotals, Usage, Workload, hourly_cost
+from archsim.study.price import JobTotals, Price, Usage, Workload, hourly_cost, merged, spec_price
 from archsim.trace.kind import FORWARD
 
 HOST_ELEMENT = 4  # B, values of inputs and results in host memory

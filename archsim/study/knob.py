@@ -16,9 +16,8 @@ from archsim.base.errors import InputError, UnknownName
 from archsim.base.units import TEXT, show
 from archsim.cost.cost import Array
 from archsim.device import catalog as devices
-from archsim.device.follow import BANDWIDTH, BUS, MEMORY, RATE, TOLERANCE, gap
 from archsim.device.part import LARGEST, SMALLEST, Unit
-from archsim.device.spec import EQUAL, ORDER, Spec, keys, unit_of
+from archsim.device.spec import BANDWIDTH, BUS, EQUAL, MEMORY, ORDER, RATE, TOLERANCE, Spec, gap, keys, unit_of
 from archsim.estimation.clock import FARTHEST, far_clock, memory_clock_problems
 from archsim.estimation.request import precision_of
 from archsim.stack import choose

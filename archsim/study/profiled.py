@@ -17,15 +17,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArgumentError
+from archsim.base.record import Answer
 from archsim.device.variant import device_fields
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.study.profile_gap import GapCause, gap_of
-from archsim.study.profile_rows import MeasuredKernel, NotMatched, PredictedKernel, ProfiledOp, TimelinePiece
-from archsim.trace.held import hold
+from archsim.study.profile_gap import GapCause, MeasuredKernel, NotMatched, PredictedKernel, ProfiledOp, TimelinePiece, gap_of
+from archsim.trace.file import hold
 from archsim.trace.profiles.network import ProfiledNetwork, network_of
 from archsim.trace.profiles.reader import read
 from archsim.trace.profiles.record import Profile, ProfiledCall

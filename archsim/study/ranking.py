@@ -1,18 +1,64 @@
-"""Several devices ranked by speed, speed per watt, speed per dollar and cost, with the probability that each order is right."""
+"""Several devices ranked by speed, speed per watt, speed per dollar and cost, with the probability that each order is right.
+
+Correlations of log errors of times, over pairs of rows of networks.csv that constants may be fitted to, with the same network,
+task, batch and precision (tests/bench/correlation.py prints them):
+
+    two GPUs, one source and stack      0.56   596 pairs
+    two GPUs, two stacks                0.26  3668 pairs
+    one GPU, two stacks                 0.13  2350 pairs
+    a CPU and a GPU                    -0.02  5506 pairs
+    one CPU, two stacks                -0.06  1548 pairs, all of one CPU
+    two CPUs                            too few: of 624 pairs most are of the same two CPUs
+
+Contenders with two stacks share one figure, the mean of the three rows of GPUs by their pairs.
+
+A shared error moves both alike and leaves their order as it is. Where nothing was measured, the figures of GPUs are used.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import log, sqrt
 
 import numpy as np
 
 from archsim.base.errors import UnknownName
+from archsim.cost.cost import Array
 from archsim.study.certainty import order_probabilities, probability_less
 from archsim.study.contender import Contender, energy_spread, time_spread
-from archsim.study.correlation import matrix, pair_correlation
+
+# -------------------------------------------------------------------------------------------------------- shared errors
+
+SAME_STACK = 0.6
+TWO_STACKS = 0.1
+
+
+def pair_correlation(a: Contender, b: Contender, asked: float | None = None) -> float:
+    """The correlation of the log errors of two contenders: the one that was asked for, else the measured one."""
+    if asked is not None:
+        return asked
+    return SAME_STACK if a.estimate.stack == b.estimate.stack else TWO_STACKS
+
+
+def matrix(contenders: Sequence[Contender], asked: float | None = None) -> Array:
+    """The correlation of every pair, [n, n], 1 on the diagonal."""
+    found = np.eye(len(contenders))
+    for (i, a), (j, b) in combinations(enumerate(contenders), 2):
+        found[i, j] = found[j, i] = pair_correlation(a, b, asked)
+    return found
+
+
+def correlation_note(asked: float | None) -> str:
+    """What is assumed of errors, as a sentence."""
+    if asked is not None:
+        return f"Errors of any two predictions are assumed to have the correlation {asked:g} (--correlation)."
+    return (f"Errors of two predictions are correlated as measured of GPUs, {SAME_STACK:g} with one stack and {TWO_STACKS:g} "
+            "with two (--correlation sets one number); a shared error does not change the order.")  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------- rankings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +136,7 @@ def rank(contenders: Sequence[Contender], criterion: Criterion, correlation: flo
     """The order by `criterion`.
 
     correlation: of the log errors of any two devices; without it that which was measured for each pair
-    (`archsim.study.correlation`). Prices are exact.
+    (`archsim.study.ranking`). Prices are exact.
     """
     fitting = [c for c in contenders if c.fits]
     scored = [(score, c) for c in fitting if (score := criterion.score(c)) is not None]

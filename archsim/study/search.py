@@ -11,16 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.answer import Answer
 from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.record import Answer
 from archsim.cost.cost import Array
 from archsim.estimation.die import die_columns
 from archsim.estimation.request import Request
-from archsim.study.condition import Condition
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
-from archsim.study.objective import SILICON, Objective
-from archsim.study.pareto import pareto_front
+from archsim.study.objective import SILICON, Condition, Objective, pareto_front
 from archsim.study.space import Space
 
 MOST = 3_000_000  # points of an exhaustive search; more need a sample or trials

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, UnknownName
+from archsim.base.record import Answer
 from archsim.base.units import TEXT
 from archsim.cost.cost import Array
 from archsim.device.part import Unit

@@ -21,8 +21,7 @@ from archsim.device.spec import Spec
 from archsim.estimation.hardware import find_device
 from archsim.estimation.pipeline import lowered_of
 from archsim.estimation.request import Request, make_request
-from archsim.study.axis import BadAxis, KnobAxis, axis_of
-from archsim.study.coupling import Coupling, coupling_of
+from archsim.study.axis import BadAxis, Coupling, KnobAxis, axis_of, coupling_of
 from archsim.study.knob import ARGUMENTS, CHOICES, meaning
 
 ROUNDS = 4  # a Feistel network of four rounds with random functions is a random permutation (Luby and Rackoff 1988)

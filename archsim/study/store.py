@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.study.grid import OUTPUTS
 from archsim.study.space import Part, Space
 from archsim.study.sweep import Chunk, called_in, names, points_of, rows

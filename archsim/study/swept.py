@@ -14,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
+from archsim.base.record import Answer
 from archsim.cost.cost import Array
 from archsim.estimation.die import die_columns
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
 from archsim.lower.kernel import Index
-from archsim.study.coupling import base_value
+from archsim.study.axis import base_value
 from archsim.study.knob import WORDS
-from archsim.study.pareto import pareto_front
+from archsim.study.objective import pareto_front
 from archsim.study.space import Space
 from archsim.study.sweep import names
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, ArgumentError
+from archsim.base.record import Answer
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.estimation.clock import FARTHEST
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request
-from archsim.study.condition import Condition
-from archsim.study.coupling import base_value
+from archsim.study.axis import base_value
 from archsim.study.grid import with_choices, with_columns
 from archsim.study.knob import CHOICES, WORDS, meaning
+from archsim.study.objective import Condition
 from archsim.study.search import Evaluator
 
 LARGEST_FACTOR = 64.0  # of a knob's base value

@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.stack import catalog, choose
 from archsim.study.comparison import ComparedDevices, Comparison, Entrant, Tell
-from archsim.study.condition import Condition, nameable, read_conditions
 from archsim.study.contender import Contender, with_host_inputs
+from archsim.study.objective import Condition, nameable, read_conditions
 
 NUMBERS: dict[str, tuple[str, str, Callable[[Contender], float]]] = {  # name in a condition -> key, unit, value
     "latency": ("latency_s", "s", lambda c: c.latency_s),

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 
 from archsim.base.errors import nearest
 from archsim.trace import values
-from archsim.trace.attributes import read
 from archsim.trace.dims import LARGEST, Dim, Shape, bind_dims, elements, factors, short, show, symbols_in
 from archsim.trace.jsonlines import JsonLine
 from archsim.trace.kind import FORWARD
 from archsim.trace.kinds.dense import Embedding
 from archsim.trace.op import KINDS
-from archsim.trace.order import ordered
-from archsim.trace.trace import Op, Trace
+from archsim.trace.trace import Op, Trace, ordered
+from archsim.trace.values import read
 
 SCHEMA = "archsim-trace/1"
 HEADER = {

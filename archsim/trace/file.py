@@ -11,20 +11,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
+from typing import Any
 
-from archsim.base.errors import InputError
-from archsim.base.files import data_folder, read_text
-from archsim.base.limits import LIMITS
+from archsim.base.errors import InputError, UnknownName
+from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.naming import resolve
-from archsim.trace.attributes import written
 from archsim.trace.check import SCHEMA, trace_of
 from archsim.trace.formats import SUFFIXES, Sizes, format_of, is_path, unknown_symbol
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.jsonlines import parse
-from archsim.trace.trace import Op, Trace
+from archsim.trace.trace import BoundTrace, Op, Trace
+from archsim.trace.values import written
 
 FOLDER = "traces/nets"
 LIMIT = LIMITS["network"]
@@ -155,3 +156,66 @@ def record_of(op: Op) -> dict[str, object]:
 
 def _line(record: Mapping[str, object]) -> str:
     return json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# ---------------------------------------------------------------------------------------- networks of a running program
+
+HELD: dict[str, Trace] = {}
+SUFFIX = ".held"
+
+
+def hold(trace: Trace) -> str:
+    """The name under which a trace is known from now on, in this process; equal traces have one name."""
+    plain = "".join(c if c.isalnum() or c in "_-" else "_" for c in trace.name)[:60]
+    name = f"{plain}.{digest(trace)[:8]}{SUFFIX}"
+    HELD[name] = trace
+    return name
+
+
+def read_held(path: Path, sizes: Mapping[str, int]) -> Trace:
+    """The trace of a name that `hold` gave. Raises UnknownName, or ArgumentError for a symbol that it does not have."""
+    if str(path) not in HELD:
+        raise UnknownName("network", str(path), [*HELD], "a network of a running program is known in its own process only")
+    trace = HELD[str(path)]
+    for name in sizes:
+        if not trace.symbol_called(name):
+            raise unknown_symbol(trace.name, name, trace.free_symbols)
+    return trace
+
+
+# --------------------------------------------------------------------------------------------- networks to be looked at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownNetwork:
+    """A network, None where its file has operators that are not read, and the operators of its file."""
+
+    name: str
+    trace: Trace | None
+    bound: BoundTrace | None
+    sizes: Mapping[str, int]
+    operators: list[Any]
+
+    def raise_refused(self) -> None:
+        """Raise InputError where there is no network."""
+        if self.trace is None:
+            refused = [row for row in self.operators if row.status == "refused"]
+            raise InputError(self.name, f"has operators that are not read: {', '.join(row.operator for row in refused)}")
+
+
+def network_of(name: str, sizes: Mapping[str, int]) -> ShownNetwork:
+    """The network of a name or a path, with the sizes that were given for the symbols of its file."""
+    from archsim.trace.formats import format_of, is_path
+
+    name = canonical(name)
+    operators: list[Any] = []
+    trace: Trace | None
+    if is_path(name):
+        trace, operators = format_of(Path(name)).mapping(Path(name), dict(sizes))
+    else:
+        trace = load(name, tuple(sizes.items()))
+    if trace is None:
+        return ShownNetwork(name=name, trace=None, bound=None, sizes=sizes, operators=operators)
+    symbols = dict.fromkeys(trace.unsized, 1)
+    symbols |= {symbol: size for key, size in sizes.items() if (symbol := trace.symbol_called(key))}
+    return ShownNetwork(name=name, trace=trace, bound=trace.bind(**symbols), sizes=symbols, operators=operators)

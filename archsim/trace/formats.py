@@ -2,7 +2,7 @@
 
 The ending of a path decides; where several formats share an ending, the first whose `known_by` recognises how the file begins. A
 reader returns a `Trace` and raises InputError, MissingFile, MissingExtra or Unsupported. To add a format, write its reader and
-its row; `archsim/base/limits.py` has the row of what a file of it may hold.
+its row; `archsim/base/files.py` has the row of what a file of it may hold.
 """
 
 from __future__ import annotations
@@ -69,17 +69,17 @@ class NetworkFormat:
 
 FORMATS: tuple[NetworkFormat, ...] = (
     NetworkFormat(name="trace", suffixes=(".jsonl", ".jsonl.gz"), reader="archsim.trace.file:read"),
-    NetworkFormat(name="network of this program", suffixes=(".held",), reader="archsim.trace.held:read"),
+    NetworkFormat(name="network of this program", suffixes=(".held",), reader="archsim.trace.file:read_held"),
     NetworkFormat(name="Caffe", suffixes=(".prototxt",), reader="archsim.trace.readers.caffe:read"),
-    NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.mapping:read",
-                  operators="archsim.trace.readers.mapping:of_onnx"),
+    NetworkFormat(name="ONNX", suffixes=(".onnx",), reader="archsim.trace.readers.read:read",
+                  operators="archsim.trace.readers.read:of_onnx"),
     NetworkFormat(name="Chakra", suffixes=(".et",), reader="archsim.trace.chakra.reader:read",
-                  operators="archsim.trace.chakra.mapping:of_chakra"),
+                  operators="archsim.trace.chakra.reader:of_chakra"),
     NetworkFormat(name="Chakra as JSON", suffixes=(".json",), reader="archsim.trace.chakra.reader:read",
-                  operators="archsim.trace.chakra.mapping:of_chakra", known_by="archsim.trace.chakra.text:begins_as_chakra"),
+                  operators="archsim.trace.chakra.reader:of_chakra", known_by="archsim.trace.chakra.forms:begins_as_chakra"),
     NetworkFormat(name="profile of PyTorch or onnxruntime", suffixes=(".json", ".json.gz"),
-                  reader="archsim.trace.profiles.as_network:read", operators="archsim.trace.profiles.as_network:of_profile",
-                  known_by="archsim.trace.profiles.as_network:begins_as_profile"),
+                  reader="archsim.trace.profiles.reader:read_network", operators="archsim.trace.profiles.reader:of_profile",
+                  known_by="archsim.trace.profiles.reader:begins_as_profile"),
     NetworkFormat(name="config.json of a Hugging Face model", suffixes=(".json",),
                   reader="archsim.trace.huggingface.network:read",
                   known_by="archsim.trace.huggingface.network:begins_as_config",

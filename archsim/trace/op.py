@@ -7,30 +7,36 @@ from __future__ import annotations
 
 from archsim.trace.dims import Dim, Shape
 from archsim.trace.kind import BACKWARD, BACKWARD_DATA, BACKWARD_FILTER, FORWARD, PHASES, UPDATE, Kind
-from archsim.trace.kinds.activation import (
+from archsim.trace.kinds.convolution import AvgPool, Conv2d, ConvTranspose2d, GlobalAvgPool, MaxPool, sides
+from archsim.trace.kinds.dense import BiasAdd, Embedding, Experts, Linear, Matmul
+from archsim.trace.kinds.general import Collective, ElementWise, Gather, GroupNorm, Reduce, Scatter, Stated, Traffic
+from archsim.trace.kinds.normalise import ArgMax, BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
+from archsim.trace.kinds.pointwise import (
+    OPTIMISERS,
+    Add,
+    Dropout,
+    Floor,
     Gated,
     Gelu,
     GeluTanh,
     HardSigmoid,
     HardSwish,
     LeakyRelu,
+    Mask,
+    Mul,
+    Quantise,
     Relu,
     Relu6,
+    Rotary,
+    Scale,
+    ScaleBy,
     Sigmoid,
     Silu,
     Tanh,
+    Update,
 )
-from archsim.trace.kinds.attention import Attention, LatentAttention
-from archsim.trace.kinds.convolution import Conv2d, ConvTranspose2d, sides
-from archsim.trace.kinds.dense import BiasAdd, Embedding, Linear, Matmul
-from archsim.trace.kinds.experts import Experts
-from archsim.trace.kinds.general import Collective, ElementWise, Gather, GroupNorm, Reduce, Scatter, Stated, Traffic
-from archsim.trace.kinds.normalise import ArgMax, BatchNorm, CrossEntropy, LayerNorm, Lrn, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Floor, Mask, Mul, Quantise, Rotary, Scale, ScaleBy
-from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
-from archsim.trace.kinds.recurrent import Gru, Lstm, LstmCell, Rnn
+from archsim.trace.kinds.sequence import Attention, Gru, LatentAttention, Lstm, LstmCell, Rnn
 from archsim.trace.kinds.shaping import Concat, Pad, Reshape, Slice, Transpose, Upsample
-from archsim.trace.kinds.update import OPTIMISERS, Update
 
 KINDS: dict[str, type[Kind]] = {
     kind.op: kind

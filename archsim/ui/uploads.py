@@ -16,8 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO
 
 from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
-from archsim.base.files import files_within
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, files_within
 
 MOST_BYTES = LIMITS["upload"].size  # of one file; the network in a larger one belongs to the command line
 MOST_FILES = LIMITS["upload"].entries  # at once; the oldest makes place for another

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from archsim.base.errors import Unsupported
-from archsim.base.identity import digest_of
+from archsim.base.record import digest_of
 from archsim.calibration.constants import Calibration, default
 from archsim.calibration.derived import Derived, derived, family_of
 from archsim.cost.cost import Array

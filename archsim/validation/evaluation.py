@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from archsim.base.answer import Answer
 from archsim.base.errors import ArchsimError, UnknownName
 from archsim.base.files import is_path
+from archsim.base.record import Answer
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.detect.catalog import find as find_device

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.identity import digest_of
+from archsim.base.record import digest_of
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.measured import PARTS

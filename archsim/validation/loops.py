@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import ArgumentError, InputError, Unsupported, nearest
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 from archsim.cycle.core.operation import SHUFFLES_ACROSS, Access, CoreLoop, MemoryStream, Operation
 from archsim.detect.architecture import CoreRow, core_of
 from archsim.detect.catalog import find as find_device

@@ -19,8 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from archsim.base.errors import InputError, MissingFile
-from archsim.base.files import read_bytes
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_bytes
 from archsim.cost.cost import Array
 from archsim.evidence.case import UNSIMULATED, Case, Skip
 from archsim.evidence.columns import ID, case_line, column

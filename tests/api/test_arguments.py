@@ -23,7 +23,7 @@ from archsim.study.axis import axis_of
 from archsim.study.file import load
 from archsim.study.knob import known
 from archsim.study.names import names_of
-from archsim.study.settings import axes_of
+from archsim.study.tune import axes_of
 from archsim.ui.estimates import requested
 from archsim.ui.form import form
 from archsim.ui.state import NETWORKS, read_state

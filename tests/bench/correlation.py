@@ -1,10 +1,10 @@
 """How far two predictions share their error: `python -m tests.bench correlation`.
 
 Pairs of rows of networks.csv that constants may be fitted to: the same network, task, batch and precision, on two devices or with
-two stacks. `SAME_STACK` and `TWO_STACKS` of archsim/study/correlation.py are the figures of two GPUs, rounded to tenths.
+two stacks. `SAME_STACK` and `TWO_STACKS` of archsim/study/ranking.py are the figures of two GPUs, rounded to tenths.
 
 Then pairs of rows of one device, network, stack and source, with two batches or under two power limits (power_caps.csv): how far
-the logs of their ratios are off, which are `LIMITED` and `BATCHES` of archsim/study/saving.py.
+the logs of their ratios are off, which are `LIMITED` and `BATCHES` of archsim/study/certainty.py.
 """
 
 from __future__ import annotations

@@ -59,13 +59,13 @@ def issued(kernel: Kernel, plain: bool, small: bool) -> Sample:
 
 def prepared(loop: str, plain: bool) -> Callable[[int], Any]:
     """A loop of so many trips on a core of Zen 5."""
-    from archsim.cycle.core import gemm_block, loops
+    from archsim.cycle.core import loops, product
     from archsim.cycle.core.machine import core_machine
     from archsim.cycle.core.run import run_loop
     from archsim.device.catalog import find
 
     core: Any = find("epyc_9655").device
-    run = partial(run_loop, core_machine(core, 4.15e9), LOOPS[loop](gemm_block, loops), fast=not plain)
+    run = partial(run_loop, core_machine(core, 4.15e9), LOOPS[loop](product, loops), fast=not plain)
     run(trips=2)
     return lambda trips: run(trips=trips)
 

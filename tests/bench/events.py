@@ -25,8 +25,7 @@ def step(small: bool, **choices: Any) -> Any:
 def streams(number: int, small: bool) -> Sample:
     """Events of a training step on some CUDA streams."""
     from archsim.estimation.pipeline import run, spread
-    from archsim.schedule.simulated import issued_ops
-    from archsim.schedule.streams import run_streams
+    from archsim.schedule.streams import issued_ops, run_streams
     from archsim.schedule.waves import capacity
 
     request = step(small)

@@ -42,9 +42,9 @@ FOLDER = Path(__file__).parents[2] / "reports" / "ladder"
 def forget() -> None:
     """Empty what keeps results of the model between estimates; the compiled loop stays."""
     for name, module in tuple(sys.modules.items()):
-        if name.startswith(MODEL) and name != "archsim.cycle.compile":
+        if name.startswith(MODEL):
             for value in tuple(vars(module).values()):
-                if isinstance(value, functools._lru_cache_wrapper):
+                if isinstance(value, functools._lru_cache_wrapper) and value.__name__ != "compiled":
                     value.cache_clear()
 
 

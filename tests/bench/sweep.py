@@ -23,8 +23,8 @@ WRITTEN = 32_768  # by the command
 
 def space(net: str, batch: int, points: int) -> Any:
     """Random machines around a GTX 1080: four knobs of the full analytical model."""
-    from archsim.study.allocator import keep_freed_memory
     from archsim.study.axis import axis_of
+    from archsim.study.executors import keep_freed_memory
     from archsim.study.space import Space
 
     keep_freed_memory()  # as worker processes do

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.cache.blocked import Blocks, blocked_product, blocks_of
 from archsim.cache.compile import available
+from archsim.cache.cpu_products import Blocks, blocked_product, blocks_of
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import launch_traffic, product_of
 from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, gathered, matrix_result, waves

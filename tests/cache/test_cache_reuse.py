@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from archsim.cache.access import chunks
+from archsim.cache.access import STORE, UPDATE, LoopNest, NestedLoop, Ref, addresses, chunks, refs_of, runs_of, warm_up
 from archsim.cache.cpu_products import cpu_nest
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
-from archsim.cache.nest import STORE, UPDATE, LoopNest, NestedLoop, Ref, addresses, refs_of, runs_of, warm_up
 from archsim.cache.reuse import CacheView, Moved, moved, tail
 from archsim.cache.roles import NESTS, KernelShape
 from archsim.cache.simulate import Simulation
@@ -77,7 +76,7 @@ def test_long_nests_have_the_same_addresses(monkeypatch: pytest.MonkeyPatch) -> 
     nest = LoopNest(body=(NestedLoop(name="k", trips=3, body=(NestedLoop(name="i", trips=5, body=(
         NestedLoop(name="j", trips=4, body=(leaf,)), Ref(array="c", run=4, strides=(("i", 4),), mode=STORE))),)),))  # fmt: skip
     whole = np.concatenate([part.address for part in addresses(nest)])
-    monkeypatch.setattr("archsim.cache.nest.PATTERN", 2)
+    monkeypatch.setattr("archsim.cache.access.PATTERN", 2)
     assert np.concatenate([part.address for part in addresses(nest)]).tolist() == whole.tolist()
 
 

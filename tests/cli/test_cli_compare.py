@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from archsim.detect.catalog import find, names
-from archsim.detect.selection import selected
+from archsim.detect.catalog import find, names, selected
 
 BUYER = ("compare", "--net", "alexnet", "--hw", "tesla_k40,gtx_1080,tesla_v100_sxm2", "--batch", "16")
 CROSS = ("compare", "--hw", "tegra_x1_cpu,gtx_1080", "--batch", "1:4:x2")

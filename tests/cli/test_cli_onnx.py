@@ -11,7 +11,7 @@ import pytest
 
 import archsim
 from archsim.base.errors import EXIT, ArgumentError
-from archsim.trace import registry
+from archsim.trace.kinds import general
 
 from ..trace.onnx_models import hollow, number, onnx_model, small_cnn, written
 from .conftest import Cli
@@ -21,7 +21,7 @@ ON = ("--hw", "gtx_1080")
 
 @pytest.fixture(autouse=True)
 def nothing_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "OWN", {})
+    monkeypatch.setattr(general, "OWN", {})
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from archsim.cli.computer import hello
-from archsim.study.condition import BadCondition
+from archsim.study.objective import BadCondition
 from archsim.study.within import conditions_of
 
 WORDS = ("compare", "--net", "alexnet", "--hw", "gtx_1080,i7_6700k", "--where")

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from archsim.base.errors import ArgumentError
-from archsim.cycle.array.machine import ArrayMachine
-from archsim.cycle.array.program import DATAFLOWS, TileProgram, product_program
-from archsim.cycle.array.run import MOST_TILES, run
+from archsim.cycle.systolic import DATAFLOWS, MOST_TILES, ArrayMachine, TileProgram, product_program, run
 from tests.each import each
 
 RECORDED = Path(__file__).parent / "data" / "scalesim.csv"

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from archsim.base.errors import ArgumentError
-from archsim.cycle.core.gemm_block import gemm_block
 from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.product import gemm_block
 from archsim.cycle.core.run import run_loop
 from archsim.device.catalog import find
 from tests.each import each

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from archsim.cycle.core.assemble import streams_of
 from archsim.cycle.core.bounds import ChainEdge, bounds, longest_chain, port_bound, restart, what_binds
-from archsim.cycle.core.gemm_block import gemm_block
 from archsim.cycle.core.loops import streamed
 from archsim.cycle.core.machine import CoreMachine
 from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
+from archsim.cycle.core.product import gemm_block
 from archsim.cycle.core.run import run_loop, steady
 from tests.core_loops import cores, loops, zen5
 from tests.each import each

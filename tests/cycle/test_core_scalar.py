@@ -9,7 +9,7 @@ from functools import lru_cache
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.cycle.core import normal, scalar
+from archsim.cycle.core import loops, scalar
 from archsim.cycle.core.bounds import bounds, restart
 from archsim.cycle.core.library import called
 from archsim.cycle.core.machine import CoreMachine, core_machine, shared
@@ -28,7 +28,7 @@ LOOPS: dict[str, CoreLoop] = {
     "exp": called("exp", 1, 1 << 14), "pow": called("pow", 1, 1 << 14),
 }  # fmt: skip
 VECTORISED: tuple[Callable[..., CoreLoop], ...] = (
-    normal.sigmoid, normal.hyperbolic, normal.softmax, normal.local_normalisation, normal.moments,
+    loops.sigmoid, loops.hyperbolic, loops.softmax, loops.local_normalisation, loops.moments,
 )
 
 

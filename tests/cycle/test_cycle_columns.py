@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from archsim.device.catalog import find
-from archsim.device.rows import at_row, rows_of
+from archsim.device.variant import at_row, rows_of
 from archsim.estimation.request import make_request, with_spec
 from archsim.study.grid import evaluate
 from archsim.study.sensitivity import sensitivity

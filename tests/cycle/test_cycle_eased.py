@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archsim.cycle.eased import BETTER, EASINGS, better, reliefs
+from archsim.cycle.stalls import BETTER, EASINGS, better, reliefs
 from archsim.device.spec import keys
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request

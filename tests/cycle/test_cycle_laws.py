@@ -6,15 +6,13 @@ from importlib.util import find_spec
 import pytest
 
 from archsim.cycle.attention import AttentionTile, attend
-from archsim.cycle.element_wise import element_wise
 from archsim.cycle.kernels import Grid, kernel_clocks
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.passes import Rows, Window, element_wise, row_sums, windows
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import Program, Source
-from archsim.cycle.row_sums import Rows, row_sums
 from archsim.cycle.run import prepared, run
 from archsim.cycle.tensor import on_tensor_cores
-from archsim.cycle.window import Window, windows
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from tests import shipped

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from archsim.cycle.element_wise import element_wise
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.passes import element_wise
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.run import REASON_NAMES, SmRun, prepared, run

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.passes import Rows, row_sums, rows_of_cta, spread
 from archsim.cycle.program import FP32, INT, Assembler, Source
-from archsim.cycle.row_sums import Rows, row_sums, rows_of_cta, spread
 from archsim.cycle.run import SmRun, prepared, run
 from tests import shipped
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from archsim.cycle import layout
-from archsim.cycle.element_wise import element_wise
 from archsim.cycle.kernels import Grid, kernel_clocks, kernel_run
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.passes import element_wise
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.run import prepared, room, run

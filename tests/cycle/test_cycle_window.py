@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from archsim.cycle.machine import Machine, machine_of
+from archsim.cycle.passes import PLACED, Window, per_value, windows
 from archsim.cycle.program import Source
 from archsim.cycle.run import SmRun, prepared, run
-from archsim.cycle.window import SET_UP, Window, per_value, windows
 from tests import shipped
 
 CHECKED = Window(values=9, inputs=Source(past_l1=0.25))
@@ -26,7 +26,7 @@ def ran(window: Window, ctas: int = 1, fast: bool | None = None) -> SmRun:
 
 @pytest.mark.parametrize("window", [CHECKED, TAPS, replace(TAPS, weights=False, combine=2)])
 def test_each_value_takes_its_instructions(window: Window) -> None:
-    assert ran(window).issued == 8 * (SET_UP + 9 * per_value(window) + 2)  # a store and the end, in eight warps
+    assert ran(window).issued == 8 * (PLACED + 9 * per_value(window) + 2)  # a store and the end, in eight warps
 
 
 def test_each_value_is_loaded_and_a_quarter_of_them_past_the_l1() -> None:

@@ -9,9 +9,9 @@ import pytest
 
 from archsim.base.files import data_folder
 from archsim.cycle.core.bounds import bounds
-from archsim.cycle.core.gemm_block import gemm_block
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop, Operation
+from archsim.cycle.core.product import gemm_block
 from archsim.cycle.core.run import run_loop
 from archsim.detect.architecture import CoreRow, rows
 from archsim.device import catalog

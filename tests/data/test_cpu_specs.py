@@ -13,8 +13,7 @@ from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.device import PARTS
 from archsim.device.file import contradictions
-from archsim.device.follow import TOLERANCE
-from archsim.device.spec import keys
+from archsim.device.spec import TOLERANCE, keys
 from tests.shipped import cpu, kind_of
 
 from ..each import each

@@ -10,7 +10,7 @@ from archsim.base.errors import UnknownName
 from archsim.base.files import data_folder
 from archsim.device import catalog
 from archsim.device.file import contradictions
-from archsim.device.follow import TOLERANCE
+from archsim.device.spec import TOLERANCE
 from tests.shipped import gpu, kind_of
 
 from ..each import each

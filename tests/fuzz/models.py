@@ -162,7 +162,7 @@ def _own_trace() -> Any:
 
 
 def _chakra(trace: Any) -> bytes:
-    from archsim.trace.chakra.binary import binary
+    from archsim.trace.chakra.forms import binary
 
     return binary(trace)
 
@@ -188,8 +188,7 @@ def _recorded() -> str:
 
 def chakra_bytes(random: Random) -> bytes:
     """A trace with some of its nodes, attributes or bytes changed; the JSON form begins with a brace."""
-    from archsim.trace.chakra.binary import binary
-    from archsim.trace.chakra.text import json_text
+    from archsim.trace.chakra.forms import binary, json_text
 
     from ..trace.test_chakra import DRAWN_UP, traced
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from archsim.trace.file import dumps
-from archsim.trace.kinds.activation import Sigmoid
+from archsim.trace.kinds.pointwise import Sigmoid
 from archsim.trace.zoo.builder import Builder
 
 from . import mutate

@@ -303,7 +303,7 @@ def run_study(data: bytes, folder: Path) -> None:
 def run_prices(data: bytes, folder: Path) -> None:
     """A price list."""
     from archsim.detect.catalog import find
-    from archsim.study.buying import read_prices
+    from archsim.study.price import read_prices
 
     read_prices(_file(data, folder, "prices.csv"), lambda name: find(name).identity.id)
 
@@ -449,9 +449,8 @@ def run_words(data: bytes, folder: Path) -> None:
     from archsim.base.values import factor, parts, quantity, table, whole
     from archsim.cli.vocabulary import holds, pairs
     from archsim.measure.run import whole_numbers
-    from archsim.study.axis import axis_of
+    from archsim.study.axis import axis_of, coupling_of
     from archsim.study.batches import batches_of
-    from archsim.study.coupling import coupling_of
     from archsim.study.objective import conditions, in_better_direction, objectives, target_of
     from archsim.trace.dims import factors
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from archsim.api import estimate
-from archsim.base.identity import digest_of
+from archsim.base.record import digest_of
 from archsim.calibration import constants
 from archsim.device import catalog as devices
 from archsim.estimation.pipeline import run

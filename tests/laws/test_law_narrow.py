@@ -9,8 +9,8 @@ from archsim.base.errors import ArchsimError, Unsupported
 from archsim.cost.cores import core_clocks
 from archsim.cycle.core.bounds import bounds
 from archsim.device.catalog import find, names
+from archsim.device.cpu_core import FORMS
 from archsim.device.device import Cpu
-from archsim.device.dot import FORMS
 from archsim.device.pipeline import FALLBACK
 from archsim.estimation.pipeline import lowered_of, run
 from archsim.estimation.request import make_request, with_spec

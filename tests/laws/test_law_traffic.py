@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from archsim.cache.access import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref
 from archsim.cache.cpu_products import cpu_nest
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.launch import Tiling, of_cpu, of_gpu, whole
 from archsim.cache.layers import launch_traffic, product_of
-from archsim.cache.nest import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref
 from archsim.cache.reuse import CacheView, moved
 from archsim.cache.roles import KernelShape
 from archsim.device.device import Gpu

@@ -10,7 +10,7 @@ import pytest
 
 from archsim.base.errors import Unsupported
 from archsim.measure.nodes import BUILDERS, window_pads
-from archsim.measure.onnx_model import build, feeds, model_of
+from archsim.measure.onnx_session import build, feeds, model_of
 from archsim.trace.file import loads, names
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundTrace

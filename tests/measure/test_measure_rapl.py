@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.measure.meters import MOST_W, counted, package_meter, zones
+from archsim.measure.timing import MOST_W, counted, package_meter, zones
 from tests.each import each
 
 

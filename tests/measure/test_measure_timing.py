@@ -16,10 +16,9 @@ from archsim.base.writer import OutputFile, table_with
 from archsim.detect.system import Told
 from archsim.device.catalog import find
 from archsim.evidence.readers import read_files
-from archsim.measure.meters import EnergyMeter, meter_for
 from archsim.measure.rows import COLUMNS, TimedCell, Writer, op_rows, rows_of
 from archsim.measure.run import MeasurementPlan, check, check_networks, check_threads, opener, results, stack_of, whole_numbers
-from archsim.measure.timing import Metered, Round, Session, cpu_share, energy_of, measure, reading
+from archsim.measure.timing import EnergyMeter, Metered, Round, Session, cpu_share, energy_of, measure, meter_for, reading
 from archsim.trace.trace import BoundTrace
 
 Pretended = Callable[..., Session]

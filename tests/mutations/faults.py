@@ -46,7 +46,7 @@ PROCESSOR = "tests/unit/test_unit_processor.py::"
 MOBILE = "tests/unit/test_unit_mobile.py::"
 MENUS = "tests/unit/test_unit_menus.py::"
 ROUNDING = "tests/unit/test_unit_rounding.py::"
-SERIAL = "tests/schedule/test_schedule_serial.py::"
+SERIAL = "tests/schedule/test_schedule_timeline.py::"
 
 ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, right, wrong, the test that fails
     "cost/gpu.py": [
@@ -381,20 +381,22 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          "max(1.0, min(reads + weights, writes) / element)",
          LOWER + "test_an_element_wise_kernel_has_an_item_for_each_value_of_its_larger_side"),
     ],
-    "schedule/serial.py": [
+    "schedule/timeline.py": [
         ("an op waits for its own end", "issued - (worked - spent)", "issued - worked",
          SERIAL + "test_a_gpu_stream_against_a_loop"),
         ("a CPU overlaps framework and kernels",
          "np.cumsum(device + host, axis=-1)",
          "np.cumsum(np.maximum(device, host), axis=-1)",
          SERIAL + "test_a_cpu_against_a_loop"),
-    ],
-    "schedule/timeline.py": [
         ("the first op takes no time", "found[..., 1:] -= ends[..., :-1]", "found -= ends[..., :1]",
          SERIAL + "test_a_gpu_stream_against_a_loop"),
     ],
-    "schedule/fair_share.py": [
+    "schedule/events.py": [
         ("a resource gives what it has not", "left[resource] - step * weight)", "left[resource] - step)",
+         EVENTS + "test_equal_flows_that_start_together_end_together"),
+        ("slots beyond the free ones are given", "phase.slots if phase.slots < free else free", "phase.slots",
+         EVENTS + "test_slots_go_to_whoever_came_first"),
+        ("rates pass the capacity", "if weight * rate > self._capacity", "if weight * rate < self._capacity",
          EVENTS + "test_equal_flows_that_start_together_end_together"),
     ],
     "schedule/streams.py": [
@@ -409,9 +411,15 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("a ring has a step for each device", "steps = 2 * (devices - 1)", "steps = 2 * devices",
          TRAINING + "test_a_ring_moves_twice_the_bytes_less_one_part_and_pays_for_each_step"),
     ],
-    "schedule/buckets.py": [
+    "schedule/training.py": [
         ("a bucket may be one value too large", "size >= bucket_bytes or i + 1", "size > bucket_bytes or i + 1",
          TRAINING + "test_gradients_fill_buckets_in_the_order_in_which_they_are_computed"),
+        ("the server sums one pass less", "(devices + step.server_passes) * size", "devices * size",
+         TRAINING + "test_a_parameter_server_takes_every_device_s_bytes_over_its_link"),
+        ("gradients wait for the update",
+         "if time > done:\n                        yield env.timeout(time - done)",
+         "if time < done:\n                        yield env.timeout(done - time)",
+         TRAINING + "test_gradients_are_exchanged_while_others_are_computed"),
     ],
     "schedule/waves.py": [
         ("tails are full waves", "np.floor(np.ceil(ctas / count) / resident)", "np.ceil(np.ceil(ctas / count) / resident)",
@@ -424,20 +432,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          SERVING + "test_a_batch_starts_when_it_is_full_or_its_oldest_has_waited_long_enough"),
         ("utilisation counts one device", "(self.devices * self.span_s)", "self.span_s",
          SERVING + "test_two_devices_that_run_all_the_time_are_used_fully_and_one_that_waits_half"),
-    ],
-    "schedule/events.py": [
-        ("slots beyond the free ones are given", "phase.slots if phase.slots < free else free", "phase.slots",
-         EVENTS + "test_slots_go_to_whoever_came_first"),
-        ("rates pass the capacity", "if weight * rate > self._capacity", "if weight * rate < self._capacity",
-         EVENTS + "test_equal_flows_that_start_together_end_together"),
-    ],
-    "schedule/training.py": [
-        ("the server sums one pass less", "(devices + step.server_passes) * size", "devices * size",
-         TRAINING + "test_a_parameter_server_takes_every_device_s_bytes_over_its_link"),
-        ("gradients wait for the update",
-         "if time > done:\n                        yield env.timeout(time - done)",
-         "if time < done:\n                        yield env.timeout(done - time)",
-         TRAINING + "test_gradients_are_exchanged_while_others_are_computed"),
     ],
     "lower/rounding.py": [
         ("a grid finds the largest value with no update", "updates=float(passes.grid)", "updates=0.0",

@@ -28,7 +28,7 @@ from archsim.device.catalog import names
 from archsim.device.spec import Spec, unit_of
 from archsim.estimation.estimate import estimate
 from archsim.render.blocks import Axis, Chart, Series
-from archsim.render.svg import drawn
+from archsim.render.charts import drawn
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))

@@ -204,7 +204,7 @@ def test_the_device_and_the_network_of_the_manual_can_be_read(tmp_path):
 
 def test_the_page_about_models_runs_from_the_first_model_to_the_last_answer(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("archsim.trace.registry.OWN", {})
+    monkeypatch.setattr("archsim.trace.kinds.general.OWN", {})
     page = SOURCES["own-model.md"]
     blocks = re.findall(r"```python\n(.*?)```", page, re.S)
     assert len(blocks) == 2

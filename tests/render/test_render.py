@@ -10,10 +10,10 @@ import pytest
 
 import archsim
 from archsim.render.blocks import Axis, Chart, Facts, Note, Series, Table, Verdict, columns, stacked, words
-from archsim.render.csv import csv_lines
+from archsim.render.charts import drawn
 from archsim.render.html import page
 from archsim.render.markdown import WIDTH, markdown, pictures
-from archsim.render.svg import drawn
+from archsim.render.text import csv_lines
 
 from ..chromium import CHROMIUM, Browser
 

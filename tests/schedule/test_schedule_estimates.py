@@ -15,7 +15,7 @@ from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import make_request
 from archsim.schedule.observer import Recording
-from archsim.schedule.simulated import dependencies
+from archsim.schedule.streams import dependencies
 from archsim.schedule.waves import capacity, phases_of
 from archsim.study.grid import evaluate
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from archsim.schedule.fair_share import Demand, max_min
+from archsim.schedule.events import Demand, max_min
 
 RESOURCES = ("a", "b", "c")
 WEIGHTS = st.floats(0.05, 5).map(lambda value: round(value, 3))

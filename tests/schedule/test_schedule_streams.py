@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.schedule.events import Phase
-from archsim.schedule.serial import asynchronous, synchronous
 from archsim.schedule.streams import IssuedOp, assign, run_streams
+from archsim.schedule.timeline import asynchronous, synchronous
 
 TIMES = st.floats(0, 1).map(lambda value: round(value, 6))
 

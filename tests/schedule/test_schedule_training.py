@@ -14,10 +14,9 @@ from archsim.estimation.request import make_request
 from archsim.node.node import CollectiveLatency, Disk, HostCpu, LinkKind, Node, StoredSamples
 from archsim.node.rings import ring_demand, rings
 from archsim.node.spec import find
-from archsim.schedule.buckets import device_step
 from archsim.schedule.collective import all_reduce, unloaded_time_s
 from archsim.schedule.observer import Recording
-from archsim.schedule.training import PREFETCH, DeviceStep, Pipeline, train
+from archsim.schedule.training import PREFETCH, DeviceStep, Pipeline, device_step, train
 from archsim.simulate.allreduce import all_reduce_time
 
 PLAIN = LinkKind(name="pcie", type="test", bandwidth=10.0, achievable=1.0, ring=1.0)

@@ -15,7 +15,7 @@ from archsim.base.files import data_folder
 from archsim.cost.area import die_area, die_cost, die_parts, die_yield, dies_per_wafer
 from archsim.device.catalog import find
 from archsim.device.silicon import PLACE, loads, silicon
-from archsim.study.silicon import area_and_cost, area_scale, die_checks, die_estimate
+from archsim.study.whatif import area_and_cost, area_scale, die_checks, die_estimate
 
 TEXT = data_folder("hwspecs").joinpath(*PLACE.split("/")).read_text("utf-8")
 

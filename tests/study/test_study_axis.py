@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from archsim.base.errors import ArchsimError, UnknownName
 from archsim.estimation.request import make_request
-from archsim.study.axis import BadAxis, axis_of
-from archsim.study.coupling import coupling_of
+from archsim.study.axis import BadAxis, axis_of, coupling_of
 from archsim.study.space import hypercube_positions, permuted
 
 from ..each import each

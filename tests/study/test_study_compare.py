@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 
 from archsim.estimation.request import make_request
-from archsim.study.batches import BadRange, batch_curve, batches_of
+from archsim.study.batches import BadRange, batch_curve, batches_of, crossings, payoffs
 from archsim.study.contender import Contender, contender, result_time
-from archsim.study.correlation import SAME_STACK, TWO_STACKS, matrix
-from archsim.study.crossover import crossings, payoffs
-from archsim.study.ranking import CRITERIA, rank
+from archsim.study.ranking import CRITERIA, SAME_STACK, TWO_STACKS, matrix, rank
 from tests.bench.correlation import correlations
 
 SPEED, WATT, DOLLAR, _ = CRITERIA

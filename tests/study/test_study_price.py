@@ -10,14 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from archsim.base.errors import ArgumentError, InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.estimation.hardware import find_device
 from archsim.estimation.request import make_request
-from archsim.study.buying import read_prices
 from archsim.study.contender import Contender, contender, energy_spread, job_totals, time_spread
-from archsim.study.price import Price, merged, money, spec_price
+from archsim.study.price import Price, Usage, Workload, hourly_cost, merged, money, read_prices, spec_price
 from archsim.study.ranking import CRITERIA, rank
-from archsim.study.usage import Usage, Workload, hourly_cost
 from tests.each import each
 
 COST = CRITERIA[-1]

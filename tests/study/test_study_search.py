@@ -12,12 +12,11 @@ from archsim.base.errors import MissingExtra, UnknownName, Unsupported
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.study.axis import axis_of
-from archsim.study.condition import BadCondition, Condition, limit_of
-from archsim.study.objective import BadGoal, conditions, objectives, output_of, target_of
+from archsim.study.objective import BadCondition, BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
 from archsim.study.search import Collector, Evaluator, SearchGoal, SearchResult, search, with_default_front
-from archsim.study.silicon import die_estimate
 from archsim.study.space import Space
 from archsim.study.target import changes_for_target
+from archsim.study.whatif import die_estimate
 
 VARY = ("memory.bandwidth=100GB/s:500GB/s:5lin", "sm.count=8:40:8")
 

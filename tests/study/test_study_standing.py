@@ -6,8 +6,8 @@ from functools import cache
 
 import pytest
 
+from archsim.study.batches import Crossing, overtakings
 from archsim.study.comparison import ComparedDevices, Comparison, CurveComparison
-from archsim.study.crossover import Crossing, overtakings
 from archsim.study.price import Price
 from archsim.study.standing import best_line, best_over, titles, toss_ups
 

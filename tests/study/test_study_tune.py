@@ -17,10 +17,9 @@ from archsim.cost.power import SLOWEST
 from archsim.device.catalog import find, names
 from archsim.estimation.request import make_request
 from archsim.study.axis import BadAxis
+from archsim.study.certainty import BATCHES, LIMITED, PARTS, savings
 from archsim.study.grid import evaluate
-from archsim.study.saving import BATCHES, LIMITED, PARTS, savings
-from archsim.study.settings import core_clocks, memory_clocks, power_limits
-from archsim.study.tune import OperatingPoint, Tuning, tune
+from archsim.study.tune import OperatingPoint, Tuning, core_clocks, memory_clocks, power_limits, tune
 
 from ..each import each
 

@@ -11,11 +11,9 @@ import pytest
 import archsim
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.trace import load
-from archsim.trace.chakra.binary import _delimited, binary, messages
-from archsim.trace.chakra.mapping import of_chakra
+from archsim.trace.chakra.forms import _delimited, binary, json_text, messages
 from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, LOAD, METADATA, SEND, ExecutionNode, ExecutionTrace, TensorTexts
-from archsim.trace.chakra.reader import execution_trace
-from archsim.trace.chakra.text import json_text
+from archsim.trace.chakra.reader import execution_trace, of_chakra
 from archsim.trace.task import prepared
 
 from ..each import each
@@ -102,9 +100,9 @@ def test_every_bound_is_a_warning_and_an_error_if_strict(tmp_path: Path):
 
 
 def test_a_registered_operator_has_the_work_of_its_function(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from archsim.trace import registry
+    from archsim.trace.kinds import general
 
-    monkeypatch.setattr(registry, "OWN", {})
+    monkeypatch.setattr(general, "OWN", {})
     archsim.register_op("my::silent", lambda inputs, output, element: (7.0, 1e6))
     path = written(traced(ExecutionNode(id=1, name="my::silent", type=COMPUTE)), tmp_path)
     found = archsim.estimate(net=path, hw="gtx_1080", strict=True)

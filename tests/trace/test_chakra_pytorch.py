@@ -14,7 +14,7 @@ import archsim
 from archsim.base.errors import InputError, Unsupported
 from archsim.cli.main import group
 from archsim.trace import Trace, load
-from archsim.trace.chakra.binary import binary
+from archsim.trace.chakra.forms import binary
 from archsim.trace.chakra.reader import execution_trace
 from archsim.trace.readers.torch import trace_of_programs
 
@@ -77,9 +77,9 @@ def test_communication_waits_for_the_call_before_it(tmp_path: Path):
 
 
 def test_an_operator_that_nobody_knows_is_loud_and_may_be_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from archsim.trace import registry
+    from archsim.trace.kinds import general
 
-    monkeypatch.setattr(registry, "OWN", {})
+    monkeypatch.setattr(general, "OWN", {})
     given = recorded(program(call("mine.warp.default", "y", [4, 8], X), x=[4, 16])).replace("aten::warp", "mine::warp")
     path = str(written(given, tmp_path))
     assert any("mine.warp.default x 1" in text for text in archsim.estimate(net=path, hw="gtx_1080").warnings)

@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 import archsim
 from archsim.base.errors import ArgumentError, InputError
-from archsim.measure.onnx_model import build, model_of
+from archsim.measure.onnx_session import build, model_of
 from archsim.trace import Trace, load, names
 
 from ..each import each

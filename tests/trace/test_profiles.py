@@ -12,9 +12,8 @@ from archsim.base.errors import InputError
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import make_request
 from archsim.study.profiled import compare_profile
-from archsim.trace.profiles import stream
-from archsim.trace.profiles.as_network import of_profile
-from archsim.trace.profiles.reader import read
+from archsim.trace.profiles import record
+from archsim.trace.profiles.reader import of_profile, read
 from tests.each import each
 from tests.trace.kineto import write
 
@@ -26,8 +25,8 @@ def test_pieces_of_any_size_give_the_same_objects(tmp_path: Path, monkeypatch: p
     wanted = [{"a": 1.25, "b": [1, 2], "c": "\u00e9]},{"}, {}, {"d": 1234567, "e": None}]
     path.write_text(json.dumps({"x": 12, "traceEvents": wanted, "y": [1]}, ensure_ascii=False, indent=1), "utf-8")
     for size in (1, 2, 3, 7, 64, 1 << 20):
-        monkeypatch.setattr(stream, "CHUNK", size)
-        assert [*stream.events(path, "traceEvents")] == wanted, size
+        monkeypatch.setattr(record, "CHUNK", size)
+        assert [*record.events(path, "traceEvents")] == wanted, size
 
 
 def test_a_packed_profile_is_that_of_the_plain_one(tmp_path: Path) -> None:

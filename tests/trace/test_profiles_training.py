@@ -9,8 +9,8 @@ import pytest
 import archsim
 from archsim.trace import load
 from archsim.trace.dims import Shape
-from archsim.trace.profiles.as_network import of_profile
-from archsim.trace.profiles.gradients import GRADIENTS, gradients_of
+from archsim.trace.profiles.calls import GRADIENTS, gradients_of
+from archsim.trace.profiles.reader import of_profile
 from archsim.trace.profiles.record import ProfiledCall, ProfiledTensor
 from tests.each import each
 

@@ -10,7 +10,7 @@ import pytest
 import archsim
 from archsim.base.errors import EXIT, InputError, MissingExtra, Unsupported
 from archsim.trace import Trace
-from archsim.trace.held import hold
+from archsim.trace.file import hold
 from archsim.trace.readers.draft import NoProduct
 from archsim.trace.readers.torch import trace_of_programs
 from archsim.trace.readers.torch_program import SCHEMA

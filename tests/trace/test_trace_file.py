@@ -12,7 +12,7 @@ import pytest
 from archsim.base.errors import InputError, MissingFile, UnknownName
 from archsim.trace import dumps, jsonlines, load, loads, names
 from archsim.trace import file as trace_file
-from archsim.trace.order import execution_order
+from archsim.trace.trace import execution_order
 
 from ..each import each
 

@@ -13,13 +13,12 @@ from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.trace.file import load
 from archsim.trace.huggingface import catalog
-from archsim.trace.huggingface.graph import graph_of, step_of
+from archsim.trace.huggingface.graph import Layout, graph_of, step_of
 from archsim.trace.huggingface.model import TransformerModel
-from archsim.trace.huggingface.parts import Layout
 from archsim.trace.huggingface.reader import model_of
-from archsim.trace.kinds.activation import Gated
-from archsim.trace.kinds.attention import Attention, LatentAttention
-from archsim.trace.kinds.experts import Experts
+from archsim.trace.kinds.dense import Experts
+from archsim.trace.kinds.pointwise import Gated
+from archsim.trace.kinds.sequence import Attention, LatentAttention
 from archsim.trace.trace import BoundTrace
 
 from ..each import each

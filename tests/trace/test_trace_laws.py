@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from archsim.base.errors import InputError
 from archsim.trace import KINDS, Op, Trace, dumps, loads, names, training_step
-from archsim.trace.attributes import read, written
 from archsim.trace.kinds.convolution import windows
 from archsim.trace.op import Add, Concat, Conv2d, Linear, Relu, Sigmoid
+from archsim.trace.values import read, written
 
 from ..each import each
 from ..shipped import load

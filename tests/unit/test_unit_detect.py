@@ -12,8 +12,7 @@ from archsim.answers.computer import sections
 from archsim.base.errors import Unsupported
 from archsim.detect.architecture import core_of, rows
 from archsim.detect.describe import describe
-from archsim.detect.detect import Detected, subject_of
-from archsim.detect.gpus import GpuFacts, gpu_text, gpus_said, read_gpus, relative
+from archsim.detect.detect import Detected, GpuFacts, gpu_text, gpus_said, read_gpus, relative, subject_of
 from archsim.detect.probe import Probe
 from archsim.detect.sampling import Finding
 from archsim.detect.system import Computer, Told, cpu_list, read_computer

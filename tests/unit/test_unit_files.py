@@ -19,7 +19,7 @@ from archsim.cache.trace_file import read as addresses
 from archsim.estimation.power import powers_of_file
 from archsim.evidence.readers import read_files
 from archsim.simulate.requests import recorded, recorded_arrivals
-from archsim.study.buying import read_prices
+from archsim.study.price import read_prices
 from archsim.trace import load
 from archsim.trace.formats import format_of
 from archsim.trace.profiles.reader import read as calls

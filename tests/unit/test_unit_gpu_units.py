@@ -15,9 +15,8 @@ from archsim.cost.switched import clock_energy, node_energy, operation_energy
 from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
 from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
-from archsim.device.counters import DCGM, KNOWN, NSIGHT, shares_of, unit_named
 from archsim.device.device import Gpu
-from archsim.device.units import AWAKE, UNITS, UnitClocks, unit_rates
+from archsim.device.units import AWAKE, DCGM, KNOWN, NSIGHT, UNITS, UnitClocks, shares_of, unit_named, unit_rates
 from tests.each import each
 
 GHZ = UnitClocks(core=1e9)

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from archsim.base import limits, toml
+from archsim.base import files, schema
 from archsim.base.errors import InputError
-from archsim.base.files import GZIP_RATIO
-from archsim.base.limits import LIMITS
+from archsim.base.files import GZIP_RATIO, LIMITS
 from archsim.calibration.constants import load as calibration
 from archsim.device.catalog import find as device
 from archsim.estimation.power import powers_of_file
@@ -23,8 +22,8 @@ from archsim.evidence.table import read_table
 from archsim.node.spec import find as node
 from archsim.simulate.requests import recorded_arrivals as arrivals
 from archsim.stack.catalog import find as stack
-from archsim.study.buying import read_prices
 from archsim.study.file import load as study
+from archsim.study.price import read_prices
 from archsim.trace import load as network
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +84,7 @@ def test_a_key_with_thousands_of_dots_is_refused(kind: str, tmp_path: Path) -> N
 @pytest.mark.parametrize("kind", ["measurements", "prices", "arrivals"])
 def test_a_table_with_too_many_rows_is_refused(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     few = replace(LIMITS[kind], entries=3)
-    monkeypatch.setitem(limits.LIMITS, kind, few)
+    monkeypatch.setitem(files.LIMITS, kind, few)
     place = tmp_path / "many.csv"
     if kind == "arrivals":
         place.write_text("arrival_s\n" + "".join(f"{i}\n" for i in range(5)))
@@ -96,7 +95,7 @@ def test_a_table_with_too_many_rows_is_refused(kind: str, tmp_path: Path, monkey
 
 
 def test_a_file_of_shares_has_a_limit_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(limits.LIMITS, "shares", replace(LIMITS["shares"], entries=3))
+    monkeypatch.setitem(files.LIMITS, "shares", replace(LIMITS["shares"], entries=3))
     place = tmp_path / "many.csv"
     place.write_text("fp32\n" + "0.5\n" * 5)
     refused(lambda path: powers_of_file(path, "titan_xp"), place, "has more than 3 rows")
@@ -115,10 +114,10 @@ def test_the_threat_model_names_every_kind_of_file() -> None:
     for kind, limit in LIMITS.items():
         if kind in ("sweep", "silicon", "sources"):
             continue  # streamed; shipped only
-        said = f"{limit.size >> 20} MiB" if limit.size >= limits.MIB else f"{limit.size >> 10} KiB"
+        said = f"{limit.size >> 20} MiB" if limit.size >= files.MIB else f"{limit.size >> 10} KiB"
         assert said in rows[kind], kind
         assert f"{limit.entries:,}" in rows[kind], kind
 
 
 def test_what_is_within_the_limits_is_read() -> None:
-    assert toml.parsed("a = [[1]]\nb = 2\n", "x", "device") == {"a": [[1]], "b": 2}
+    assert schema.parsed("a = [[1]]\nb = 2\n", "x", "device") == {"a": [[1]], "b": 2}

@@ -18,11 +18,11 @@ from archsim.lower import lower as lowering
 from archsim.lower.context import Context, element_wise, single
 from archsim.lower.kernel import Plan
 from archsim.lower.role import Role
-from archsim.trace.attributes import integer
 from archsim.trace.dims import Shape
 from archsim.trace.kind import Kind
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundOp
+from archsim.trace.values import integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from archsim.detect import llvm_loops
+from archsim.detect import loops
 from archsim.detect.benchmarks import IN_FLIGHT, Bench, whole
 from archsim.detect.detect import detect
 from archsim.detect.loops import CHAIN, CHAINS, CLOCK_LOOP, LINE_B, ByteLoops, Loop, fma_loop
 from archsim.detect.probe import Probe, Subject, _Session, jobs_of
-from archsim.detect.sampling import Disturbed, Finding, Ruler, Turn, best_rate, overlap, settled
-from archsim.detect.stretch import PAGE_B, Stretch
+from archsim.detect.sampling import PAGE_B, Disturbed, Finding, Ruler, Stretch, Turn, best_rate, overlap, settled
 from tests.each import each
 
 SUBJECT = Subject(threads=2, simd=256, fused=True, caches_B=(32 << 10, 1 << 20, 32 << 20), memory_B=1 << 34)
@@ -107,31 +106,31 @@ X86, ARM = ("x86_64-unknown-linux-gnu", "skylake-avx512", "+avx512f"), ("aarch64
 
 def test_each_operation_of_a_loop_is_one_instruction() -> None:
     pytest.importorskip("llvmlite.binding")
-    chain = llvm_loops.chain_text()
+    chain = loops.chain_text()
     for target, exclusive in ((X86, "xorq"), (ARM, "eor")):
         found = assembly(chain, *target)
-        assert found.count(exclusive) == llvm_loops.CHAIN / 2
-        assert llvm_loops.CHAIN / 2 <= sum(word in ("add", "addq", "leaq") for word in found) <= llvm_loops.CHAIN / 2 + 1
+        assert found.count(exclusive) == loops.LINKS / 2
+        assert loops.LINKS / 2 <= sum(word in ("add", "addq", "leaq") for word in found) <= loops.LINKS / 2 + 1
     for bits, target, word in ((512, X86, "vfmadd"), (256, X86, "vfmadd"), (128, ARM, "fmla")):
         for chains in (1, CHAINS):
-            found = assembly(llvm_loops.fma_text(bits, chains, fused=True), *target)
-            assert sum(name.startswith(word) for name in found) == llvm_loops.UNROLLED * chains, (bits, target)
-    old = assembly(llvm_loops.fma_text(256, 1, fused=False), X86[0], "sandybridge", "+avx")
-    assert (old.count("vmulps"), old.count("vaddps")) == (llvm_loops.UNROLLED, llvm_loops.UNROLLED)
-    assert sum(name in ("vmovups", "vmovaps") for name in assembly(llvm_loops.read_text(512), *X86)) == 16
+            found = assembly(loops.fma_text(bits, chains, fused=True), *target)
+            assert sum(name.startswith(word) for name in found) == loops.UNROLLED * chains, (bits, target)
+    old = assembly(loops.fma_text(256, 1, fused=False), X86[0], "sandybridge", "+avx")
+    assert (old.count("vmulps"), old.count("vaddps")) == (loops.UNROLLED, loops.UNROLLED)
+    assert sum(name in ("vmovups", "vmovaps") for name in assembly(loops.read_text(512), *X86)) == 16
 
 
 def test_vectors_of_unknown_width_are_one_register_of_the_width_that_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(llvm_loops, "_scalable", lambda: True)
-    found = assembly(llvm_loops.fma_text(256, CHAINS, fused=True), ARM[0], "neoverse-v1")
-    assert sum(word in ("fmla", "fmad") for word in found) == llvm_loops.UNROLLED * CHAINS
+    monkeypatch.setattr(loops, "_scalable", lambda: True)
+    found = assembly(loops.fma_text(256, CHAINS, fused=True), ARM[0], "neoverse-v1")
+    assert sum(word in ("fmla", "fmad") for word in found) == loops.UNROLLED * CHAINS
 
 
 def test_older_versions_of_llvm_have_another_word_for_pointers(monkeypatch: pytest.MonkeyPatch) -> None:
     llvm = pytest.importorskip("llvmlite.binding")
     monkeypatch.setattr(llvm, "llvm_version_info", (15, 0, 7))
-    assert "i64*" in llvm_loops.chase_text(2)
-    assert " ptr" not in llvm_loops.barrier_text() + llvm_loops.read_text(256) + llvm_loops.fma_text(256, 1, fused=True)
+    assert "i64*" in loops.chase_text(2)
+    assert " ptr" not in loops.barrier_text() + loops.read_text(256) + loops.fma_text(256, 1, fused=True)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the probe runs on Linux")
@@ -171,17 +170,17 @@ def test_loops_of_llvm_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
     import ctypes
 
     pytest.importorskip("llvmlite.binding")
-    monkeypatch.setattr(llvm_loops, "SPINS", 1000)
-    loops = llvm_loops.LlvmLoops()
-    loops.chain().run(3)
-    loops.fma(128, CHAINS, True).run(3)
+    monkeypatch.setattr(loops, "SPINS", 1000)
+    made = loops.LlvmLoops()
+    made.chain().run(3)
+    made.fma(128, CHAINS, True).run(3)
     counter = ctypes.c_uint64()
-    barrier = loops.barrier()
+    barrier = made.barrier()
     assert barrier.run(ctypes.addressof(counter), 1, 5) == 5
     counter.value = 0
     assert barrier.run(ctypes.addressof(counter), 2, 5) == 0  # the other thread never arrives
     memory = Stretch(1 << 21)
-    loops.read(128).run(memory.address, 4, 2)
+    made.read(128).run(memory.address, 4, 2)
 
 
 def test_the_bytes_are_what_their_comments_say() -> None:

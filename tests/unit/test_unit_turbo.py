@@ -10,7 +10,7 @@ import pytest
 from archsim.base.errors import InputError
 from archsim.cost.cores import active_clock
 from archsim.device.catalog import find, names
-from archsim.device.cpu_clock import turbo_knots, turbo_table
+from archsim.device.cpu_core import turbo_knots, turbo_table
 from archsim.device.device import Cpu
 
 TABLE = "2: 3.6 GHz, 3: 3.4 GHz, 4: 3.3 GHz, 5: 3.2 GHz, 6: 3.1 GHz, 7: 3.0 GHz, 8: 2.9 GHz, 16: 2.8 GHz"

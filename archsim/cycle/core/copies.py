@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import log2
 
-from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import APART, LoopWriter
+from archsim.cycle.core.operation import APART, CoreLoop, LoopWriter
 
 ACROSS = 128  # bit within which a shuffle stays
 SCALARS = 4  # values that an iteration of a scalar copy takes

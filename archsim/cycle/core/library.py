@@ -7,8 +7,7 @@ go the same way for each value; their comparisons are there.
 
 from __future__ import annotations
 
-from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import APART, LoopWriter, Value
+from archsim.cycle.core.operation import APART, CoreLoop, LoopWriter, Value
 
 DOUBLE = 64  # bit
 CALLS = 6  # taken branches of a call: into the linkage table, to a wrapper, from there the same way to the function, and back

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from archsim.cycle.core.operation import CoreLoop
-from archsim.cycle.core.writer import APART, LoopWriter
+from archsim.cycle.core.operation import APART, CoreLoop, LoopWriter
 
 VALUE = 32  # bit
 WRITTEN_OUT = 64  # values of a window that are written out; longer ones are a loop of their own

@@ -14,12 +14,12 @@ from archsim.base.machine_code import digest
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.cpu_traffic import last_level
 from archsim.cost.traffic import RESIDENT_SHARE
-from archsim.cycle.core import assemble, copies, gemm_block, layout, library, product, run, scalar, timeline, writer
+from archsim.cycle.core import assemble, copies, layout, library, operation, product, run, scalar, timeline
 from archsim.cycle.core.machine import CoreMachine, shared
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.run import run_loop
+from archsim.device.cpu_core import ELEMENT_BYTES, FORMS
 from archsim.device.device import PRECISION_BYTES, WIDENED
-from archsim.device.dot import ELEMENT_BYTES, FORMS
 from archsim.lower.columns import CpuRuntime
 from archsim.lower.kernel import Kernel
 
@@ -156,4 +156,4 @@ class Simulated:
 @lru_cache(maxsize=1)
 def code_version() -> str:
     """Equal for equal code of the simulation and of the programs."""
-    return digest(layout, timeline, assemble, run, writer, product, gemm_block, copies, scalar, library)
+    return digest(layout, timeline, assemble, run, operation, product, product, copies, scalar, library)

@@ -1,13 +1,17 @@
-"""`ExecutionNode`: one node of an execution trace, apart from how a file writes it."""
+"""`ExecutionNode`: a node of an execution trace, apart from how files write it; and what archsim adds to those it writes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from archsim.base.errors import InputError
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
+from archsim.trace.check import trace_of
+from archsim.trace.jsonlines import JsonLine, strict_json
+from archsim.trace.trace import Trace
 
 MOST_WAITS = 40 * LIMITS["chakra"].entries  # dependencies of all nodes together
 VERSIONS = ("0.0.4", "1.0.0")  # of the schema; fields that are read are the same in both
@@ -82,3 +86,42 @@ def check_waits(count: int, path: str) -> None:
     """Raise InputError for more dependencies than a trace may have."""
     if count > MOST_WAITS:
         raise InputError(path, f"has more than {MOST_WAITS} dependencies; refused")
+
+
+# ---------------------------------------------------------------------------------------------------- what archsim adds
+
+HEADER, OP = "archsim.network", "archsim.op"  # attributes that hold the lines of a trace file
+
+
+def is_own(trace: ExecutionTrace) -> bool:
+    """Whether archsim wrote a trace."""
+    return bool(HEADER in trace.attributes)
+
+
+def read_own(trace: ExecutionTrace) -> Trace:
+    """The network of a trace that archsim wrote. Raises InputError."""
+    texts = [trace.attributes[HEADER], *(node.attributes[OP] for node in trace.nodes if OP in node.attributes)]
+    lines = []
+    for number, text in enumerate(texts):
+        try:
+            record = strict_json(text if isinstance(text, str) else "")
+            if not isinstance(record, dict):
+                raise ValueError("is no object")
+        except (ValueError, RecursionError) as error:
+            name = OP if number else HEADER
+            raise InputError(trace.path, f"node {number}: its attribute {name!r} is not JSON ({error})") from None
+        lines.append(JsonLine(number, record))
+    found, problems = trace_of(lines)
+    if found is None:
+        raise InputError(trace.path, [problem.replace("line ", "node ", 1) for problem in problems])
+    return found
+
+
+def own_attribute(record: Mapping[str, Any]) -> str:
+    """One line of a trace file as an attribute."""
+    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+def listed(items: Sequence[object]) -> str:
+    """A list as text."""
+    return json.dumps(items)

@@ -18,12 +18,11 @@ from archsim.base.errors import InputError
 from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, MESSAGES, ExecutionNode, ExecutionTrace
 from archsim.trace.chakra.stated import UniqueNames, kind_of, plain, read_list, result_of
 from archsim.trace.dims import LARGEST, short
-from archsim.trace.readers.aten import model_of_program
-from archsim.trace.readers.aten_calls import LEARNED, NO_OPS, TYPES, WHOLE, counted, operator_of
 from archsim.trace.readers.aten_rules import OPERANDS, RULES
 from archsim.trace.readers.model import checked
 from archsim.trace.readers.read import trace_at_batches
-from archsim.trace.readers.torch_program import PRECISIONS, SCHEMA
+from archsim.trace.readers.torch import model_of_program
+from archsim.trace.readers.torch_program import LEARNED, NO_OPS, PRECISIONS, SCHEMA, TYPES, WHOLE, counted, operator_of
 from archsim.trace.trace import Op, Trace
 
 NONE = "<None>"

@@ -1,4 +1,4 @@
-"""An execution trace as a network.
+"""An execution trace as a network; and what became of its nodes: mapped, taken as they state, or approximated as memory traffic.
 
 A trace that archsim wrote gives the network that it was written from. In one that PyTorch recorded, calls of ATen's operators
 are read with their shapes, arguments and tensors (`pytorch`). In any other, each node is an op of the work that it states
@@ -8,18 +8,18 @@ mark a place are no ops.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.trace.chakra.binary import read_binary
-from archsim.trace.chakra.node import VERSIONS, ExecutionTrace
-from archsim.trace.chakra.own import is_own, read_own
+from archsim.trace.chakra.forms import read_binary, read_json
+from archsim.trace.chakra.node import VERSIONS, ExecutionTrace, is_own, read_own
 from archsim.trace.chakra.stated import read_stated
-from archsim.trace.chakra.text import read_json
 from archsim.trace.dims import short
 from archsim.trace.formats import unknown_symbol
-from archsim.trace.trace import Trace
+from archsim.trace.readers.read import MAPPED, OWN, TRAFFIC, MappedOperator
+from archsim.trace.trace import Op, Trace
 
 
 def read(path: Path, sizes: Mapping[str, int]) -> Trace:
@@ -75,3 +75,42 @@ def _check(trace: ExecutionTrace) -> None:
             break
     if problems:
         raise InputError(trace.path, problems)
+
+
+# --------------------------------------------------------------------------------------------- what became of the nodes
+
+STATED = "as stated"
+WHY = {
+    STATED: "the FLOPs and bytes that the node states", TRAFFIC: "no rule: each tensor once bounds its time",
+    OWN: "archsim.register_op says its work",
+}  # fmt: skip
+
+
+def of_chakra(path: Path, sizes: Mapping[str, int]) -> tuple[Trace, list[MappedOperator]]:
+    """The network, and the operators of its nodes with what became of them, those with the most nodes first."""
+    file = execution_trace(path)
+    trace = network_in(file, sizes)
+    count = Counter([*_called(file), *(found for op in trace.ops if (found := _became(op)) is not None)])
+    if is_own(file):
+        count = Counter((op.kind.op, MAPPED) for op in trace.ops)
+    return trace, [MappedOperator(name, nodes, status, WHY.get(status, "")) for (name, status), nodes in count.most_common()]
+
+
+def _called(file: ExecutionTrace) -> Iterator[tuple[str, str]]:
+    """The calls that PyTorch recorded and that have a rule."""
+    from archsim.trace.chakra.pytorch import calls_of, has_rule, is_recorded
+
+    if is_recorded(file):
+        yield from ((node.name, MAPPED) for node in calls_of(file) if has_rule(node))
+
+
+def _became(op: Op) -> tuple[str, str] | None:
+    """An op that is not one of the network's own kinds."""
+    name = str(getattr(op.kind, "operator", ""))
+    if op.kind.op == "collective":
+        return str(getattr(op.kind, "function", "")), MAPPED
+    if op.kind.op not in ("traffic", "stated"):
+        return None
+    if getattr(op.kind, "own", 0):
+        return name, OWN
+    return name, TRAFFIC if op.kind.op == "traffic" else STATED

@@ -24,10 +24,8 @@ from archsim.trace.chakra.node import (
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.jsonlines import DECODER
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.general import Collective, Stated, Traffic
-from archsim.trace.order import ordered
-from archsim.trace.registry import own_work, registered
-from archsim.trace.trace import Op, Trace
+from archsim.trace.kinds.general import Collective, Stated, Traffic, own_work, registered
+from archsim.trace.trace import Op, Trace, ordered
 from archsim.trace.values import LONGEST_NAME
 
 START = "start"  # the network's one input, for which nodes wait that depend on none

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from archsim.base.errors import MissingFile
-from archsim.base.files import data_folder, named_file, read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, data_folder, named_file, read_text
 from archsim.base.naming import plain, resolve
 from archsim.trace.formats import SUFFIXES, is_path
 

@@ -10,13 +10,21 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, nearest
-from archsim.base.files import read_text
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, read_text
 from archsim.trace.dims import short
-from archsim.trace.huggingface.families import FAMILIES, NOT_BUILT, FamilyTraits
-from archsim.trace.huggingface.keys import DENSE, HEADS, HIDDEN, KV_HEADS, LAYERS, WIDTH, ConfigKeys
-from archsim.trace.huggingface.model import AudioInput, ExpertLayers, LatentKeys, PatchInput, TransformerModel
-from archsim.trace.huggingface.quantised import stored_weights
+from archsim.trace.huggingface.keys import (
+    DENSE,
+    FAMILIES,
+    HEADS,
+    HIDDEN,
+    KV_HEADS,
+    LAYERS,
+    NOT_BUILT,
+    WIDTH,
+    ConfigKeys,
+    FamilyTraits,
+)
+from archsim.trace.huggingface.model import AudioInput, ExpertLayers, LatentKeys, PatchInput, TransformerModel, stored_weights
 from archsim.trace.jsonlines import strict_json
 
 ACTIVATIONS = ("gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "silu", "swish")

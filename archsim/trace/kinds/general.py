@@ -1,15 +1,17 @@
-"""Ops for what other people's models hold besides the layers that have kinds of their own, down to operators nobody knows."""
+"""Ops besides the layers that have kinds of their own, down to operators nobody knows; and what users say that these cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import count
+from typing import Any, ClassVar
 
-from archsim.trace.attributes import choice, flag, integer, integers, word
+from archsim.base.errors import ArgumentError
 from archsim.trace.dims import LARGEST, Shape, elements, show
 from archsim.trace.kind import Kind, axis_of, image, only
 from archsim.trace.kinds.pointwise import _broadcast
+from archsim.trace.values import choice, flag, integer, integers, word
 
 COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broadcast", "all_to_all", "reduce_scatter",
                "reduce_scatter_block", "barrier", "send", "receive")  # fmt: skip
@@ -190,7 +192,6 @@ class Traffic(_Learning):
 
     def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move, with `element` bytes a value."""
-        from archsim.trace.registry import own_work, registered
 
         if self.own and registered(self.operator):
             return own_work(self.operator, inputs, out, element)
@@ -239,3 +240,59 @@ class Collective(_AsRecorded):
     def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move."""
         return 0.0, 2.0 * max(self.size, 1)
+
+
+# --------------------------------------------------------------------------------------------------- operators of users
+
+WorkRule = Callable[..., tuple[float, float]]  # (shapes of the inputs, shape of the result, bytes of a value) -> FLOP, bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnOp:
+    """What is registered of an operator: its work, and the shape of its result where files do not state it.
+
+    `number` tells one registration from the next of the same name.
+    """
+
+    work: WorkRule
+    shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None
+    number: int = 1
+
+
+NUMBERS = count(1)
+OWN: dict[str, OwnOp] = {}
+
+
+def register(name: str, work: WorkRule, shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None) -> None:
+    """Keep what an operator costs. Raises ArgumentError for what is no name or no function.
+
+    >>> register("Twice", lambda inputs, output, element: (2 * output[0], 2 * output[0] * element))
+    >>> own_work("Twice", ((8,),), (8,), 4)
+    (16.0, 64.0)
+    """
+    if not isinstance(name, str) or not name or not name.isprintable():
+        raise ArgumentError(f"register_op: {name!r} is no name of an operator")
+    if not callable(work) or not (shape is None or callable(shape)):
+        raise ArgumentError(f"register_op: {name}: work and shape must be functions")
+    OWN[name] = OwnOp(work=work, shape=shape, number=next(NUMBERS))
+
+
+def registered(name: str) -> OwnOp | None:
+    """What is registered of an operator, under its name with or without the domain."""
+    return OWN.get(name) or OWN.get(name.rpartition(".")[2])
+
+
+def own_work(name: str, inputs: Sequence[Shape], output: Shape, element: int) -> tuple[float, float]:
+    """FLOP and bytes of a registered operator. Raises ArgumentError where its function returns anything else."""
+    own = registered(name)
+    assert own is not None
+    found: Any = own.work(list(inputs), output, element)
+    try:
+        flop, moved = map(float, found)
+    except (TypeError, ValueError):
+        flop = moved = -1.0
+    if not (0 <= flop < float("inf") and 0 < moved < float("inf")):
+        raise ArgumentError(
+            f"register_op: the function of {name} returned {found!r}; it must return FLOP from 0 and bytes above 0"
+        )
+    return flop, moved

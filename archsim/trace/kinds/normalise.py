@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import flag, integer
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import Kind, image, only
+from archsim.trace.values import flag, integer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from archsim.trace.attributes import choice, flag, integer, integers
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import Kind, axis_of, chosen, image, only
+from archsim.trace.values import choice, flag, integer, integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

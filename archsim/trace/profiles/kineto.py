@@ -21,10 +21,19 @@ from numpy.typing import NDArray
 from archsim.base.errors import InputError
 from archsim.trace.dims import LARGEST, MOST_DIMS, short
 from archsim.trace.jsonlines import DECODER
-from archsim.trace.profiles.nesting import counted_calls, outermost, period
-from archsim.trace.profiles.record import PYTORCH, Argument, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor
-from archsim.trace.profiles.stream import US, events, times_of
-from archsim.trace.readers.aten_calls import NOT_RECORDED
+from archsim.trace.profiles.calls import counted_calls, outermost, period
+from archsim.trace.profiles.record import (
+    PYTORCH,
+    US,
+    Argument,
+    Profile,
+    ProfiledCall,
+    ProfiledKernel,
+    ProfiledTensor,
+    events,
+    times_of,
+)
+from archsim.trace.readers.torch_program import NOT_RECORDED
 
 KEY = "traceEvents"
 Places = NDArray[np.int64]

@@ -18,16 +18,14 @@ from typing import NamedTuple
 from archsim.base.errors import ArchsimError, InputError, Unsupported
 from archsim.trace.dims import Shape
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.attention import Attention
 from archsim.trace.kinds.general import Gather, Traffic
+from archsim.trace.kinds.sequence import Attention
 from archsim.trace.kinds.shaping import Reshape
-from archsim.trace.profiles.aten import MOVES, UNSHAPED, VIEWED, model_of_aten
-from archsim.trace.profiles.gradients import Gradient, gradients_of, is_gradient
+from archsim.trace.profiles.calls import MOVES, UNSHAPED, VIEWED, Gradient, gradients_of, is_gradient, model_of_aten
 from archsim.trace.profiles.record import PYTORCH, Profile, ProfiledCall, ProfiledTensor
-from archsim.trace.readers.aten_calls import TYPES, operator_of
 from archsim.trace.readers.model import ModelFile, checked
 from archsim.trace.readers.read import trace_at_batches
-from archsim.trace.readers.torch_program import PRECISIONS
+from archsim.trace.readers.torch_program import PRECISIONS, TYPES, operator_of
 from archsim.trace.trace import Op, Trace
 from archsim.trace.values import LONGEST_NAME
 
@@ -208,7 +206,7 @@ def model_of(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
     space, kind = operator_of(call.operator)
     if space:
         return model_of_aten(call, space, kind, f"{kind}_{place}", path)
-    from archsim.trace.profiles.onnx_calls import model_of_onnx
+    from archsim.trace.profiles.onnxruntime import model_of_onnx
 
     return model_of_onnx(call, place, path)
 

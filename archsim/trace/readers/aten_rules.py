@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from archsim.trace.readers.aten_calls import AtenCall
 from archsim.trace.readers.graph import TURNED
 from archsim.trace.readers.model import StoredTensor
+from archsim.trace.readers.torch_program import AtenCall
 
 AtenRule = Callable[[AtenCall], Any]
 NAMES = ("self", "other", "value")  # of the first arguments, where they are given by name

@@ -1,23 +1,213 @@
-"""Networks of Caffe, from the text of their prototxt: the layers of the test phase, with the shapes that Caffe gives them."""
+"""Networks of Caffe: the types of layers in ONNX's vocabulary, and the layers of the test phase with Caffe's shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import read_text
-from archsim.trace.dims import BATCH, LARGEST, short
+from archsim.trace.dims import BATCH, LARGEST, Shape, short
 from archsim.trace.formats import unknown_symbol
-from archsim.trace.readers.caffe_layer import OPSET, CaffeLayer, CaffeTensors, first
-from archsim.trace.readers.caffe_rules import LAYERS, unknown
-from archsim.trace.readers.call import KnownTensor
+from archsim.trace.kinds.general import registered
+from archsim.trace.readers.caffe_layer import LIMIT, OPSET, CaffeLayer, CaffeTensors, Message, first, parsed
 from archsim.trace.readers.draft import NoProduct
-from archsim.trace.readers.model import ModelFile
-from archsim.trace.readers.prototxt import LIMIT, Message, parsed
+from archsim.trace.readers.model import KnownTensor, ModelFile
 from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.trace import Trace
+
+CaffeRule = Callable[[CaffeLayer], Any]
+
+
+def _node(kind: str, domain: str = "", **attributes: Any) -> CaffeRule:
+    """One node over the first input."""
+    return lambda layer: layer.add(kind, domain=domain, **attributes)
+
+
+def _window(layer: CaffeLayer, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The attributes of a window that both convolutions and poolings have."""
+    pad = layer.pair(parameters, "pad", "pad", 0, 0)
+    return {"kernel_shape": layer.pair(parameters, "kernel_size", "kernel", 0, 1),
+            "strides": layer.pair(parameters, "stride", "stride", 1, 1), "pads": [*pad, *pad]}  # fmt: skip
+
+
+def _conv(layer: CaffeLayer) -> None:
+    p, c = layer.parameters("convolution_param"), layer.image()[1]
+    words, channels = _window(layer, p), layer.whole(p, "num_output", 0, 1)
+    words["dilations"] = layer.pair(p, "dilation", "dilation", 1, 1)
+    words["group"] = groups = c if layer.kind == "DepthwiseConvolution" else layer.whole(p, "group", 1, 1)
+    turned = layer.kind == "Deconvolution"
+    if c % groups or channels % groups:
+        raise layer.refused(f"has {groups} groups, which do not divide {c} and {channels} channels")
+    weights = layer.held(*((c, channels // groups) if turned else (channels, c // groups)), *words["kernel_shape"])
+    biases = [layer.held(channels)] if first(p, "bias_term", True) else []
+    layer.add("ConvTranspose" if turned else "Conv", layer.tensor(), weights, *biases, **words)
+
+
+def _pool(layer: CaffeLayer) -> None:
+    p = layer.parameters("pooling_param")
+    layer.image()
+    kind = "MaxPool" if str(first(p, "pool", "MAX")) in ("MAX", "0") else "AveragePool"
+    if first(p, "global_pooling", False) is True:
+        layer.add(f"Global{kind}")
+    else:  # a partial window at the far edge counts
+        ceil = str(first(p, "round_mode", "CEIL")) in ("CEIL", "0")
+        layer.add(kind, **_window(layer, p), ceil_mode=int(ceil), count_include_pad=1)
+
+
+def _linear(layer: CaffeLayer) -> None:
+    p = layer.parameters("inner_product_param")
+    shape, axis = layer.shape(), layer.axis(p)
+    rows, features, made = shape[:axis] or (1,), math.prod(shape[axis:]), layer.whole(p, "num_output", 0, 1)
+    held = layer.tensor() if shape == (*rows, features) else layer.view(layer.tensor(), (*rows, features), "flat")
+    weights, bias = layer.held(features, made), bool(first(p, "bias_term", True))
+    layer.add("MatMul", held, weights, *([layer.held(made)] if bias else []), bias=int(bias))
+
+
+def _relu(layer: CaffeLayer) -> None:
+    slope = first(layer.parameters("relu_param"), "negative_slope", 0)
+    layer.add("LeakyRelu" if slope or layer.kind == "PReLU" else "Relu")
+
+
+def _dropout(layer: CaffeLayer) -> None:
+    ratio = first(layer.parameters("dropout_param"), "dropout_ratio", 0.5)
+    layer.add("Dropout", ratio=float(ratio) if isinstance(ratio, int | float) else 0.5)
+
+
+def _concat(layer: CaffeLayer) -> None:
+    p = layer.parameters("concat_param")
+    axis = layer.axis({"axis": p.get("axis") or p.get("concat_dim") or [1]})
+    layer.add("Concat", *(layer.tensor(i) for i in range(len(layer.bottoms))), axis=axis)
+
+
+def _eltwise(layer: CaffeLayer) -> None:
+    operation = str(first(layer.parameters("eltwise_param"), "operation", "SUM"))
+    kinds = {"SUM": "Sum", "1": "Sum", "PROD": "Mul", "0": "Mul"}
+    layer.add(kinds.get(operation, "Max"), *(layer.tensor(i) for i in range(len(layer.bottoms))))
+
+
+def _scale(layer: CaffeLayer) -> None:
+    p = layer.parameters("scale_param")
+    held, shape, axis = layer.tensor(), layer.shape(), layer.axis(p)
+    if len(layer.bottoms) > 1:
+        factor, wide = layer.tensor(1), (*layer.shape(1), *[1] * (len(shape) - len(layer.shape(1))))
+        return _void(layer.add("Mul", held, factor if layer.shape(1) == wide else layer.view(factor, wide, "factor")))
+    if any(node.kind == "BatchNormalization" and node.outputs[0] == held for node in layer.net.nodes[-1:]):
+        return layer.end(held)  # whose scale and shift they are
+    learned = (shape[axis], *[1] * (len(shape) - axis - 1))
+    biased = bool(first(p, "bias_term", False))
+    held = layer.add("Mul", held, layer.held(*learned), part="scale" if biased else "")
+    if biased:
+        layer.add("Add", held, layer.held(*learned))
+    return None
+
+
+def _bias(layer: CaffeLayer) -> None:
+    shape, axis = layer.shape(), layer.axis(layer.parameters("bias_param"))
+    layer.add("Add", layer.tensor(), layer.held(shape[axis], *[1] * (len(shape) - axis - 1)))
+
+
+def _void(made: object) -> None:
+    """Nothing, whatever was made."""
+
+
+def _flatten(layer: CaffeLayer) -> None:
+    shape, axis = layer.shape(), layer.axis(layer.parameters("flatten_param"))
+    layer.view(layer.tensor(), (*shape[:axis], math.prod(shape[axis:])))
+
+
+def _reshape(layer: CaffeLayer) -> None:
+    wanted = first(layer.parameters("reshape_param"), "shape", {})
+    layer.add("Reshape", shape=wanted.get("dim", []) if isinstance(wanted, dict) else [])
+
+
+def _split(layer: CaffeLayer) -> None:
+    for top in range(len(layer.tops)):
+        layer.end(layer.tensor(), top)
+
+
+def _slice(layer: CaffeLayer) -> None:
+    p = layer.parameters("slice_param")
+    axis = layer.axis({"axis": p.get("axis") or p.get("slice_dim") or [1]})
+    size, parts = layer.shape()[axis], len(layer.tops)
+    points = [point for point in p.get("slice_point", []) if isinstance(point, int)]
+    if not points and size % max(1, parts) == 0:
+        points = [size // parts * i for i in range(1, parts)]
+    ends = [0, *points, size]
+    if len(ends) != parts + 1 or sorted(set(ends)) != ends:
+        raise layer.refused(f"cuts {size} along axis {axis} at {points} into {parts} parts")
+    layer.add("Split", axis=axis, split=[stop - start for start, stop in pairwise(ends)], results=parts)
+
+
+def _permute(layer: CaffeLayer) -> None:
+    order = [axis for axis in layer.parameters("permute_param").get("order", []) if isinstance(axis, int)]
+    layer.add("Transpose", perm=[*order, *(axis for axis in range(len(layer.shape())) if axis not in order)])
+
+
+def _embed(layer: CaffeLayer) -> None:
+    p = layer.parameters("embed_param")
+    layer.add("Gather", layer.held(layer.whole(p, "input_dim", 0, 1), layer.whole(p, "num_output", 0, 1)), layer.tensor(), axis=0)
+
+
+def _recurrent(kind: str, gates: int) -> CaffeRule:
+    def rule(layer: CaffeLayer) -> None:
+        hidden, shape = layer.whole(layer.parameters("recurrent_param"), "num_output", 0, 1), layer.shape()
+        if len(shape) < 3:
+            raise layer.refused(f"needs an input of the form [T, N, ...], got {short(list(shape))}")
+        steps: Shape = (*shape[:2], math.prod(shape[2:]))
+        held = layer.tensor() if shape == steps else layer.view(layer.tensor(), steps, "steps")
+        rows = gates * hidden
+        made = layer.add(kind, held, layer.held(1, rows, steps[2]), layer.held(1, rows, hidden), hidden_size=hidden, biases=1)
+        layer.end(layer.view(made, (*shape[:2], hidden), "result"))
+
+    return rule
+
+
+def _softmax(layer: CaffeLayer) -> None:
+    layer.add("Softmax", axis=layer.axis(layer.parameters("softmax_param")))
+
+
+def _lrn(layer: CaffeLayer) -> None:
+    layer.add("LRN", size=layer.whole(layer.parameters("lrn_param"), "local_size", 5, 1))
+
+
+def _reduction(layer: CaffeLayer) -> None:
+    axis = layer.axis(layer.parameters("reduction_param"), 0)
+    layer.add("ReduceSum", axes=list(range(axis, len(layer.shape()))), keepdims=0)
+
+
+def _crop(layer: CaffeLayer) -> None:
+    axis = layer.axis(layer.parameters("crop_param"), 2)
+    layer.add("Copied", domain="archsim", makes=(*layer.shape(0)[:axis], *layer.shape(1)[axis:]))
+
+
+def unknown(layer: CaffeLayer) -> None:
+    """A layer that nobody here knows, by its registered function; a file does not say what shape it makes."""
+    own = registered(layer.kind)
+    if own is None:
+        raise Unsupported(f"{layer.net.path}: layer {short(layer.name)} is of the type {short(layer.kind)}, which is not read: "
+                          f"archsim.register_op({layer.kind!r}, work, shape=...) says what it costs")  # fmt: skip
+    shapes = [layer.shape(i) for i in range(len(layer.bottoms))]
+    made = layer.shape() if own.shape is None else tuple(own.shape(shapes))
+    layer.add(f"caffe.{layer.kind}", *(layer.tensor(i) for i in range(len(shapes))), makes=made, domain="caffe")
+
+
+LAYERS: dict[str, CaffeRule] = {
+    **dict.fromkeys(("Convolution", "Deconvolution", "DepthwiseConvolution"), _conv), "Pooling": _pool, "InnerProduct": _linear,
+    "LRN": _lrn, "ReLU": _relu, "PReLU": _relu, "Sigmoid": _node("Sigmoid"), "TanH": _node("Tanh"), "Dropout": _dropout,
+    "Concat": _concat, "Eltwise": _eltwise, "Softmax": _softmax, "Scale": _scale, "Bias": _bias, "Flatten": _flatten,
+    **dict.fromkeys(("BatchNorm", "BN", "MVN"), _node("BatchNormalization")), "Reshape": _reshape, "Split": _split,
+    "Slice": _slice, "Permute": _permute, "Embed": _embed, "LSTM": _recurrent("LSTM", 4), "RNN": _recurrent("RNN", 1),
+    "Normalize": _node("ChannelNorm", "archsim", axis=1), "AbsVal": _node("Abs"), "Exp": _node("Exp", each=2),
+    "Log": _node("Log", each=2), "Power": _node("Power", "archsim"), "BNLL": _node("Softplus"), "ELU": _node("Elu"),
+    "Threshold": _node("Threshold", "archsim"), "Reduction": _reduction, "Crop": _crop,
+}  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------------- networks
 
 PROBES = (1009, 1013)  # samples at which the layers are read, to see what grows with them
 INPUTS = ("Input", "Data", "ImageData", "MemoryData", "HDF5Data", "WindowData", "DummyData")

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS
 from archsim.trace.dims import short
-from archsim.trace.readers.call import KnownTensor, Refusal, constant
-from archsim.trace.readers.model import ModelNode, StoredTensor, SubGraph
+from archsim.trace.readers.model import KnownTensor, ModelNode, Refusal, StoredTensor, SubGraph, constant
 
 MOST = LIMITS["onnx"].entries  # nodes, written out
 

@@ -7,30 +7,32 @@ import math
 from archsim.base.errors import InputError
 from archsim.trace.dims import Shape, elements
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import (
+from archsim.trace.kinds.dense import BiasAdd, Embedding
+from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce, Scatter
+from archsim.trace.kinds.normalise import ArgMax, BatchNorm, LayerNorm, Lrn, RmsNorm, Softmax
+from archsim.trace.kinds.pointwise import (
+    Add,
+    Dropout,
     Gelu,
     GeluTanh,
     HardSigmoid,
     HardSwish,
     LeakyRelu,
+    Mul,
+    Quantise,
     Relu,
     Relu6,
+    Scale,
+    ScaleBy,
     Sigmoid,
     Silu,
     Tanh,
 )
-from archsim.trace.kinds.dense import BiasAdd, Embedding
-from archsim.trace.kinds.general import ElementWise, Gather, GroupNorm, Reduce, Scatter
-from archsim.trace.kinds.normalise import ArgMax, BatchNorm, LayerNorm, Lrn, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Quantise, Scale, ScaleBy
 from archsim.trace.kinds.shaping import Concat, Pad, Slice, Transpose, Upsample
-from archsim.trace.readers.call import Refusal
-from archsim.trace.readers.draft import Draft
-from archsim.trace.readers.emit_fused import FUSED
-from archsim.trace.readers.emit_layers import LAYERS
-from archsim.trace.readers.emitter import Emitter, Rule
+from archsim.trace.readers.draft import Draft, Emitter, Rule
+from archsim.trace.readers.emit_layers import FUSED, LAYERS
 from archsim.trace.readers.graph import NodeGraph
-from archsim.trace.readers.operators import BROADCAST, REDUCTIONS, UNARY
+from archsim.trace.readers.model import BROADCAST, REDUCTIONS, UNARY, Refusal
 from archsim.trace.readers.shapes import pads_of, slice_ranges, split_sizes
 
 
@@ -60,7 +62,7 @@ def _extra(e: Emitter, output: str) -> None:
 
 def traffic(e: Emitter) -> None:
     """An operator without a rule: its memory traffic bounds it, or a registered function says its work."""
-    from archsim.trace.registry import registered
+    from archsim.trace.kinds.general import registered
 
     operator = "".join(c if c.isprintable() else "?" for c in e.node.operator)[:200] or "?"
     own = registered(e.node.operator)
@@ -114,7 +116,7 @@ def void(made: object) -> None:
 
 def _fits(e: Emitter, found: list[str]) -> bool:
     """Whether the tensors alone stretch to the result, without what the file holds."""
-    from archsim.trace.readers.call import broadcast
+    from archsim.trace.readers.model import broadcast
 
     return broadcast(*(e.draft.shapes[name] for name in found)) == (e.shape or (1,))
 
@@ -316,13 +318,13 @@ def _resize(e: Emitter) -> None:
 
 
 def _reduced(e: Emitter) -> None:
-    from archsim.trace.readers.call import axis_in
+    from archsim.trace.readers.model import axis_in
 
     data, axes = e.call.shape(), e.call.integers("axes", at=1)
     at = tuple(sorted({axis_in(axis, len(data)) for axis in axes})) if axes else tuple(range(len(data)))
     kept = tuple([1 if i in at else size for i, size in enumerate(data)])
     if e.node.kind == "ReduceMean" and len(data) == 4 and at == (2, 3):
-        from archsim.trace.kinds.pooling import GlobalAvgPool
+        from archsim.trace.kinds.convolution import GlobalAvgPool
 
         return e.end(e.draft.add(GlobalAvgPool(), [e.tensor()], kept, e.name))
     if kept == tuple(data):

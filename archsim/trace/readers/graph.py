@@ -8,9 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from archsim.trace.dims import Shape
-from archsim.trace.readers.call import Call, KnownTensor
 from archsim.trace.readers.infer import Inferred, single
-from archsim.trace.readers.model import ModelNode, StoredTensor
+from archsim.trace.readers.model import Call, KnownTensor, ModelNode, StoredTensor
 
 TURNED = ".turned"  # ending of the name of weights that a reader turned
 SAME_VALUES = ("Transpose", "Cast", "Identity", "DequantizeLinear", "Reshape", "Unsqueeze", "Squeeze", "Expand")

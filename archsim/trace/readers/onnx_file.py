@@ -13,8 +13,7 @@ import numpy as np
 
 from archsim.base.errors import InputError, MissingExtra, Unsupported
 from archsim.trace.dims import short
-from archsim.trace.readers.model import Array, Dim, ModelFile, ModelNode, StoredTensor, SubGraph
-from archsim.trace.readers.operators import MICROSOFT
+from archsim.trace.readers.model import MICROSOFT, Array, Dim, ModelFile, ModelNode, StoredTensor, SubGraph
 from archsim.trace.readers.wire import KEPT, LIMIT, MOST_LEFT, slimmed
 
 LOWEST, HIGHEST = 7, 40  # versions of ONNX's operators; no released one is beyond

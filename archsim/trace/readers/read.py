@@ -1,9 +1,11 @@
-"""From a `ModelFile` to a `Trace`: at given sizes, or at two probes of each free symbol, which make the shapes symbolic."""
+"""From a `ModelFile` to a `Trace`, at given sizes or with symbolic shapes; and what became of each operator of the file."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from archsim.base.errors import ArgumentError, InputError, Unsupported
 from archsim.trace.dims import BATCH, SEQUENCE, short
@@ -11,9 +13,9 @@ from archsim.trace.formats import unknown_symbol
 from archsim.trace.readers.draft import Draft, NoProduct, merged
 from archsim.trace.readers.emit import emit
 from archsim.trace.readers.graph import NodeGraph
-from archsim.trace.readers.infer import MOST_WRITTEN, infer, names_in, too_many_written
-from archsim.trace.readers.model import ModelFile
-from archsim.trace.readers.patterns.apply import apply_patterns
+from archsim.trace.readers.infer import MOST_WRITTEN, infer, names_in, refused, too_many_written
+from archsim.trace.readers.model import REFUSED, ModelFile, checked
+from archsim.trace.readers.patterns import apply_patterns
 from archsim.trace.trace import Trace
 from archsim.trace.values import LONGEST_NAME
 
@@ -150,3 +152,60 @@ def _unbound(model: ModelFile, free: Mapping[str, str], why: str) -> ArgumentErr
     more = f" and {len(free) - len(names)} more" if len(free) > len(names) else ""
     ways = " ".join(f"--bind {name}=SIZE" for name in names)
     return ArgumentError(f"{model.path}: needs sizes for {', '.join(names)}{more}: {ways} ({why})")
+
+
+# ----------------------------------------------------------------------------------------- what became of the operators
+
+MAPPED, OWN, PARTLY, TRAFFIC, NOT_READ = "mapped", "registered", "partly memory traffic", "memory traffic", "refused"
+
+
+class MappedOperator(NamedTuple):
+    """An operator of a model: its nodes, and what became of them."""
+
+    operator: str
+    nodes: int
+    status: str
+    why: str = ""
+
+
+def mapped_operators(model: ModelFile, sizes: Mapping[str, int]) -> tuple[Trace | None, list[MappedOperator]]:
+    """The trace, None where operators are refused, and every operator of the model, those with the most nodes first.
+
+    Raises what reading the model raises, but not for refused operators.
+    """
+    count = Counter(node.operator for node in model.nodes)
+    if refused(model):
+        return None, [_row(name, nodes, Counter(), Counter()) for name, nodes in count.most_common()]
+    trace = trace_of(model, sizes)
+    unknown, own = Counter[str](), Counter[str]()
+    for op in trace.ops:
+        if op.kind.op == "traffic":
+            (own if getattr(op.kind, "own", 0) else unknown)[str(getattr(op.kind, "operator", ""))] += 1
+    return trace, [_row(name, nodes, unknown, own) for name, nodes in count.most_common()]
+
+
+def _row(name: str, nodes: int, unknown: Counter[str], own: Counter[str]) -> MappedOperator:
+    if name in REFUSED:
+        return MappedOperator(name, nodes, NOT_READ, REFUSED[name])
+    if own[name]:
+        return MappedOperator(name, nodes, OWN, "archsim.register_op says its work")
+    if unknown[name]:
+        status = TRAFFIC if unknown[name] >= nodes else PARTLY
+        return MappedOperator(name, nodes, status, "no rule: each tensor once bounds its time")
+    return MappedOperator(name, nodes, MAPPED)
+
+
+def read(path: Path, sizes: Mapping[str, int]) -> Trace:
+    """The trace of an ONNX file. Raises MissingExtra, MissingFile, InputError, Unsupported or ArgumentError."""
+    return trace_of(_model(path), sizes)
+
+
+def of_onnx(path: Path, sizes: Mapping[str, int]) -> tuple[Trace | None, list[MappedOperator]]:
+    """The trace, and the operators of an ONNX file."""
+    return mapped_operators(_model(path), sizes)
+
+
+def _model(path: Path) -> ModelFile:
+    from archsim.trace.readers.onnx_file import read_model
+
+    return checked(read_model(path))

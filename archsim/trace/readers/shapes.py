@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from archsim.trace.dims import LARGEST, Shape, show
-from archsim.trace.readers.call import Call, Refusal, Unknown, axis_in, broadcast
-from archsim.trace.readers.heads import ATTENDED
-from archsim.trace.readers.operators import BROADCAST, REDUCTIONS, SAME
-from archsim.trace.readers.windows import WINDOWS
+from archsim.trace.readers.layer_shapes import ATTENDED, WINDOWS
+from archsim.trace.readers.model import BROADCAST, REDUCTIONS, SAME, Call, Refusal, Unknown, axis_in, broadcast
 
 ShapeRule = Callable[[Call], Sequence[Shape]]
 
@@ -299,7 +297,7 @@ def _blocks(call: Call) -> list[Shape]:
 
 
 def _einsum(call: Call) -> list[Shape]:
-    from archsim.trace.readers.einsum import parsed
+    from archsim.trace.readers.layer_shapes import parsed
 
     return [parsed(call).result]
 

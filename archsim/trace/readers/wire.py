@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from archsim.base.errors import InputError
-from archsim.base.files import named_file, opened
-from archsim.base.limits import LIMITS
+from archsim.base.files import LIMITS, named_file, opened
 
 KEPT = 1 << 9  # bytes of values of a tensor that are kept: shapes, axes, scales
 LIMIT = LIMITS["onnx"]

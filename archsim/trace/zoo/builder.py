@@ -1,19 +1,18 @@
-"""`Builder` builds a network op by op; each method adds one op and returns the name of its tensor."""
+"""`Builder` builds a network op by op, each method adds one op and returns its tensor; and blocks that several families share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from archsim.trace.dims import Dim, Extent, Shape, bind_dims
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import Relu, Relu6
-from archsim.trace.kinds.convolution import Conv2d
+from archsim.trace.kinds.convolution import AvgPool, Conv2d, GlobalAvgPool, MaxPool
 from archsim.trace.kinds.dense import Embedding, Linear
 from archsim.trace.kinds.normalise import BatchNorm, Lrn, Softmax
-from archsim.trace.kinds.pointwise import Add, Dropout, Mul
-from archsim.trace.kinds.pooling import AvgPool, GlobalAvgPool, MaxPool
-from archsim.trace.kinds.recurrent import Lstm
+from archsim.trace.kinds.pointwise import Add, Dropout, Mul, Relu, Relu6, Sigmoid
+from archsim.trace.kinds.sequence import Lstm
 from archsim.trace.kinds.shaping import Concat, Reshape, Slice, Transpose
 from archsim.trace.trace import Op, Trace
 
@@ -223,3 +222,63 @@ def _symbolic(size: int) -> Dim:
             found.append(symbol)
             size //= value
     return "*".join([str(size)] * (size > 1) + found) if found else size
+
+
+# --------------------------------------------------------------------------------------------------------------- blocks
+
+HU = "J. Hu et al., Squeeze-and-Excitation Networks, arXiv:1709.01507"
+
+
+def squeeze_excite(
+    net: Builder, x: str, squeezed: int, *, active: Kind | None = None, gate: Kind | None = None, name: str
+) -> str:
+    """Each channel times a gate from the means of all: two layers with `squeezed` values between (Hu et al., figure 3)."""
+    y = net.global_avg_pool(x, name=f"{name}.squeeze")
+    y = net.activate(net.conv(y, squeezed, 1, name=f"{name}.reduce"), active or Relu(), name=f"{name}.reduce")
+    y = net.activate(net.conv(y, net.channels(x), 1, name=f"{name}.excite"), gate or Sigmoid(), name=f"{name}.excite")
+    return net.product(x, y, name=f"{name}.scale")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inverted:
+    """One inverted residual: `wide` channels inside, `squeezed` ones in its gate (0: no gate)."""
+
+    kernel: int
+    wide: int
+    channels: int
+    stride: int
+    active: Kind
+    squeezed: int = 0
+    squeeze_active: Kind | None = None
+    gate: Kind | None = None
+
+
+def inverted_residual(net: Builder, x: str, block: Inverted, name: str) -> str:
+    """1 x 1 up, depthwise, gate, 1 x 1 down without activation; added to the input where the shapes agree (Sandler et al.)."""
+    y = x
+    if block.wide != net.channels(x):
+        y = net.activate(net.conv_bn(y, block.wide, 1, name=f"{name}.expand"), block.active, name=f"{name}.expand")
+    y = net.conv_bn(y, block.wide, block.kernel, block.stride, block.kernel // 2, groups=block.wide, name=f"{name}.depthwise")
+    y = net.activate(y, block.active, name=f"{name}.depthwise")
+    if block.squeezed:
+        y = squeeze_excite(net, y, block.squeezed, active=block.squeeze_active, gate=block.gate, name=f"{name}.se")
+    y = net.conv_bn(y, block.channels, 1, name=f"{name}.project")
+    return net.sum(x, y, name=f"{name}.add") if block.stride == 1 and net.channels(x) == block.channels else y
+
+
+def shuffled(net: Builder, x: str, groups: int, name: str) -> str:
+    """Channel shuffle: the i-th channels of all groups side by side (Zhang et al. 2018, ShuffleNet, figure 1)."""
+    _, channels, height, width = net.shape(x)
+    y = net.reshape(x, ("N", groups, channels // groups, height, width), name=f"{name}.grouped")
+    y = net.transpose(y, 0, 2, 1, 3, 4, name=f"{name}.shuffle")
+    return net.reshape(y, ("N", channels, height, width), name=f"{name}.shuffled")
+
+
+def divisible(channels: float, by: int = 8) -> int:
+    """The nearest multiple of `by`, not below nine tenths of the value, as published code of mobile networks rounds widths.
+
+    >>> divisible(12), divisible(35.2), divisible(19)
+    (16, 32, 24)
+    """
+    nearest = max(by, int(channels + by / 2) // by * by)
+    return nearest + by if nearest < 0.9 * channels else nearest

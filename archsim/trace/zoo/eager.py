@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from archsim.trace.dims import Dim, Extent
 from archsim.trace.huggingface.model import TransformerModel
 from archsim.trace.kind import Kind
-from archsim.trace.kinds.activation import Gelu, GeluTanh, Relu, Silu, Tanh
 from archsim.trace.kinds.dense import Embedding, Linear, Matmul
 from archsim.trace.kinds.normalise import LayerNorm, RmsNorm, Softmax
-from archsim.trace.kinds.pointwise import Add, Floor, Mask, Mul, Rotary, ScaleBy
+from archsim.trace.kinds.pointwise import Add, Floor, Gelu, GeluTanh, Mask, Mul, Relu, Rotary, ScaleBy, Silu, Tanh
 from archsim.trace.kinds.shaping import Concat, Slice
 from archsim.trace.trace import Trace
 from archsim.trace.zoo import transformer

@@ -1,9 +1,10 @@
-"""Inception-v3, with factorised convolutions (1 x 7 and 7 x 1), and Xception, with depthwise separable ones; 299 x 299 images."""
+"""Inception-v3 and v4, with Xception and Inception-ResNet-v2; 299 x 299 images."""
 
 from __future__ import annotations
 
+from archsim.trace.kinds.pointwise import ScaleBy
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import Builder, Size
+from archsim.trace.zoo.builder import Builder, Size, images
 
 SZEGEDY = "C. Szegedy et al., Rethinking the Inception Architecture for Computer Vision, arXiv:1512.00567"
 
@@ -130,3 +131,106 @@ def _halve_separable(net: Builder, x: str, widths: tuple[int, int], name: str, r
 def _separable(net: Builder, x: str, channels: int, name: str) -> str:
     y = net.conv(x, net.channels(x), 3, pad=1, groups=net.channels(x), bias=False, name=f"{name}.depthwise")
     return net.conv_bn(y, channels, 1, name=f"{name}.pointwise")
+
+
+# --------------------------------------------------------------------------------- Inception-v4 and Inception-ResNet-v2
+
+SOURCE = "C. Szegedy et al., Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning, arXiv:1602.07261"
+ROW, COLUMN = (1, 7), (7, 1)
+
+Branches = tuple[tuple[Step, ...], ...]
+
+# Inception-v4: figures 4 to 8; the pooling's projection stands apart
+A: Branches = (((96, 1),), ((64, 1), (96, 3)), ((64, 1), (96, 3), (96, 3)))
+B: Branches = (
+    ((384, 1),), ((192, 1), (224, ROW), (256, COLUMN)), ((192, 1), (192, COLUMN), (224, ROW), (224, COLUMN), (256, ROW)),
+)  # fmt: skip
+HALVE_A: Branches = (((384, 3),), ((192, 1), (224, 3), (256, 3)))
+HALVE_B: Branches = (((192, 1), (192, 3)), ((256, 1), (256, ROW), (320, COLUMN), (320, 3)))
+
+# Inception-ResNet-v2: figures 16 to 20, with the widths of the published code
+BLOCK_35: Branches = (((32, 1),), ((32, 1), (32, 3)), ((32, 1), (48, 3), (64, 3)))
+BLOCK_17: Branches = (((192, 1),), ((128, 1), (160, ROW), (192, COLUMN)))
+BLOCK_8: Branches = (((192, 1),), ((192, 1), (224, (1, 3)), (256, (3, 1))))
+STEM_35: Branches = (((96, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)))
+HALVE_35: Branches = (((384, 3),), ((256, 1), (256, 3), (384, 3)))
+HALVE_17: Branches = (((256, 1), (384, 3)), ((256, 1), (288, 3)), ((256, 1), (288, 3), (320, 3)))
+
+
+def inception_v4() -> Trace:
+    """Stem, 4 modules A, 7 modules B, 3 modules C."""
+    net = images("inception_v4", f"{SOURCE}, figure 9", 299)
+    x = _stem(net)
+    for number in range(1, 5):
+        x = _module(net, x, A, 96, f"a{number}")
+    x = _module(net, x, HALVE_A, 0, "halve_a")
+    for number in range(1, 8):
+        x = _module(net, x, B, 128, f"b{number}")
+    x = _module(net, x, HALVE_B, 0, "halve_b")
+    for number in range(1, 4):
+        x = _row_and_column(net, x, f"c{number}")
+    return _classified(net, x)
+
+
+def _stem(net: Builder) -> str:
+    """Figure 3: three places where two branches go side by side."""
+    x = net.conv_bn_relu("data", 32, 3, 2, name="conv1")
+    x = net.conv_bn_relu(net.conv_bn_relu(x, 32, 3, name="conv2"), 64, 3, pad=1, name="conv3")
+    x = net.concat(net.max_pool(x, 3, 2, name="pool3"), net.conv_bn_relu(x, 96, 3, 2, name="conv4"), name="stem1")
+    a = net.conv_bn_relu(chain(net, x, ((64, 1),), "stem2.a"), 96, 3, name="stem2.a_2")
+    b = net.conv_bn_relu(chain(net, x, ((64, 1), (64, ROW), (64, COLUMN)), "stem2.b"), 96, 3, name="stem2.b_4")
+    x = net.concat(a, b, name="stem2")
+    return net.concat(net.conv_bn_relu(x, 192, 3, 2, name="conv5"), net.max_pool(x, 3, 2, name="pool5"), name="stem3")
+
+
+def _classified(net: Builder, x: str) -> Trace:
+    return net.classified(net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop"))
+
+
+def _module(net: Builder, x: str, branches: Branches, projection: int, name: str) -> str:
+    """Branches and a projected pooling side by side; without a projection all of them halve the image."""
+    stride = 1 if projection else 2
+    made = [chain(net, x, steps, f"{name}.{number}", last_stride=stride) for number, steps in enumerate(branches, 1)]
+    pooled = projected_pool(net, x, projection, name) if projection else net.max_pool(x, 3, 2, name=f"{name}.pool")
+    return net.concat(*made, pooled, name=f"{name}.concat")
+
+
+def _row_and_column(net: Builder, x: str, name: str) -> str:
+    """Figure 6: two branches end in a row and a column side by side."""
+    parts = [chain(net, x, ((256, 1),), f"{name}.1")]
+    for number, steps in ((2, ((384, 1),)), (3, ((384, 1), (448, (3, 1)), (512, (1, 3))))):
+        y = chain(net, x, steps, f"{name}.{number}")
+        parts.append(net.conv_bn_relu(y, 256, (1, 3), pad=(0, 1), name=f"{name}.{number}_row"))
+        parts.append(net.conv_bn_relu(y, 256, (3, 1), pad=(1, 0), name=f"{name}.{number}_column"))
+    return net.concat(*parts, projected_pool(net, x, 256, name), name=f"{name}.concat")
+
+
+def inception_resnet_v2() -> Trace:
+    """10, 20 and 10 residual modules, each scaled down before it is added; the very last one is not."""
+    source = f"{SOURCE}, figure 15; tensorflow/models inception_resnet_v2.py"
+    net = images("inception_resnet_v2", source, 299, notes="without auxiliary classifier")
+    x = net.conv_bn_relu("data", 32, 3, 2, name="conv1")
+    x = net.conv_bn_relu(net.conv_bn_relu(x, 32, 3, name="conv2"), 64, 3, pad=1, name="conv3")
+    x = net.conv_bn_relu(net.max_pool(x, 3, 2, name="pool3"), 80, 1, name="conv4")
+    x = net.max_pool(net.conv_bn_relu(x, 192, 3, name="conv5"), 3, 2, name="pool5")
+    x = _module(net, x, STEM_35, 64, "stem")
+    x = _residuals(net, x, BLOCK_35, 10, 0.17, "block35")
+    x = _residuals(net, _module(net, x, HALVE_35, 0, "halve35"), BLOCK_17, 20, 0.1, "block17")
+    x = _residuals(net, _module(net, x, HALVE_17, 0, "halve17"), BLOCK_8, 9, 0.2, "block8")
+    x = _residual(net, x, BLOCK_8, 1.0, "block8.10")
+    return _classified(net, net.conv_bn_relu(x, 1536, 1, name="conv6"))
+
+
+def _residuals(net: Builder, x: str, branches: Branches, count: int, factor: float, name: str) -> str:
+    for number in range(1, count + 1):
+        x = net.relu(_residual(net, x, branches, factor, f"{name}.{number}"), name=f"{name}.{number}.relu")
+    return x
+
+
+def _residual(net: Builder, x: str, branches: Branches, factor: float, name: str) -> str:
+    """The branches joined and brought back to the width of their input by a 1 x 1 convolution with a bias."""
+    made = [chain(net, x, steps, f"{name}.{number}") for number, steps in enumerate(branches, 1)]
+    y = net.conv(net.concat(*made, name=f"{name}.concat"), net.channels(x), 1, name=f"{name}.up")
+    if factor != 1:
+        y = net.add(ScaleBy(factor=factor), y, name=f"{name}.scaled")
+    return net.sum(x, y, name=f"{name}.add")
