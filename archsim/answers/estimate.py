@@ -9,9 +9,9 @@ from shlex import quote
 from typing import Any
 
 from archsim.answers.assumed import counted
-from archsim.answers.layers import bounds_bar, layer_tables, tree_chart
+from archsim.answers.costs import bounds_bar, layer_tables, tree_chart
+from archsim.answers.profile import power_chart, timeline_chart
 from archsim.answers.roofline import roofline
-from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
 from archsim.estimation.result import Estimate, OpEstimate
-from archsim.explain.levels import RooflineLevel, level_of, levels
-from archsim.explain.summary import bandwidth, busy_s, peak
+from archsim.explain.summary import RooflineLevel, bandwidth, busy_s, level_of, levels, peak
 from archsim.render.blocks import Axis, Chart, Series
 from archsim.render.palette import order
 

@@ -9,9 +9,9 @@ from typing import Any
 from archsim.answers.device import sources
 from archsim.render.blocks import Block, Table, Verdict, columns, words
 from archsim.stack import catalog
+from archsim.stack.changes import of_parts
 from archsim.stack.compose import VIEWS, origins
 from archsim.stack.key import lines
-from archsim.stack.releases import of_parts
 from archsim.stack.stack import Stack
 
 SCHEMA = "archsim-stack/1"

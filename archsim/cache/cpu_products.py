@@ -16,8 +16,8 @@ from archsim.cache.access import STORE, UPDATE, Accesses, LoopNest, Ref, dealt, 
 from archsim.cache.roles import LANES, KernelShape, attention, depthwise, nest_of, shared, touched_before
 from archsim.cost.blocking import LANE_BITS, block_columns, block_rows, micro_tile, panel_depth
 from archsim.device.device import Cpu
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
-from archsim.lower.role import Role
 
 # ------------------------------------------------------------------------------------------------------------ addresses
 

@@ -21,7 +21,7 @@ from archsim.cache.layers import launch_traffic, product_of
 from archsim.cache.reuse import CacheView, moved
 from archsim.cache.roles import KernelShape, nest_of
 from archsim.device.device import Cpu, Gpu
-from archsim.lower.role import Role
+from archsim.lower.columns import Role
 
 WAVES = 3  # of a product that are simulated in an estimate: the first, and two that are like all others
 ENOUGH = 300_000  # accesses after which two waves have to do

@@ -32,9 +32,9 @@ from archsim.cache.tiles import (
     spread,
     waves,
 )
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import Layer, layer_of, untransposed
-from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
 WAVES = 6  # simulated waves of a launch; the first one finds other data in the caches, the later ones are alike

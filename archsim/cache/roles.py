@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from archsim.cache.access import LOAD, STORE, UPDATE, LoopNest, NestedLoop, Ref, dealt, loop
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import Layer, layer_of, untransposed
-from archsim.lower.role import Role
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 

@@ -184,7 +184,7 @@ def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputF
         refuse_others("--derive", ("derive", "force"))
         _derive(derive)
         return
-    from archsim.answers.closed_forms import KERNELS, kernels_record, kernels_sections
+    from archsim.answers.scoreboard import KERNELS, kernels_record, kernels_sections
     from archsim.validation.random_kernels import compare, judged
 
     files = [] if folder is None else files_in(folder, {"surrogate": KERNELS})
@@ -289,7 +289,7 @@ def cache_command(
 
 def _check(folder: str, fast: bool | None) -> None:
     """The closed forms of the traffic model beside the simulation, as a file."""
-    from archsim.answers.closed_forms import TRAFFIC, traffic_record, traffic_sections
+    from archsim.answers.scoreboard import TRAFFIC, traffic_record, traffic_sections
     from archsim.validation.traffic import by_role, compare, kernel_distances, runs
 
     (file,) = files_in(folder, {"traffic": TRAFFIC})

@@ -179,7 +179,7 @@ def _parts() -> Listing:
 
 
 def _releases() -> Listing:
-    from archsim.stack.releases import releases
+    from archsim.stack.changes import releases
 
     rows = [(r.part, r.version, r.date or "-", r.effect, r.changed, r.source) for r in releases()]
     return _listing(("part", "release", "date", "key", "what changed", "source"), rows, 6)

@@ -140,14 +140,14 @@ def _summary(space: Space, requests: list[Request], compute: Executor, form: Ans
 
 
 def _is_finished(out: OutputFile, space: Space, requests: list[Request]) -> bool:
-    from archsim.answers.sweep_file import finished
+    from archsim.answers.sweep import finished
     from archsim.study.store import about_of
 
     return finished(out, about_of(space, space.record(requests), requests[0].spec.kind))
 
 
 def _to_file(out: OutputFile, space: Space, requests: list[Request], compute: Executor, resume: bool, form: AnswerForm) -> None:
-    from archsim.answers.sweep_file import FORMATS, export
+    from archsim.answers.sweep import FORMATS, export
     from archsim.study.store import open_store
     from archsim.study.swept import collected
 
@@ -179,7 +179,7 @@ def _to_file(out: OutputFile, space: Space, requests: list[Request], compute: Ex
 
 def _places(out: OutputFile, resume: bool) -> tuple[Path, Path]:
     """The file of a sweep, and the one that holds it until it is complete: a neighbour for CSV and Parquet, and by --force."""
-    from archsim.answers.sweep_file import FORMATS, beside
+    from archsim.answers.sweep import FORMATS, beside
 
     path = Path(out.path)
     if path.suffix in FORMATS:

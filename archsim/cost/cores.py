@@ -6,9 +6,8 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration
-from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate, micro_tile
+from archsim.cost.blocking import LANE_BITS, LANE_BYTES, block_step, library_rate, micro_tile, narrow_clocks
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.narrow import narrow_clocks
 from archsim.cost.team import busiest_share, last_of, overlapped, tiles_of
 from archsim.device.cpu_core import FORMS, turbo_knots
 from archsim.device.device import Cpu

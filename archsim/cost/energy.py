@@ -30,8 +30,8 @@ from archsim.cost.switched import (
     node_energy,
     operation_energy,
     tensor_share,
+    voltage,
 )
-from archsim.cost.voltage import voltage
 from archsim.device.device import Cpu, Device, Tpu
 
 COMPONENTS = {  # in this order in every output -> what it covers

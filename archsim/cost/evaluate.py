@@ -1,28 +1,85 @@
-"""All bounds of every variant of some kernels on some devices, and what takes energy."""
+"""Costs of kernels on a device: every bound, and what each is worth.
+
+The kernels stay the ones that were chosen. Under a power limit their clock settles anew, because faster kernels draw more power.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from archsim.calibration.constants import Calibration
-from archsim.cost.bounds import CPU, GPU, ROOFLINE, TPU, bounds_of, overhead_of
-from archsim.cost.cost import TURNS, Array, Cost, overlapping, smooth_maximum
+from archsim.cost.bounds import CPU, GPU, POWER, ROOFLINE, TPU, bounds_of, overhead_of
+from archsim.cost.cost import LAUNCH, TURNS, Array, Cost, overlapping, smooth_maximum
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import TINY, spent
 from archsim.cost.gpu import GpuTerms
 from archsim.cost.occupancy import runnable
 from archsim.cost.plan import PlanCost
-from archsim.cost.relief import FASTER
+from archsim.cost.power import slowed, sustained_share
 from archsim.cost.roofline import RooflineTerms
 from archsim.device.device import Cpu, Device, Gpu, Tpu
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
+
+FASTER = 1.2  # how much faster the resource serves. A choice: less would not show what steps hide, more is another machine.
+
+
+def relief(
+    cost: Cost, device: Device, precision: str, limit: Array | float | None, constants: Calibration, factor: float = FASTER
+) -> Mapping[str, Cost]:
+    """The costs with each bound in turn served `factor` times as fast, by the name of the bound; each [D, V].
+
+    cost: of one launch of every variant; `cost.share` says at which share of the highest clock
+    limit: of power [W], a float or [D, 1]; with one, `power` is the limit raised by the factor. None: nothing lowers the clock
+    factor: how many times as fast [1]
+
+    >>> import numpy as np
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> one = np.ones((1, 1))
+    >>> cost = Cost(bounds={"compute": 3 * one, "dram": 4 * one}, busy_s=5 * one, overhead_s=one, dram_bytes=one, cache_bytes=one)
+    >>> times = relief(cost, find("gtx_1080").device, "fp32", None, default(), 2.0)
+    >>> {name: round((after.busy_s + after.overhead_s).item(), 2) for name, after in times.items()}
+    {'compute': 5.27, 'dram': 4.61, 'launch': 5.5}
+    """
+    names = (*cost.bounds, LAUNCH)
+    if limit is None:
+        return {name: eased(cost, name, factor) for name in names}
+    full = slowed(cost, 1.0 / cost.share)
+
+    def settled(one: Cost, limit: Array | float) -> Cost:
+        return slowed(one, sustained_share(one, device, precision, one.clock, limit, constants))
+
+    return {**{name: settled(eased(full, name, factor), limit) for name in names}, POWER: settled(full, limit * factor)}
+
+
+def eased(cost: Cost, name: str, factor: float) -> Cost:
+    """The costs with one bound served `factor` times as fast, or with launches that take 1/factor of their time.
+
+    t = (b_1^q + ... + (b_name / factor)^q + ...)^(1/q) + t_overhead [s], [D, V]
+
+    cost: of one launch of every variant; name: of the bound; factor: how many times as fast [1]
+
+    >>> import numpy as np
+    >>> one = np.ones((1, 1))
+    >>> cost = Cost(bounds={"compute": 3 * one, "dram": 8 * one}, busy_s=73**0.5 * one, overhead_s=one, dram_bytes=one,
+    ...             cache_bytes=one)
+    >>> eased(cost, "dram", 2.0).busy_s.item(), eased(cost, "launch", 2.0).overhead_s.item()
+    (5.0, 0.5)
+    """
+    if name == LAUNCH:
+        return replace(cost, overhead_s=cost.overhead_s / factor)
+    return cost.served({**cost.bounds, name: cost.bounds[name] / factor})
+
+
+# ---------------------------------------------------------------------------------------------------- costs on a device
 
 
 def gpu_cost(
@@ -39,7 +96,7 @@ def gpu_cost(
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
-    >>> from archsim.lower.role import Role
+    >>> from archsim.lower.columns import Role
     >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", b_bytes=160e6, c_bytes=80e6, items=2e7)
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=160e6, write_bytes=80e6)
     >>> cost = gpu_cost(pack_gpu([plan], {}), find("gtx_1080").device, "fp32", 1.6e9, default())
@@ -78,7 +135,7 @@ def cpu_cost(
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.columns import CpuColumns, CpuRuntime
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_cpu
-    >>> from archsim.lower.role import Role
+    >>> from archsim.lower.columns import Role
     >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", b_bytes=1e8, c_bytes=1e8, items=2e7, cpu=CpuColumns())
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=1e8, write_bytes=1e8)
     >>> cost = cpu_cost(pack_cpu([plan], CpuRuntime()), find("i7_6700k").device, "fp32", 4e9, 4, default())
@@ -112,7 +169,7 @@ def tpu_cost(
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_tpu
-    >>> from archsim.lower.role import Role
+    >>> from archsim.lower.columns import Role
     >>> layer = Kernel(name="gemm", role=Role.PRODUCT, efficiency="full", menu="gemm", m=256, n=1, k=256, operand_a=1)
     >>> plan = Plan(options=(Option(algorithm="gemm", kernels=(layer,)),), read_bytes=65536, write_bytes=256)
     >>> cost = tpu_cost(pack_tpu([plan]), find("tpu_v1").device, "int8", 7e8, default())
@@ -146,7 +203,7 @@ def roofline_cost(
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.kernel import Kernel, Option, Plan, pack_gpu
-    >>> from archsim.lower.role import Role
+    >>> from archsim.lower.columns import Role
     >>> copy = Kernel(name="copy", role=Role.PASS, efficiency="full", flop=1e9)
     >>> plan = Plan(options=(Option(algorithm="copy", kernels=(copy,)),), read_bytes=0, write_bytes=0)
     >>> gpu = find("gtx_1080").device

@@ -11,7 +11,7 @@ from archsim.calibration.constants import Calibration
 from archsim.cost import retention, sm, traffic
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Array, family_efficiency
 from archsim.cost.occupancy import issue_slots, resident_ctas, warps_per_scheduler
-from archsim.cost.row_visits import rows_fetched
+from archsim.cost.retention import rows_fetched
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 

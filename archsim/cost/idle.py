@@ -17,8 +17,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.switched import clock_energy, memory_family, node_energy, operation_energy
-from archsim.cost.voltage import highest_clock, voltage
+from archsim.cost.switched import clock_energy, highest_clock, memory_family, node_energy, operation_energy, voltage
 from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 

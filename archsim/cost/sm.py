@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.occupancy import warps_of
-from archsim.cost.slots import mixed_work, narrow_loads, window_slots
+from archsim.cost.occupancy import mixed_work, narrow_loads, warps_of, window_slots
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from archsim.cost.cost import Array
-from archsim.cost.row_visits import UNROLLED, rows_fetched
+from archsim.cost.retention import UNROLLED, rows_fetched
 from archsim.device.part import GpuL1
 from archsim.lower.kernel import GpuKernels, Index
 

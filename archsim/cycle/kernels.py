@@ -15,7 +15,7 @@ from archsim.cycle.machine import Machine
 from archsim.cycle.program import Program
 from archsim.cycle.run import Prepared, SmRun, prepared, run
 from archsim.device.device import Gpu
-from archsim.lower.role import Role
+from archsim.lower.columns import Role
 
 TRIPS = 6, 14  # of a loop: time grows by the same for every further trip
 Known = MutableMapping[bytes, float]  # clocks by program, machine, CTAs and trips

@@ -19,8 +19,8 @@ from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, Program, Source
 from archsim.cycle.run import resident
 from archsim.cycle.tensor import on_tensor_cores
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
-from archsim.lower.role import Role
 
 STEPS = 64  # to which shares of hits are rounded, so that kernels that hardly differ are simulated once
 MOST_ARITHMETIC = 64  # instructions of a thread between its loads and its stores

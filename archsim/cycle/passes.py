@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, log2
 
-from archsim.cost.row_visits import UNROLLED
+from archsim.cost.retention import UNROLLED
 from archsim.cycle.machine import Machine
 from archsim.cycle.program import FP32, SPECIAL, Assembler, Program, Source
 

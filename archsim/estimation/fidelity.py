@@ -16,10 +16,9 @@ from archsim.calibration.derived import tables_of
 from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
-from archsim.cost.evaluate import cpu_cost, gpu_cost, roofline_cost, tpu_cost
+from archsim.cost.evaluate import cpu_cost, gpu_cost, relief, roofline_cost, tpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
-from archsim.cost.relief import relief
 from archsim.device.device import Cpu, Device, Gpu, Tpu
 from archsim.device.variant import at_row, first_of, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels

@@ -17,7 +17,7 @@ from archsim.trace.kind import FORWARD, UPDATE
 from archsim.trace.trace import BoundTrace
 
 if TYPE_CHECKING:
-    from archsim.cost.input_stage import InputStage, SampleBatch
+    from archsim.cost.dispatch import InputStage, SampleBatch
 
 
 def host_transfer_s(request: Request, device: Device) -> Array | float:
@@ -35,7 +35,7 @@ def decoding(request: Request, device: Device) -> InputStage | None:
     """What the samples of a batch take that the host decodes; None where it decodes none."""
     if request.stack.inputs != "decoded" or not isinstance(device, Gpu):
         return None
-    from archsim.cost.input_stage import input_stage
+    from archsim.cost.dispatch import input_stage
 
     copy_s = feed_time(input_bytes(request.trace), request.stack, device, request.host)
     cores = first_of(request.host.core.count)
@@ -49,7 +49,7 @@ def samples_of(request: Request) -> SampleBatch:
     >>> samples_of(make_request("alexnet_r", "gtx_1080", batch=8))
     SampleBatch(count=8, values=3072.0, pixels=1024.0)
     """
-    from archsim.cost.input_stage import SampleBatch
+    from archsim.cost.dispatch import SampleBatch
 
     count, images = int(request.trace.symbols.get(BATCH, request.batch)), request.trace.images
     if not images and request.stack.reader.stored == "jpeg":

@@ -35,7 +35,7 @@ from archsim.schedule.timeline import Timeline, asynchronous, synchronous
 from archsim.trace.trace import BoundOp
 
 if TYPE_CHECKING:
-    from archsim.cost.input_stage import InputStage
+    from archsim.cost.dispatch import InputStage
     from archsim.schedule.streams import Plans
 
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do

@@ -16,11 +16,9 @@ from archsim.base.files import LIMITS
 from archsim.base.record import Answer
 from archsim.base.units import parse, show
 from archsim.calibration.constants import Calibration, Spread, default
-from archsim.cost.package import package_power
 from archsim.cost.power import within_heat
-from archsim.cost.switched import memory_family
-from archsim.cost.units import at_other_clocks, unit_power
-from archsim.cost.voltage import highest_clock, voltage, voltage_line
+from archsim.cost.switched import highest_clock, memory_family, voltage, voltage_line
+from archsim.cost.units import at_other_clocks, package_power, unit_power
 from archsim.device.device import Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.device.units import (
@@ -96,7 +94,7 @@ class PowerEstimate(Answer):
     counted_clock_hz, counted_memory_clock_hz: where the shares were counted
     voltage: of the core, as a share of that at the chip's highest clock
     shares: of each unit at these clocks, `sm` first, or `core` on a CPU
-    parts_w: `standing`, `leakage`, `clocks` (on a CPU `uncore`), `awake`, then each unit; they add up to `power_w`
+    parts_w: `standing`, `leakage`, `clocks` (on a CPU `uncore`), `active_units`, then each unit; they add up to `power_w`
     power_interval_w: where a measured power is to be expected, at `interval_level`, from held-out rows of `interval_class`
     idle_w: power at these clocks when nothing runs
     wall: the computer at its plug, where that was asked for; `power_w` and its interval are then the share of one device of it
@@ -321,8 +319,7 @@ def _assumptions(use: UnitUse, usual: bool, tdp: bool, here: bool) -> list[str]:
         found.append("shares are taken as counted at these clocks")
     if use.counted and of.awake not in use.counted:
         found.append(of.each)
-    missing = [unit for unit in of.all if unit not in use.counted and _has(use.spec, unit)]
-    if missing and use.counted:
+    if use.counted and (missing := [unit for unit in of.all if unit not in use.counted and _has(use.spec, unit)]):
         found.append(f"not counted and taken to be idle: {', '.join(missing)}")
     if not isinstance(device, Gpu):
         return found

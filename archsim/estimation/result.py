@@ -12,7 +12,7 @@ from archsim.base.record import Answer, LazyField
 from archsim.calibration.constants import Spread
 from archsim.cost.bounds import INPUT
 from archsim.cost.cost import Array
-from archsim.cost.relief import FASTER
+from archsim.cost.evaluate import FASTER
 from archsim.device.spec import Spec
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import Reference
@@ -29,7 +29,7 @@ NEGLIGIBLE = 1e-9  # of the latency: less is rounding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelEstimate:
-    """One kernel of the algorithm that was chosen for an op. `name` is for people, `role` for programs (`archsim.lower.role`).
+    """One kernel of the algorithm that was chosen for an op. `name` is for people, `role` for programs (`archsim.lower.columns`).
 
     `power_w` is its mean power alone, launch gaps included.
     """

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from archsim.base.errors import ArgumentError
 from archsim.calibration.constants import Spread
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
-from archsim.cost.supply import at_the_wall, host_power
+from archsim.cost.power import at_the_wall, host_power
 from archsim.device.device import Cpu, Device
 from archsim.device.spec import Spec
 from archsim.device.variant import first_of

@@ -26,9 +26,9 @@ from archsim.device.spec import Spec
 from archsim.device.variant import device_fields
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
-from archsim.explain.program_time import ProgramClock
+from archsim.explain.simulated import ProgramClock
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
-from archsim.lower.role import Role
 
 SCHEMA = "archsim-cache/1"
 LONGEST = 4_000_000  # runs of bytes of a nest that are simulated

@@ -21,7 +21,7 @@ from archsim.estimation.hardware import find_device, host_of, on_tensor_cores
 from archsim.node.node import Node
 from archsim.node.spec import joining
 from archsim.stack import catalog as stacks
-from archsim.stack.passes import Passes
+from archsim.stack.parts import Passes
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.huggingface.model import TransformerModel

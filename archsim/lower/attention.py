@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from archsim.lower.columns import GpuColumns
+from archsim.lower.columns import GpuColumns, Role
 from archsim.lower.context import Context, element_wise, plan
+from archsim.lower.fusion import quantised
 from archsim.lower.gemm import THIN
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.lower.role import Role
-from archsim.lower.rounding import quantised
 from archsim.trace.kinds.sequence import SOFTMAX_FLOP, Attention, LatentAttention
 from archsim.trace.trace import BoundOp
 

@@ -12,7 +12,7 @@ from math import prod
 
 from archsim.lower.fusion import Fused, Joined
 from archsim.lower.kernel import Option, Plan
-from archsim.stack.fusing import FusionRule
+from archsim.stack.parts import FusionRule
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from math import prod
 
 from archsim.calibration.constants import FULL
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.lower.role import Role
-from archsim.stack.passes import Passes
+from archsim.stack.parts import Passes
 from archsim.stack.stack import Stack
 from archsim.trace.dims import Shape
 from archsim.trace.trace import BoundOp

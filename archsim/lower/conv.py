@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 
 from archsim.base.errors import InputError, Unsupported, nearest
+from archsim.lower.columns import Role
 from archsim.lower.context import Context, element_wise, plan
 from archsim.lower.conv_products import (
     depthwise,
@@ -37,7 +38,6 @@ from archsim.lower.conv_transforms import (
 from archsim.lower.gemm import ones_product
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of, untransposed
-from archsim.lower.role import Role
 from archsim.trace.trace import BoundOp
 
 BLOCK = 32  # channels, pixels or taps of a block that a copy between layouts transposes

@@ -8,12 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from math import ceil
 
-from archsim.lower.columns import GpuColumns
+from archsim.lower.columns import GpuColumns, Role
 from archsim.lower.context import HALF, Context, element_wise
 from archsim.lower.gemm import VECTOR, product
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
-from archsim.lower.role import Role
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
 INDEX = 4  # B of one stored index

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection
 from math import ceil
 
+from archsim.lower.columns import Role
 from archsim.lower.context import Context, element_wise
 from archsim.lower.conv_products import whole_loads
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
-from archsim.lower.role import Role
 
 PATCH = 4, 8  # tiles of results, along rows and columns, of which a CTA of a fused Winograd kernel loads the patch with its halo
 # Operations for each value of F(r x r, 3 x 3) that a transform writes (Lavin & Gray 2016), others as r = 4. A choice, not a fit.

@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.lower.columns import Columns, CpuColumns, CpuRuntime, GpuColumns, TileColumns, column, columns_of
-from archsim.lower.role import Role
+from archsim.lower.columns import Columns, CpuColumns, CpuRuntime, GpuColumns, Role, TileColumns, column, columns_of
 from archsim.stack.loop import LOOP, UNKNOWN, ScalarLoop
 from archsim.stack.menu import Menu, Tile
 from archsim.trace.trace import BoundOp

@@ -6,11 +6,10 @@ from dataclasses import replace
 from math import prod
 
 from archsim.calibration.constants import FULL
-from archsim.lower.columns import GpuColumns
+from archsim.lower.columns import GpuColumns, Role
 from archsim.lower.context import HALF, Context, element_wise, plan, single
 from archsim.lower.kernel import Option, Plan
-from archsim.lower.role import Role
-from archsim.stack.passes import Passes
+from archsim.stack.parts import Passes
 from archsim.trace.kinds.pointwise import KEPT_BYTES
 from archsim.trace.trace import BoundOp
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from math import prod
 
-from archsim.lower.columns import CpuColumns, CpuRuntime
+from archsim.lower.columns import CpuColumns, CpuRuntime, Role
 from archsim.lower.context import Context, element_wise
 from archsim.lower.kernel import Kernel, Option, Plan
-from archsim.lower.role import Role
 from archsim.stack.loop import UNKNOWN, ScalarLoop
 from archsim.stack.stack import APART, ISAS, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER

@@ -10,11 +10,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from archsim.lower.columns import Role
 from archsim.lower.context import Context, plan
 from archsim.lower.fusion import STAGE, Stages
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of
-from archsim.lower.role import Role
 from archsim.trace.kind import FORWARD
 from archsim.trace.trace import BoundOp
 

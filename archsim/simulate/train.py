@@ -10,8 +10,7 @@ import numpy as np
 
 from archsim.base.errors import Unsupported, refuse_arguments
 from archsim.base.units import show
-from archsim.cost.dispatch import link_rate
-from archsim.cost.input_stage import input_stage, worker_rate
+from archsim.cost.dispatch import input_stage, link_rate, worker_rate
 from archsim.device.device import Gpu
 from archsim.device.variant import called, device_fields, first_of
 from archsim.estimation.estimate import provenance_of
@@ -177,7 +176,7 @@ def simulate_training(
 
 
 def input_pipeline(request: Request, spec: NodeSpec, given: Input) -> Pipeline:
-    """The input stages of one batch, with the rates of `archsim.cost.input_stage`."""
+    """The input stages of one batch, with the rates of `archsim.cost.dispatch`."""
     node, device = spec.node, request.device
     decode = None if given.decode is None else _decode_rate(request, node, given.decode)
     rate = first_of(link_rate(device)) if isinstance(device, Gpu) else float("inf")

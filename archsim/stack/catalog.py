@@ -14,7 +14,7 @@ from archsim.base.errors import InputError, nearest
 from archsim.base.files import is_path, named_file
 from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, component, compose, document, folder, fusing
-from archsim.stack.read import read
+from archsim.stack.key import read
 from archsim.stack.stack import Stack
 from archsim.trace.formats import is_path as is_network_file
 

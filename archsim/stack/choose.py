@@ -17,10 +17,8 @@ from archsim.base.files import is_path
 from archsim.base.naming import AmbiguousName, plain
 from archsim.stack.catalog import by_name_only, canonical, composition, find, names, rows_of
 from archsim.stack.compose import part_aliases, part_versions
-from archsim.stack.fusing import LEVELS
-from archsim.stack.key import declared
-from archsim.stack.read import read
-from archsim.stack.reader import SampleReader
+from archsim.stack.key import declared, read
+from archsim.stack.parts import LEVELS, SampleReader
 from archsim.stack.stack import Stack
 
 _UNIT = re.compile(r"([a-z]+)[ v.]*(\d+(?:\.\d+)*)?")

@@ -16,8 +16,7 @@ from typing import Any
 from archsim.base.errors import nearest
 from archsim.base.files import data_folder
 from archsim.base.schema import read_document
-from archsim.stack.key import declared, written
-from archsim.stack.read import Path, leaves, split
+from archsim.stack.key import Path, declared, leaves, split, written
 
 FOLDER = "traces/stacks"
 # What a stack is composed of, in the order of precedence, and the folder of its files. The first three may not disagree.

@@ -9,13 +9,10 @@ from math import inf
 from typing import Self, TypeVar
 
 from archsim.base.record import Identified
-from archsim.stack.fusing import AttentionChoice, FusionRule
 from archsim.stack.key import defaulted, key, optional
 from archsim.stack.loop import UNKNOWN, ScalarLoop, loops_of
 from archsim.stack.menu import Menu, filled
-from archsim.stack.passes import Passes, UpdatePasses
-from archsim.stack.reader import SampleReader
-from archsim.stack.serving import ServingEngine
+from archsim.stack.parts import AttentionChoice, FusionRule, Passes, SampleReader, ServingEngine, UpdatePasses
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog
-from archsim.stack.between import between
+from archsim.stack.changes import between
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from archsim.base.files import data_folder
 from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.cost.power import SLOWEST
-from archsim.cost.voltage import highest_clock
+from archsim.cost.switched import highest_clock
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.device.variant import device_fields

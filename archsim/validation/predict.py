@@ -15,8 +15,8 @@ import numpy as np
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
+from archsim.cost.switched import voltage
 from archsim.cost.units import at_other_clocks, power_by_clock, unit_power
-from archsim.cost.voltage import voltage
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import UnitClocks
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find

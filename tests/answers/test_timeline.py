@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import archsim
-from archsim.answers.timeline import outer, timeline_chart
+from archsim.answers.profile import outer, timeline_chart
 from archsim.cost.energy import IDLE
 from archsim.render.chrome_trace import chrome_trace
 from archsim.schedule.observer import Recording

@@ -18,7 +18,7 @@ from archsim.estimation.request import make_request
 from archsim.estimation.result import Estimate
 from archsim.estimation.wall import BOUNDARIES
 from archsim.generation.plan import serving_plan
-from archsim.stack.fusing import LEVELS
+from archsim.stack.parts import LEVELS
 from archsim.study.axis import axis_of
 from archsim.study.file import load
 from archsim.study.knob import known

@@ -20,9 +20,9 @@ from archsim.cache.layers import launch_traffic, product_of
 from archsim.cache.tiles import REGION, A, B, C, Product, by_columns, by_rows, gathered, matrix_result, waves
 from archsim.device import catalog
 from archsim.estimation.request import make_request
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 from archsim.lower.layer import Layer, layer_of
-from archsim.lower.role import Role
 from archsim.validation.traffic import compare
 
 FROZEN = json.loads((Path(__file__).parents[2] / "reports" / "validation" / "traffic.json").read_text("utf-8"))

@@ -15,7 +15,7 @@ from archsim.device.catalog import find
 from archsim.device.device import Cpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.lower.role import Role
+from archsim.lower.columns import Role
 from tests.each import each
 
 I7 = find("i7_6700k").device

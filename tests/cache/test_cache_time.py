@@ -20,7 +20,7 @@ from archsim.cycle.core.run import run_loop
 from archsim.device.spec import Spec
 from archsim.estimation.hardware import find_device
 from archsim.explain.caches import of_trace
-from archsim.explain.program_time import levels_of
+from archsim.explain.simulated import levels_of
 from tests.core_loops import zen5
 
 PROGRAM = Path(__file__).parent / "valgrind" / "program.lackey.gz"

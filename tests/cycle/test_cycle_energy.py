@@ -6,8 +6,7 @@ import pytest
 import archsim
 from archsim.calibration.constants import default
 from archsim.cost.energy import COMPONENTS
-from archsim.cost.switched import mac_energy, node_energy
-from archsim.cost.voltage import voltage
+from archsim.cost.switched import mac_energy, node_energy, voltage
 from archsim.device.catalog import find
 from archsim.estimation.hardware import find_device
 from archsim.simulate.sm import SimulatedSm, simulate_sm

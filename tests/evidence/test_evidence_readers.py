@@ -18,9 +18,9 @@ from archsim.evidence.family import serving_files, shipped_files
 from archsim.evidence.readers import data_hash, family_of, read, read_files
 from archsim.evidence.sources import conditions_of
 from archsim.evidence.table import read_table
+from archsim.lower.columns import Role
 from archsim.lower.context import Stored
 from archsim.lower.lower import lower
-from archsim.lower.role import Role
 from archsim.stack.compose import folder
 from archsim.trace.op import Add, Attention, Conv2d, Gru, LatentAttention, Linear, Lstm, Matmul, MaxPool, Quantise, Rnn
 from archsim.validation.predict import predict

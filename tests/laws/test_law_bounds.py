@@ -14,8 +14,7 @@ from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
 from archsim.cost.energy import COMPONENTS
 from archsim.cost.idle import leakage_power, standing_power
-from archsim.cost.switched import cache_energy, clock_energy, mac_energy, node_energy
-from archsim.cost.voltage import voltage
+from archsim.cost.switched import cache_energy, clock_energy, mac_energy, node_energy, voltage
 from archsim.device import catalog as devices
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run

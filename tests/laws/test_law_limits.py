@@ -7,7 +7,7 @@ import pytest
 
 from archsim.base.errors import ArchsimError
 from archsim.cost.bounds import POWER
-from archsim.cost.relief import FASTER
+from archsim.cost.evaluate import FASTER
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request

@@ -80,10 +80,14 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          "t.device.l2.bandwidth * t.device.clock.boost * t.constants",
          EQUATIONS + "test_traffic_through_the_l2_is_that_of_all_ctas_and_its_bandwidth_goes_with_the_clock"),
     ],
-    "cost/row_visits.py": [
+    "cost/retention.py": [
         ("all that is in flight comes between two of three reads", "held * 2.0 / np.maximum(kernels.row_reads, 2.0)",
          "held * 1.0",
          TRAFFIC + "test_rows_are_read_again_from_memory_where_all_in_flight_outgrow_the_l2"),
+        ("a set holds one line less", "np.where(i <= most, term, 0.0)", "np.where(i < most, term, 0.0)",
+         TRAFFIC + "test_sets_that_hold_their_lines_of_a_round_hit"),
+        ("parts of an L2 keep no copies", "device.l2.size / (1.0 if", "device.l2.size * (1.0 if",
+         TODAY + "test_parts_of_an_l2_that_keep_copies_hold_half_as_much"),
     ],
     "cost/dispatch.py": [
     ],
@@ -100,14 +104,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_waves"),
         ("a thread names any register", "& (kernels.registers <= most)", "& (most > 0)",
          TRAFFIC + "test_a_tile_may_take_all_the_registers_that_a_thread_can_name"),
-    ],
-    "cost/retention.py": [
-        ("a set holds one line less", "np.where(i <= most, term, 0.0)", "np.where(i < most, term, 0.0)",
-         TRAFFIC + "test_sets_that_hold_their_lines_of_a_round_hit"),
-        ("parts of an L2 keep no copies", "device.l2.size / (1.0 if", "device.l2.size * (1.0 if",
-         TODAY + "test_parts_of_an_l2_that_keep_copies_hold_half_as_much"),
-    ],
-    "cost/slots.py": [
         ("wide loads count as narrow ones", " - kernels.operand_a / WIDEST)", ")",
          TODAY + "test_each_narrow_load_takes_slots_of_its_own"),
         ("two thirds of the schedulers", "kernels.slots * rate / issue_lanes", "1.5 * kernels.slots * rate / issue_lanes",
@@ -243,13 +239,21 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("one core forks itself", "np.where(team > 1, counter", "np.where(team > 0, counter",
          CORES + "test_two_threads_wait_once_for_each_panel_and_one_never"),
     ],
-    "cost/voltage.py": [
+    "cost/switched.py": [
         ("voltage falls below the least", "np.maximum(floor, 1.0 -", "np.minimum(floor, 1.0 -",
          COST + "test_voltage_falls_with_the_clock_to_a_floor"),
         ("voltage rises with a lower clock", "1.0 - slope * (1.0 - clock", "1.0 + slope * (1.0 - clock",
          COST + "test_voltage_falls_with_the_clock_to_a_floor"),
         ("an architecture has the line of all others", "if slope is None else slope", "if slope else slope",
          POWER + "test_the_voltage_is_that_of_the_architecture_where_it_is_known"),
+        ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
+         EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
+        ("all lanes of an SM clock as one",
+         'constants["energy.clock"] * lanes * volt**2',
+         'constants["energy.clock"] * volt**2',
+         EQUATIONS + "test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication"),
+        ("all architectures of a node are one", "node if own is None else node * own", "node",
+         POWER + "test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_only"),
     ],
     "cost/idle.py": [
         ("leakage goes with V^2", "(volt / top_volt) ** 3", "(volt / top_volt) ** 2",
@@ -266,16 +270,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          PACKAGE + "test_each_part_of_a_package_has_its_own_quantity"),
         ("memory modules stand on every package", 'and memory_family(device) == "DDR"', "",
          PACKAGE + "test_memory_modules_are_inside_a_board_and_a_module_alone"),
-    ],
-    "cost/switched.py": [
-        ("energy goes with the voltage", 'constants["energy.clock"]) * volt**2', 'constants["energy.clock"]) * volt',
-         EQUATIONS + "test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_voltage"),
-        ("all lanes of an SM clock as one",
-         'constants["energy.clock"] * lanes * volt**2',
-         'constants["energy.clock"] * volt**2',
-         EQUATIONS + "test_a_gpu_splits_the_energy_of_its_node_between_a_clock_of_a_lane_and_a_multiplication"),
-        ("all architectures of a node are one", "node if own is None else node * own", "node",
-         POWER + "test_an_architecture_that_is_known_to_take_more_does_so_in_its_operations_only"),
     ],
     "cost/energy.py": [
         ("cores sleep before and after their loop", "self.units * self.busy_s + self.held * self.overhead_s",
@@ -309,6 +303,10 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_fully_connected_sizes_in_each_phase"),
         ("thin products of nine rows", "else tiles.thin - 1", "else tiles.thin",
          LOWER + "test_thin_products_are_matrix_vector_products_up_to_eight_rows_unless_they_are_very_deep"),
+        ("one step of a sequence is multiplied", "rows, gates = steps * batch", "rows, gates = batch",
+         LOWER + "test_a_step_multiplies_once_for_each_gate"),
+        ("the state has no gates", "(gates, batch, hidden) if forward", "(hidden, batch, hidden) if forward",
+         LOWER + "test_a_step_multiplies_once_for_each_gate"),
     ],
     "lower/layer.py": [
         ("a strided data gradient counts results",
@@ -341,12 +339,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal"),
         ("the scores are no product", "work=2.0 * times * share", "work=times * share",
          LOWER + "test_a_tile_of_queries_meets_all_keys_of_its_head"),
-    ],
-    "lower/recurrent.py": [
-        ("one step of a sequence is multiplied", "rows, gates = steps * batch", "rows, gates = batch",
-         LOWER + "test_a_step_multiplies_once_for_each_gate"),
-        ("the state has no gates", "(gates, batch, hidden) if forward", "(hidden, batch, hidden) if forward",
-         LOWER + "test_a_step_multiplies_once_for_each_gate"),
     ],
     "lower/pointwise.py": [
         ("a lane goes through the whole row", "row / threads * rows.value_slots", "row * rows.value_slots",
@@ -433,7 +425,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("utilisation counts one device", "(self.devices * self.span_s)", "self.span_s",
          SERVING + "test_two_devices_that_run_all_the_time_are_used_fully_and_one_that_waits_half"),
     ],
-    "lower/rounding.py": [
+    "lower/fusion.py": [
         ("a grid finds the largest value with no update", "updates=float(passes.grid)", "updates=0.0",
          ROUNDING + "test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at"),
         ("a kernel that finds the largest value writes, too", "writes if i == last else 0.0", "writes",

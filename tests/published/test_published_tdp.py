@@ -6,8 +6,7 @@ import numpy as np
 
 from archsim.calibration.constants import default
 from archsim.cost.idle import core_leakage, uncore_power
-from archsim.cost.switched import clock_energy, mac_energy, node_energy, operation_energy
-from archsim.cost.voltage import voltage
+from archsim.cost.switched import clock_energy, mac_energy, node_energy, operation_energy, voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu
 from tests.shipped import cpu as processor

@@ -10,13 +10,12 @@ import archsim
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import FULL, default
 from archsim.device import catalog as devices
+from archsim.lower.columns import Role
 from archsim.lower.context import Context
 from archsim.lower.conv import ALGORITHMS
-from archsim.lower.role import Role
 from archsim.stack import catalog
 from archsim.stack.compose import AXES, Component, components, part_names, part_versions
-from archsim.stack.key import markdown
-from archsim.stack.read import leaves
+from archsim.stack.key import leaves, markdown
 from archsim.stack.stack import Stack
 from archsim.trace.op import KINDS
 

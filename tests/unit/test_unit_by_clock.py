@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
+from archsim.cost.blocking import narrow_clocks
 from archsim.cost.cores import copy_clocks
-from archsim.cost.narrow import narrow_clocks
 from archsim.cost.switched import mac_energy
 from archsim.cost.units import power_by_clock, unit_power
 from archsim.device.device import Cpu, Gpu

@@ -12,8 +12,8 @@ import archsim
 from archsim.base.errors import UnknownName
 from archsim.lower.lower import Lowered, lower
 from archsim.stack import catalog, choose
-from archsim.stack.fusing import LEVELS
-from archsim.stack.releases import NONE, releases
+from archsim.stack.changes import NONE, releases
+from archsim.stack.parts import LEVELS
 from archsim.stack.stack import Stack
 from archsim.trace import BoundTrace, loads, task_trace
 from archsim.trace.op import KINDS
@@ -194,7 +194,7 @@ def test_every_release_names_a_key_a_block_and_a_source() -> None:
 
 
 def test_a_stack_of_today_has_the_releases_of_its_parts() -> None:
-    from archsim.stack.releases import of_parts
+    from archsim.stack.changes import of_parts
 
     old, new = (of_parts(catalog.composition(name).parts) for name in ("pytorch-2", "pytorch-2-cuda12"))
     assert {*old} < {*new}

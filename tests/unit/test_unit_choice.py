@@ -10,17 +10,15 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import evaluate, relief, roofline
+from archsim.cost import evaluate, roofline
 from archsim.cost.bounds import BOUNDS
 from archsim.cost.cost import ASYNCHRONOUS, Cost, choose, first_of_each, smooth_maximum
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
-from archsim.cost.switched import mac_energy, node_energy
-from archsim.cost.voltage import voltage
+from archsim.cost.switched import mac_energy, node_energy, voltage
 from archsim.device import catalog
-from archsim.lower.columns import CpuColumns, CpuRuntime
+from archsim.lower.columns import CpuColumns, CpuRuntime, Role
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
-from archsim.lower.role import Role
 from archsim.stack.menu import Menu, Tile
 from tests import shipped
 from tests.shipped import gpu as card
@@ -193,10 +191,10 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
     full = replace(limited(), bounds={"compute": 0.8 * limited().bounds["compute"], "dram": limited().bounds["dram"]},
                    busy_s=np.full((1, 1), 17**0.5), clock=1.733e9, share=1.0)  # fmt: skip
     limit = 120.0
-    after = relief.relief(limited(), card, "fp32", limit, CONSTANTS, 1.25)
+    after = evaluate.relief(limited(), card, "fp32", limit, CONSTANTS, 1.25)
     assert set(after) == {"compute", "dram", "launch", "power"}
     for name, one in after.items():
-        served = full if name == "power" else relief.eased(full, name, 1.25)
+        served = full if name == "power" else evaluate.eased(full, name, 1.25)
         raised = limit * 1.25 if name == "power" else limit
         share = sustained_share(served, card, "fp32", 1.733e9, raised, CONSTANTS).item()
         assert 0.1 < share <= 1.0
@@ -205,7 +203,7 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
         assert one.bounds["compute"].item() == pytest.approx(served.bounds["compute"].item() / share)
     assert np.asarray(after["power"].share).item() > np.asarray(after["dram"].share).item()
     assert np.asarray(after["compute"].share).item() < 1.0
-    free = relief.relief(limited(), card, "fp32", 1e6, CONSTANTS, 1.25)
+    free = evaluate.relief(limited(), card, "fp32", 1e6, CONSTANTS, 1.25)
     assert {name: np.asarray(one.share).item() for name, one in free.items()} == pytest.approx(dict.fromkeys(after, 1.0))
     assert free["dram"].bounds["compute"].item() == pytest.approx(4.0)
 
@@ -214,7 +212,7 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
 def test_a_bound_that_is_eased_takes_less_and_the_gaps_stay(name: str) -> None:
     one = np.ones((1, 1))
     cost = replace(limited(), bounds={"other": 3 * one, name: 8 * one}, overhead_s=0.5 * one)
-    after = relief.eased(cost, name, 2.0)
+    after = evaluate.eased(cost, name, 2.0)
     assert {key: bound.item() for key, bound in after.bounds.items()} == {"other": 3.0, name: 4.0}
     assert (after.busy_s.item(), after.overhead_s.item()) == (5.0, 0.5)
 

@@ -12,9 +12,8 @@ from archsim.base.units import parse
 from archsim.estimation.pipeline import lowered_of
 from archsim.estimation.request import make_request
 from archsim.explain.layer import explain
-from archsim.lower.columns import Columns, CpuColumns, GpuColumns, TileColumns, columns_of
+from archsim.lower.columns import Columns, CpuColumns, GpuColumns, Role, TileColumns, columns_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel
-from archsim.lower.role import Role
 
 COUNTS = ("1", "FLOP", "clk", "FMA/clk")
 # (network, device, stack, task, precision): together they launch kernels of every role.

@@ -27,9 +27,8 @@ from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, mem
 from archsim.cost.energy import COMPONENTS, spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
-from archsim.cost.occupancy import issue_slots, resident_ctas, runnable
+from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, window_slots
 from archsim.cost.power import SLOWEST, power_at, sustained_share
-from archsim.cost.slots import window_slots
 from archsim.cost.sm import (
     burst,
     cta_work,
@@ -41,7 +40,7 @@ from archsim.cost.sm import (
     softmax_work,
     work_done,
 )
-from archsim.cost.switched import byte_energy, mac_energy, node_energy
+from archsim.cost.switched import byte_energy, mac_energy, node_energy, voltage
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import (
     awaited_bytes,
@@ -53,11 +52,9 @@ from archsim.cost.traffic import (
     pages,
     partial_bytes,
 )
-from archsim.cost.voltage import voltage
 from archsim.device import catalog
-from archsim.lower.columns import CpuColumns, CpuRuntime, GpuColumns, columns_of
+from archsim.lower.columns import CpuColumns, CpuRuntime, GpuColumns, Role, columns_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
-from archsim.lower.role import Role
 from archsim.stack.loop import LOOP, ScalarLoop
 from archsim.stack.menu import Menu, Tile
 from tests.shipped import cpu

@@ -14,13 +14,12 @@ from archsim.cost.bounds import BOUNDS, CPU, GPU
 from archsim.cost.cost import Cost, choose
 from archsim.cost.evaluate import gpu_cost
 from archsim.cost.plan import plan_cost
+from archsim.cost.switched import voltage
 from archsim.cost.team import dispatch_clock
-from archsim.cost.voltage import voltage
 from archsim.device import catalog
 from archsim.device.device import Cpu, Gpu
-from archsim.lower.columns import CpuColumns, CpuRuntime, GpuColumns
+from archsim.lower.columns import CpuColumns, CpuRuntime, GpuColumns, Role
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_cpu, pack_gpu
-from archsim.lower.role import Role
 from archsim.schedule.waves import phases_of
 from archsim.stack.menu import Menu, Tile
 from tests import shipped

@@ -11,9 +11,8 @@ from archsim.base.errors import ArchsimError, ArgumentError, UnknownName
 from archsim.calibration.constants import default
 from archsim.cost.cost import ASYNCHRONOUS
 from archsim.cost.idle import idle_top
-from archsim.cost.switched import clock_energy, node_energy, operation_energy
+from archsim.cost.switched import clock_energy, node_energy, operation_energy, voltage
 from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
-from archsim.cost.voltage import voltage
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, DCGM, KNOWN, NSIGHT, UNITS, UnitClocks, shares_of, unit_named, unit_rates

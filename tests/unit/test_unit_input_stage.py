@@ -12,8 +12,7 @@ from archsim.answers import sections_of
 from archsim.answers.estimate import sections
 from archsim.base.errors import ArgumentError
 from archsim.calibration.constants import default
-from archsim.cost.dispatch import feed_time, link_rate
-from archsim.cost.input_stage import InputStage, SampleBatch, core_rate, input_stage, worker_rate
+from archsim.cost.dispatch import InputStage, SampleBatch, core_rate, feed_time, input_stage, link_rate, worker_rate
 from archsim.cost.team import dispatch_clock
 from archsim.estimation.estimate import estimate, estimate_of
 from archsim.estimation.host_input import input_bytes, samples_of
@@ -29,7 +28,7 @@ from archsim.render.text import text_of
 from archsim.schedule.training import DeviceStep, Pipeline, train
 from archsim.simulate.train import Input, input_pipeline
 from archsim.stack import catalog as stacks
-from archsim.stack.reader import SampleReader
+from archsim.stack.parts import SampleReader
 from tests import shipped
 from tests.each import each
 

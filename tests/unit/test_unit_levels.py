@@ -8,7 +8,7 @@ import pytest
 
 from archsim.answers.roofline import roofline
 from archsim.estimation.estimate import estimate
-from archsim.explain.levels import level_of, levels
+from archsim.explain.summary import level_of, levels
 from archsim.render.blocks import Series
 
 

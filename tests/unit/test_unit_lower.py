@@ -10,13 +10,13 @@ import pytest
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.calibration.constants import FULL
+from archsim.lower.columns import Role
 from archsim.lower.context import element_wise
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import Lowered, lower
-from archsim.lower.role import Role
 from archsim.stack import catalog as stacks
 from archsim.stack.menu import Menu, Tile
-from archsim.stack.passes import Passes, UpdatePasses
+from archsim.stack.parts import Passes, UpdatePasses
 from archsim.stack.stack import AttentionChoice, Stack
 from archsim.trace import BoundTrace, load, loads, task_trace
 

@@ -9,9 +9,9 @@ import pytest
 
 from archsim.cost.cores import load_clocks
 from archsim.device.catalog import find as device
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
-from archsim.lower.role import Role
 from archsim.stack.catalog import find as stack
 from archsim.trace import loads, task_trace
 

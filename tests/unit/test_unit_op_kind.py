@@ -15,9 +15,9 @@ from archsim.answers.estimate import record as values_of
 from archsim.estimation.request import make_request
 from archsim.explain.layer import explain
 from archsim.lower import lower as lowering
+from archsim.lower.columns import Role
 from archsim.lower.context import Context, element_wise, single
 from archsim.lower.kernel import Plan
-from archsim.lower.role import Role
 from archsim.trace.dims import Shape
 from archsim.trace.kind import Kind
 from archsim.trace.op import KINDS

@@ -10,7 +10,7 @@ import pytest
 from archsim.calibration.constants import default
 from archsim.cost import energy, idle, switched
 from archsim.cost.cost import Cost
-from archsim.cost.voltage import voltage
+from archsim.cost.switched import voltage
 from archsim.device.device import Cpu
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import make_request

@@ -14,7 +14,7 @@ from archsim.calibration.constants import default
 from archsim.cost import dispatch, energy, idle, power, switched
 from archsim.cost.cost import Cost
 from archsim.cost.cpu_traffic import core_bandwidth
-from archsim.cost.voltage import voltage
+from archsim.cost.switched import voltage
 from archsim.device.device import Cpu, Gpu
 from tests import shipped
 

@@ -16,7 +16,7 @@ from archsim.lower.lower import lower
 from archsim.lower.processor import runtime_of
 from archsim.stack import catalog as stacks
 from archsim.stack.loop import LOOP, ScalarLoop
-from archsim.stack.passes import UpdatePasses
+from archsim.stack.parts import UpdatePasses
 from archsim.stack.stack import Stack
 from archsim.trace import BoundTrace, load, task_trace
 from archsim.trace.op import Matmul

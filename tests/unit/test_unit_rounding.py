@@ -13,9 +13,9 @@ from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, latency_bound
 from archsim.device.device import Gpu
 from archsim.lower.context import Context
+from archsim.lower.fusion import quantised
 from archsim.lower.gemm import linear
 from archsim.lower.kernel import GpuKernels, Kernel, Option, Plan, pack_gpu
-from archsim.lower.rounding import quantised
 from archsim.stack import catalog as stacks
 from archsim.trace.op import FORWARD, Linear
 from archsim.trace.trace import BoundOp

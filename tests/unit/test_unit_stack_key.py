@@ -14,10 +14,9 @@ from archsim.answers.stack import record, sections
 from archsim.base.errors import InputError
 from archsim.render.text import text_of
 from archsim.stack import catalog
-from archsim.stack.key import Key, declared, key, lines, markdown
+from archsim.stack.key import Key, declared, key, leaves, lines, markdown, read
 from archsim.stack.menu import Menu
-from archsim.stack.passes import Passes
-from archsim.stack.read import leaves, read
+from archsim.stack.parts import Passes
 from archsim.stack.stack import Conv, Stack
 
 

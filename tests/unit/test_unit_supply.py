@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from archsim.cost.moved import MovedBytes, MovedCpuTerms, MovedGpuTerms
-from archsim.cost.supply import LOADS, supply_loss
+from archsim.cost.power import LOADS, supply_loss
 
 GOLD = (0.83, 0.87, 0.9, 0.87)
 

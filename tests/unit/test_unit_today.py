@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from archsim.cost.occupancy import mixed_work, narrow_loads
 from archsim.cost.retention import shared_size
-from archsim.cost.slots import mixed_work, narrow_loads
 from archsim.cost.sm import neighbours
 from archsim.evidence.family import family_called
 from archsim.evidence.network_rows import read_network

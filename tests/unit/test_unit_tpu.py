@@ -20,8 +20,8 @@ from archsim.device.spec import keys
 from archsim.estimation.estimate import estimate
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
+from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel, Option, Plan, TpuKernels, pack_tpu
-from archsim.lower.role import Role
 from tests.each import each
 
 TPUS = [name for name in names() if find(name).kind == "tpu"]

@@ -15,7 +15,7 @@ from archsim.base.errors import ArgumentError, InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.calibration.constants import default
 from archsim.calibration.wall import wall_constants
-from archsim.cost.supply import LOADS, supply_loss
+from archsim.cost.power import LOADS, supply_loss
 from archsim.detect import catalog
 from archsim.device.device import Cpu
 from archsim.evidence.readers import read

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from archsim.answers.closed_forms import traffic_record, traffic_sections
+from archsim.answers.scoreboard import traffic_record, traffic_sections
 from archsim.estimation.request import make_request
-from archsim.lower.role import Role
+from archsim.lower.columns import Role
 from archsim.render.text import text_of
 from archsim.validation.traffic import KernelDistance, by_role, kernel_distances
 

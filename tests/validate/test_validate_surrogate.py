@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from archsim.answers.closed_forms import KERNELS, kernels_record
+from archsim.answers.scoreboard import KERNELS, kernels_record
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import default, dump, load
 from archsim.calibration.derived import cores, derived, dump_derived, tables_of

@@ -7,11 +7,10 @@ from math import ceil
 
 import numpy as np
 
-from archsim.cost.blocking import panel_depth
+from archsim.cost.blocking import block_lines, panel_depth
 from archsim.cost.cores import copy_share, second_clocks
 from archsim.cost.cost import SMOOTH, family_efficiency, overlapping, smooth_maximum
 from archsim.cost.cpu import CpuTerms
-from archsim.cost.narrow import block_lines
 from archsim.cost.team import busiest_share, siblings
 from archsim.cycle.core import library, scalar
 from archsim.cycle.core.copies import MOST, SCALARS, UNROLLED, elements, rows_copied, transposed, value_by_value

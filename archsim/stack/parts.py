@@ -1,0 +1,158 @@
+"""Records of a stack: passes of element-wise kernels, a reader of samples, a serving engine, rules of fusion and attention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from archsim.stack.key import key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePasses:
+    """How often the update of an optimiser touches memory, in units of the size of the parameters."""
+
+    inputs: float = key("times that a tensor of their size is read", low=0)
+    outputs: float = key("times that one is written", low=0)
+    launches: int = key("kernels of an update", low=1, default=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passes:
+    """How often an element-wise or two-pass op touches memory, in units of the size of its input and of its output."""
+
+    inputs: float = key("times that a tensor of the input's size is read or written", low=0)
+    outputs: float = key("times that a tensor of the output's size is read or written", low=0)
+    launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
+    row_threads: int = key(
+        "most threads of a CTA that reads its row more than once, through the caches; 0: from memory each time", low=0, default=0
+    )
+    value_slots: float = key("GPU: issue slots of a lane for each value of the output; 0: those of its arithmetic", low=0,
+                             default=0.0)  # fmt: skip
+    window_slots: float = key("GPU: issue slots of a lane for each value of a window, besides those of its result; 0: by the "
+                              "stack's `window_loop`", low=0, default=0.0)  # fmt: skip
+    row_slots: float = key("GPU: issue slots of a lane of a CTA for each row, besides those of its values", low=0, default=0.0)
+    row_least: int = key("fewest threads of such a CTA, however short its row", low=1, default=1)
+    row_updates: int = key("kernels in which each such CTA ends with an atomic update of one address for all", low=0, default=0)
+    grid: int = key("CTAs of the first kernel, which finds the largest value, however few these are; 0: as many as it needs",
+                    low=0, default=0)  # fmt: skip
+    grid_threads: int = key("threads of each of them", low=1, default=1)
+
+
+# -------------------------------------------------------------------------------------------------------------- samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampleReader:
+    """How the stack's usual loader prepares the samples of a batch, where `inputs` are decoded."""
+
+    stored: str = key("how a sample is stored: a JPEG image, or an array of bytes", choices=("jpeg", "array"), default="jpeg")
+    pixels: int = key("pixels of a stored image; 0: as many as the network's input has", low=0, default=0)
+    workers: int = key("threads of the host that decode", low=1, default=1)
+    passes: int = key("loops over a sample's values after it is decoded: to floats, mirrored, less the mean", low=1, default=1)
+    calls: int = key("calls of the framework for each sample, all dispatched by one thread", low=0, default=0)
+    kernels: int = key("kernels that the device runs for each sample", low=0, default=0)
+    copies: int = key("copies over the link for each sample, before it is in a batch", low=0, default=0)
+    ahead: str = key(
+        "what is ready when a step begins, made while the step before ran: nothing, the samples in the host's memory, or the "
+        "batch in the device's", choices=("nothing", "samples", "batch"), default="samples",
+    )  # fmt: skip
+
+    @property
+    def words(self) -> str:
+        """How samples are decoded, as a reader says it.
+
+        >>> SampleReader(workers=4, pixels=140_000, calls=9).words
+        'JPEG images of 140,000 pixels, decoded by 4 threads of the host beside the step, with 9 calls of the framework for each'
+        """
+        size = f" of {self.pixels:,} pixels" if self.pixels else ""
+        what = f"JPEG images{size}" if self.stored == "jpeg" else "arrays of bytes"
+        counted = ((self.calls, "calls of the framework"), (self.kernels, "kernels"), (self.copies, "copies over the link"))
+        extra = " and ".join(f"{count} {name}" for count, name in counted if count)
+        threads = f"{self.workers} thread{'s' * (self.workers > 1)} of the host"
+        when = {"nothing": "before each step", "samples": "beside the step", "batch": "and copied beside the step"}[self.ahead]
+        return f"{what}, decoded by {threads} {when}" + (f", with {extra} for each" if extra else "")
+
+
+# -------------------------------------------------------------------------------------------------------------- serving
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServingEngine:
+    """Facts about an engine's scheduler and its memory. Clocks are those of a Haswell core, as the constants `dispatch.*` are."""
+
+    step_clocks: float = key(
+        "clocks of the host between two steps, in which the device waits: schedule, inputs, sampling, results", low=0, default=0.0
+    )
+    sequence_clocks: float = key("the same for each sequence of a step", low=0, default=0.0)
+    device_clocks: float = key("the same for each device beside the first, whose process is told what to do", low=0, default=0.0)
+    overlapped: bool = key("the host prepares a step while the device runs the one before", default=False)
+    graph_sequences: int = key("most sequences of a decode step that is replayed as a CUDA graph; 0: none is", low=0, default=0)
+    graph_multiple: int = key("sequences of a replayed step are padded to a multiple of so many, from as many on", low=1,
+                              default=1)  # fmt: skip
+    graph_memory: float = key("memory of all CUDA graphs", unit="B", default=0.0)
+    step_tokens: int = key("most tokens of a step that reads prompts; 0: those of the longest context", low=0, default=0)
+    cuts_prompts: bool = key("prompts are cut over steps that also decode (chunked prefill); else whole prompts come first",
+                             default=False)  # fmt: skip
+    compiled: bool = key(
+        "what it leaves to its framework is compiled: one kernel rounds activations in one pass, where a single call takes what "
+        "`passes.quantise` says", default=False,
+    )  # fmt: skip
+    sequences: int = key("most sequences that run at once", low=1, default=256)
+    block: int = key("tokens of a block of the paged cache of keys and values", low=1, default=1)
+    memory_share: float = key("share of the device's memory that the engine takes", low=0, default=0.9)
+    all_reduce_start: float = key(
+        "time of a call of the engine's own all-reduce beside its bytes; 0 s: it calls the node's library", unit="s", default=0.0
+    )
+    all_reduce_most: float = key("largest buffer of the engine's own all-reduce", unit="B", default=0.0)
+    basis: str = key("the measured runs from which the host's clocks of a step follow", default="")
+    benchmark: str = key("the engine's command that measures the same, with {model}, {file}, {input}, {output}, {batch}, {tp}",
+                         default="")  # fmt: skip
+    options: Mapping[str, str] = key(
+        "what the command takes besides: cache, weights (in fp8), stages, experts or eager = its option, with {kv}, {pp}, {ep}",
+        default={},
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- fusion and attention
+
+LEVELS = ("none", "pointwise", "attention", "aggressive")  # each fuses what the one before it does, and more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusionRule:
+    """The chains of one rule, by the kinds of their ops. Without a rule `fused` and `passes` of the stack say what is fused."""
+
+    rule: str = key("what `--fusion` calls the rule; own: `fused` and `passes` say what is fused", choices=("own", *LEVELS),
+                    default="own")  # fmt: skip
+    pointwise: tuple[str, ...] = key(
+        "op kinds computed value by value: they join the kernel that makes their values, which others may read, too", default=()
+    )
+    sums: tuple[str, ...] = key(
+        "op kinds that sum up rows: a kernel has one of them, with the values that it sums and what is made of its result",
+        default=(),
+    )  # fmt: skip
+    products: tuple[str, ...] = key(
+        "op kinds whose product's kernel computes the chain behind it before it stores, where nothing else reads the product",
+        default=(),
+    )  # fmt: skip
+    training: bool = key("whether the chains of a training step are fused too", default=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttentionChoice:
+    """How the stack attends: in one kernel, or by two products around a softmax that keep the scores in memory."""
+
+    fused: bool = key("one kernel for attention; else two products around a softmax, with the scores in memory", default=False)
+    cache_kernels_prefill: int = key("kernels that store keys and values before attention over a prompt", low=0, default=0)
+    cache_kernels_decode: int = key("kernels that store keys and values before one query reads the cache", low=0, default=0)
+    packed_heads: str = key(
+        "heads that share keys are rows of one product: always, or only over cached keys",
+        choices=("always", "cached"), default="always",
+    )  # fmt: skip
+    packed_narrow: bool = key("heads that share keys are rows of one product over cached keys of one byte too", default=True)
+    widen_slots: float = key("issue slots of a lane for each cached value of one byte that is widened", low=0, default=0)
+    emulated_slots: int = key(
+        "slots beside these where the GPU has no instruction that widens fp8, whose bits are moved one by one", low=0, default=0
+    )
+    max_packed_heads: int = key("most heads in one product; where more share keys, each is a product", low=1, default=65536)
