@@ -47,7 +47,7 @@ def record(e: Estimate) -> dict[str, Any]:
     scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
     return {
         "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "stack_rows": asdict(e.stack_rows),
-        "memory": asdict(e.memory), "relief_s": dict(e.relief_s),
+        "memory": asdict(e.memory), "saved_s": dict(e.saved_s),
         "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),
         "wall": None if e.wall is None else asdict(e.wall), "power_over_time": asdict(e.power_over_time),
         "ops": [asdict(op) for op in e.ops], "references": [asdict(reference) for reference in e.references],
@@ -232,11 +232,11 @@ def _covers(r: Reference) -> list[str]:
 def limits_table(e: Estimate) -> Table:
     """The time by bound, and what each would save."""
     whole = sum(e.breakdown_s.values()) or 1.0
-    split = [(name, e.breakdown_s.get(name, 0.0)) for name in order({*e.breakdown_s, *e.relief_s})]
+    split = [(name, e.breakdown_s.get(name, 0.0)) for name in order({*e.breakdown_s, *e.saved_s})]
     longest = max((time for _, time in split), default=0.0)
     rows = [
         [words(bound_word(name), tone=name), number(time, "s", 4), percent(time / whole), bounds_bar({name: time}, longest),
-         percent(e.relief_s.get(name, 0.0) / whole), words(BOUNDS[name].meaning if name in BOUNDS else "")]
+         percent(e.saved_s.get(name, 0.0) / whole), words(BOUNDS[name].meaning if name in BOUNDS else "")]
         for name, time in split
     ]  # fmt: skip
     heads = ("", "time", "share", "", "saves", "meaning")

@@ -34,7 +34,7 @@ SEVERAL = ("power", "curves", "slowest")  # of which a command prints one, or a 
 UNTAGGED = ("compare", "slowest", "names", "hw")  # that name no schema
 TAGS = {"explain": "explanation", "simulated": "simulated-layer", "validate": "validation", "net": "network",
         "serve_llm": "serve-llm"}  # those that are called otherwise in the output  # fmt: skip
-ESTIMATED = ("held_out", "stack_rows", "memory", "relief_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
+ESTIMATED = ("held_out", "stack_rows", "memory", "saved_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
              "ops", "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
 
 # name -> (command, the class of the answer, or its keys, or a type)
@@ -51,10 +51,10 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
         "after": Row, "dies": Rows | None}),
     "profile": ("profile", "study.profiled.ProfileComparison"),
     "sensitivity": ("sensitivity", {
-        **ASKED, "step": float, "span": float, "limited_by": str, "relief_s": Numbers, "host_floor_s": float, "values": Rows}),
+        **ASKED, "step": float, "span": float, "limited_by": str, "saved_s": Numbers, "host_floor_s": float, "values": Rows}),
     "search": ("search", {
         **ASKED, "stack_rows": Row, "wanted": str, "how": str, "points": int, "feasible": int, "no_machine": int,
-        "no_mask": int, "base": Row, "best": Rows, "front": Rows, "front_of": Texts, "estimated": Texts, "relief": Row | None}),
+        "no_mask": int, "base": Row, "best": Rows, "front": Rows, "front_of": Texts, "estimated": Texts, "saved": Row | None}),
     "target": ("search --target OUTPUT=VALUE", {
         **DEVICE, "output": str, "limit": float, "base": Row, "ways": Rows}),
     "tune": ("tune", "study.tune.Tuning"),

@@ -131,7 +131,7 @@ def record(f: SearchResult) -> dict[str, Any]:
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": plain(f.base),
         "best": [plain(row) for row in f.best], "front": [plain(row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
-        "relief": None if not f.best else {"best": limits_at(f.request, {knob: f.best[0][knob] for knob in f.knobs}),
+        "saved": None if not f.best else {"best": limits_at(f.request, {knob: f.best[0][knob] for knob in f.knobs}),
                                            "base": limits_at(f.request, {})},
     }  # fmt: skip
 

@@ -36,7 +36,7 @@ def _verdict(s: Sensitivity) -> Verdict:
     of, share = TITLES[s.output], f"{100 * s.span:g} %"
     live = [e for e in by_swing(s.values, s.output) if _width(e, s.output) > 0]
     limits = estimate_of(s.request, references=False)
-    limit = f"Limited by {saves({name: time / limits.latency_s for name, time in limits.relief_s.items()})}."
+    limit = f"Limited by {saves({name: time / limits.latency_s for name, time in limits.saved_s.items()})}."
     if not live:
         said = [f"No value that was asked for moves the {of}."]
     else:
@@ -136,7 +136,7 @@ def record(s: Sensitivity) -> dict[str, Any]:
     e = estimate_of(s.request, references=False)
     return {
         "schema": SCHEMA, **asked_record(s.request), "step": s.step, "span": s.span, "limited_by": e.limited_by,
-        "relief_s": dict(e.relief_s), "host_floor_s": e.host_floor_s,
+        "saved_s": dict(e.saved_s), "host_floor_s": e.host_floor_s,
         "values": [
             {"key": e.key, "unit": e.unit.unit, "value": e.value, "elasticity": dict(e.local) or None,
              "one_sided": {k: list(v) for k, v in e.sides.items()} or None,

@@ -14,8 +14,8 @@ from archsim.explain.simulated import SCHEMA, ArrayOfKernel, LoopOfKernel, Simul
 from archsim.explain.verdict import decides_simulated
 from archsim.render.blocks import Block, Facts, Note, Table, columns, count, number, percent, words
 
-WORTH = 0.005  # of the time of a kernel: less is no relief
-NAMED = 3  # reliefs that are shown; JSON has all
+WORTH = 0.005  # of the time of a kernel: less is none
+NAMED = 3  # improvements that are shown; JSON has all
 
 
 def record(e: SimulatedLayer) -> dict[str, Any]:
@@ -63,7 +63,8 @@ def _kernel(kernel: SimulatedKernel, level: int) -> list[Block]:
         return [Note(text=text, level=level)]
     sm = kernel.sm
     return [stall_table(sm.stalls, kernel.name, level), *stalled_table(sm.stalled, kernel.name, level),
-            _relief(kernel.name, sm, level), Facts(title=f"Kernel {kernel.name}", rows=[*_facts(sm)], level=level)]  # fmt: skip
+            _improvements(kernel.name, sm, level),
+            Facts(title=f"Kernel {kernel.name}", rows=[*_facts(sm)], level=level)]  # fmt: skip
 
 
 def _loops(kernel: SimulatedKernel, level: int) -> Table:
@@ -103,9 +104,9 @@ def _origin(sm: SmOfKernel) -> str:
     return f" of one launch{fitted if sm.efficiency != 1.0 else ''}"
 
 
-def _relief(kernel: str, sm: SmOfKernel, level: int) -> Block:
+def _improvements(kernel: str, sm: SmOfKernel, level: int) -> Block:
     """The largest savings."""
-    best = [one for one in sm.relief if one.saved >= WORTH][:NAMED]
+    best = [one for one in sm.improvements if one.saved >= WORTH][:NAMED]
     if not best:
         return Note(text=f"No rate, latency or number of places of the device relieves {kernel} alone, if it is {BETTER:g} "
                          "times as good.", level=level)  # fmt: skip

@@ -91,7 +91,7 @@ def graph_launch(host_s: Array, plan_of: Index, host: Cpu, constants: Calibratio
     return np.minimum(host_s[..., first], constants["graph.launch_clk"] / dispatch_clock(host))
 
 
-def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
+def host_transfer_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
     """Time to bring `size` bytes of input, as fp32, from the framework's host memory to a GPU [s]: copies there, then the link.
 
     t = size (3 copies / B_core + 1 / B_link)
@@ -107,7 +107,7 @@ def feed_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | f
     >>> host = some(l1=some(line=64.0), l2=some(miss_buffers=15.0), memory=some(latency=64e-9))  # a core draws 15 GB/s
     >>> stack = some(inputs="host", input_copies=2.0)
     >>> gpu = find("gtx_1080").device  # 0.76 of 15.75 GB/s over PCIe
-    >>> round(feed_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
+    >>> round(host_transfer_time(1e9, stack, gpu, host), 4)  # 0.4 s and 0.0835 s
     0.4835
     """
     if stack.inputs == "device" or not isinstance(device, Gpu):
@@ -120,7 +120,7 @@ def store_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | 
 
     t = 2 size / B_link on a GPU        t = 3 size / B_core on a CPU, where coming back is a copy by one thread
 
-    B_link, B_core: as in `feed_time`. Zero for a stack without a store.
+    B_link, B_core: as in `host_transfer_time`. Zero for a stack without a store.
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find

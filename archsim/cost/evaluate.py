@@ -28,11 +28,11 @@ from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
 
-FASTER = 1.2  # how much faster the resource serves. A choice: less would not show what steps hide, more is another machine.
+SPEEDUP = 1.2  # how much faster the resource serves. A choice: less would not show what steps hide, more is another machine.
 
 
-def relief(
-    cost: Cost, device: Device, precision: str, limit: Array | float | None, constants: Calibration, factor: float = FASTER
+def faster_costs(
+    cost: Cost, device: Device, precision: str, limit: Array | float | None, constants: Calibration, factor: float = SPEEDUP
 ) -> Mapping[str, Cost]:
     """The costs with each bound in turn served `factor` times as fast, by the name of the bound; each [D, V].
 
@@ -45,22 +45,22 @@ def relief(
     >>> from archsim.device.catalog import find
     >>> one = np.ones((1, 1))
     >>> cost = Cost(bounds={"compute": 3 * one, "dram": 4 * one}, busy_s=5 * one, overhead_s=one, dram_bytes=one, cache_bytes=one)
-    >>> times = relief(cost, find("gtx_1080").device, "fp32", None, default(), 2.0)
+    >>> times = faster_costs(cost, find("gtx_1080").device, "fp32", None, default(), 2.0)
     >>> {name: round((after.busy_s + after.overhead_s).item(), 2) for name, after in times.items()}
     {'compute': 5.27, 'dram': 4.61, 'launch': 5.5}
     """
     names = (*cost.bounds, LAUNCH)
     if limit is None:
-        return {name: eased(cost, name, factor) for name in names}
+        return {name: faster(cost, name, factor) for name in names}
     full = slowed(cost, 1.0 / cost.share)
 
     def settled(one: Cost, limit: Array | float) -> Cost:
         return slowed(one, sustained_share(one, device, precision, one.clock, limit, constants))
 
-    return {**{name: settled(eased(full, name, factor), limit) for name in names}, POWER: settled(full, limit * factor)}
+    return {**{name: settled(faster(full, name, factor), limit) for name in names}, POWER: settled(full, limit * factor)}
 
 
-def eased(cost: Cost, name: str, factor: float) -> Cost:
+def faster(cost: Cost, name: str, factor: float) -> Cost:
     """The costs with one bound served `factor` times as fast, or with launches that take 1/factor of their time.
 
     t = (b_1^q + ... + (b_name / factor)^q + ...)^(1/q) + t_overhead [s], [D, V]
@@ -71,7 +71,7 @@ def eased(cost: Cost, name: str, factor: float) -> Cost:
     >>> one = np.ones((1, 1))
     >>> cost = Cost(bounds={"compute": 3 * one, "dram": 8 * one}, busy_s=73**0.5 * one, overhead_s=one, dram_bytes=one,
     ...             cache_bytes=one)
-    >>> eased(cost, "dram", 2.0).busy_s.item(), eased(cost, "launch", 2.0).overhead_s.item()
+    >>> faster(cost, "dram", 2.0).busy_s.item(), faster(cost, "launch", 2.0).overhead_s.item()
     (5.0, 0.5)
     """
     if name == LAUNCH:
@@ -233,7 +233,8 @@ def roofline_cost(
     return PlanCost(
         time_s=time, option=np.broadcast_to(t.option, time.shape), bound_names=tuple(bounds),
         bound_s={name: np.where(largest == i, time, 0.0) for i, name in enumerate(bounds)},
-        eased_s=lambda: {name: reduce(np.maximum, {**bounds, name: bound / FASTER}.values()) for name, bound in bounds.items()},
+        if_faster_s=lambda: {name: reduce(np.maximum, {**bounds, name: bound / SPEEDUP}.values())
+                             for name, bound in bounds.items()},
         flop=np.broadcast_to(t.flop, time.shape), dram_bytes=cost.dram_bytes, energy_j=energy,
         total_energy_j=lambda: np.asarray(reduce(np.add, energy.values())), clocks=time * t.speed, launches=nothing,
         workspace=nothing, kernel_time_s=wide, kernel_bound=bound,

@@ -29,7 +29,7 @@ class PlanCost:
     option: Index
     bound_names: tuple[str, ...]
     bound_s: LazyField[Mapping[str, Array]] = LazyField()
-    eased_s: LazyField[Mapping[str, Array]] = LazyField()
+    if_faster_s: LazyField[Mapping[str, Array]] = LazyField()
     flop: LazyField[Array] = LazyField()
     dram_bytes: LazyField[Array] = LazyField()
     energy_j: LazyField[Mapping[str, Array]] = LazyField()
@@ -72,7 +72,7 @@ def plan_cost(
     return PlanCost(
         variants=cost, choice=of.choice, time_s=of.choice.plan_time_s, option=of.choice.option,
         bound_names=(*cost.bounds, LAUNCH), bound_s=of.bound_s,
-        eased_s=lambda: {name: of.summed(one.busy_s + one.overhead_s) for name, one in ease(of.ran).items()},
+        if_faster_s=lambda: {name: of.summed(one.busy_s + one.overhead_s) for name, one in ease(of.ran).items()},
         flop=lambda: of.summed(kernels.flop[of.choice.ran[0]]),
         dram_bytes=lambda: of.summed(of.ran.dram_bytes),
         energy_j=lambda: {name: of.summed(part) for name, part in spend(of.ran).items()},

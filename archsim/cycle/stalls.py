@@ -189,14 +189,14 @@ def achieved_occupancy(on: Prepared, result: SmRun) -> float:
     return min(occupancy(on, result), sum(result.stalls.values()) / (result.clocks * on.machine.warps))
 
 
-# --------------------------------------------------------------------------------------------------------------- relief
+# --------------------------------------------------------------------------------------------------------------- improvements
 
 BETTER = 2.0  # how much better. A choice: an SM holds whole CTAs, and 20 % more room has often none more
 LESS = ("latency", "interval", "start", "miss")  # the last words of keys of which less is better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Relief:
+class Improvement:
     """What a better device would save of a kernel.
 
     what: in words; keys: of the spec that are twice as good; time_s: of one launch then [s]
@@ -275,7 +275,7 @@ EASINGS: tuple[tuple[str, tuple[str, ...], Launched], ...] = (
 )  # fmt: skip
 
 
-def reliefs(terms: GpuTerms, column: int, known: Known) -> tuple[Relief, ...]:
+def improvements(terms: GpuTerms, column: int, known: Known) -> tuple[Improvement, ...]:
     """What each respect that a kernel depends on is worth to it, the largest saving first.
 
     known: clocks of what was simulated before, to which new ones are added
@@ -290,7 +290,7 @@ def reliefs(terms: GpuTerms, column: int, known: Known) -> tuple[Relief, ...]:
             then = launch_of(replace(terms, device=better(terms.device, there)), column)
             assert then is not None
             time = then.busy_s(known)
-            found.append(Relief(what=what, keys=there, time_s=time, saved=1.0 - time / before))
+            found.append(Improvement(what=what, keys=there, time_s=time, saved=1.0 - time / before))
     return tuple(sorted(found, key=lambda one: -one.saved))
 
 

@@ -29,7 +29,7 @@ from archsim.estimation.network import STRICT, bounded
 from archsim.estimation.pipeline import Run, mean_clock, run
 from archsim.estimation.power_curve import power_curve
 from archsim.estimation.request import Request, make_request, with_spec
-from archsim.estimation.result import HOST, Estimate, KernelEstimate, OpEstimate, host_floor_of, relief_of
+from archsim.estimation.result import HOST, Estimate, KernelEstimate, OpEstimate, host_floor_of, saved_of
 from archsim.estimation.wall import WALL, usual_wall_power
 from archsim.lower.kernel import Kernels
 from archsim.schedule.observer import Observer
@@ -90,7 +90,7 @@ def estimate_of(
         memory=lambda: footprint_of(request, result),
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
-        relief_s=lambda: relief_of(result), host_wait_s=float(result.timeline.wait_s[0].sum()),
+        saved_s=lambda: saved_of(result), host_wait_s=float(result.timeline.wait_s[0].sum()),
         host_floor_s=lambda: host_floor_of(result), graph_helps=request.stack.graphs and not request.graph,
         breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(result),
         least_bytes=lambda: _least_bytes(result),

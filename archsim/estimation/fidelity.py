@@ -16,7 +16,7 @@ from archsim.calibration.derived import tables_of
 from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
-from archsim.cost.evaluate import cpu_cost, gpu_cost, relief, roofline_cost, tpu_cost
+from archsim.cost.evaluate import cpu_cost, faster_costs, gpu_cost, roofline_cost, tpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import sustained_share
 from archsim.device.device import Cpu, Device, Gpu, Tpu
@@ -169,7 +169,7 @@ def _planned(cost: Cost, kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
     cap = at.device.power.tdp if at.limit is None else at.limit
     return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, at.constants),
-                     lambda some: relief(some, at.device, at.precision, at.limit, at.constants))  # fmt: skip
+                     lambda some: faster_costs(some, at.device, at.precision, at.limit, at.constants))  # fmt: skip
 
 
 def _roofline(kernels: Kernels, at: ExecutionSetting) -> PlanCost:

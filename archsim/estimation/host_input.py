@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from archsim.base.errors import ArgumentError
 from archsim.base.record import kept
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import feed_time, store_time
+from archsim.cost.dispatch import host_transfer_time, store_time
 from archsim.device.device import Device, Gpu
 from archsim.device.variant import first_of
 from archsim.estimation.request import Request
@@ -25,7 +25,7 @@ def host_transfer_s(request: Request, device: Device) -> Array | float:
     stack, trace = request.stack, request.trace
     time_s: Array | float = 0.0
     if stack.inputs == "host" or (stack.inputs == "decoded" and stack.reader.ahead != "batch"):
-        time_s = feed_time(input_bytes(trace), stack, device, request.host)
+        time_s = host_transfer_time(input_bytes(trace), stack, device, request.host)
     if stack.parameter_store != "none":
         time_s = time_s + store_time(updated_bytes(trace), stack, device, request.host)
     return time_s
@@ -37,7 +37,7 @@ def decoding(request: Request, device: Device) -> InputStage | None:
         return None
     from archsim.cost.dispatch import input_stage
 
-    copy_s = feed_time(input_bytes(request.trace), request.stack, device, request.host)
+    copy_s = host_transfer_time(input_bytes(request.trace), request.stack, device, request.host)
     cores = first_of(request.host.core.count)
     return input_stage(samples_of(request), request.stack, device, request.host, cores, request.calibration, copy_s)
 

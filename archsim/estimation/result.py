@@ -12,7 +12,7 @@ from archsim.base.record import Answer, LazyField
 from archsim.calibration.constants import Spread
 from archsim.cost.bounds import INPUT
 from archsim.cost.cost import Array
-from archsim.cost.evaluate import FASTER
+from archsim.cost.evaluate import SPEEDUP
 from archsim.device.spec import Spec
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.measured import Reference
@@ -82,7 +82,7 @@ class Estimate(Answer):
     breakdown_s: where the time goes, by bound; `device_s` and `host_wait_s` are its two parts
     least_bytes: operands and results of each op, each counted once, by its name
     spec: the device as it was estimated
-    relief_s: time that each resource would save if it were 20 % faster, largest first; that of the first is `limited_by`
+    saved_s: time that each resource would save if it were 20 % faster, largest first; that of the first is `limited_by`
     host_wait_s: time in which the device waits for the host CPU
     host_floor_s: time in which the host CPU issues the work; no device is faster; graph_helps: a replayed graph would be
     references: published measurements of the same cell; nearest: that of its stack at the nearest other batch, if there is one
@@ -133,7 +133,7 @@ class Estimate(Answer):
     max_batch: LazyField[int | None] = LazyField()
     flop: LazyField[float] = LazyField()
     dram_bytes: float
-    relief_s: LazyField[Mapping[str, float]] = LazyField()
+    saved_s: LazyField[Mapping[str, float]] = LazyField()
     host_wait_s: float
     host_floor_s: LazyField[float] = LazyField()
     graph_helps: bool
@@ -155,8 +155,8 @@ class Estimate(Answer):
 
     @property
     def limited_by(self) -> str:
-        """The resource whose relief saves most; `none` where none saves anything."""
-        return next(iter(self.relief_s), "none")
+        """The resource that would save most if it were faster; `none` where none saves anything."""
+        return next(iter(self.saved_s), "none")
 
     @property
     def device_s(self) -> float:
@@ -193,18 +193,18 @@ class Estimate(Answer):
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def relief_of(result: Run) -> dict[str, float]:
-    """Time saved if a resource were `FASTER` times as fast and all others as they are [s], largest first; none that saves none.
+def saved_of(result: Run) -> dict[str, float]:
+    """Time saved if a resource were `SPEEDUP` times as fast and all others as they are [s], largest first; none that saves none.
 
     That need not be the resource that most of the time is spent on: while a device waits for the host CPU, faster kernels only
     make it wait longer.
     """
     cost, host, share = result.cost, result.host, result.share
     now = _latency(result, cost.time_s, host, share=share)
-    after = {name: _latency(result, plan_s, host, share=share) for name, plan_s in cost.eased_s.items()}
-    after[HOST] = _latency(result, cost.time_s, host.scaled(1 / FASTER), 1 / FASTER, share)
+    after = {name: _latency(result, plan_s, host, share=share) for name, plan_s in cost.if_faster_s.items()}
+    after[HOST] = _latency(result, cost.time_s, host.scaled(1 / SPEEDUP), 1 / SPEEDUP, share)
     if result.late_s is not None:
-        after[INPUT] = _latency(result, cost.time_s, host, share=share, input_factor=1 / FASTER)
+        after[INPUT] = _latency(result, cost.time_s, host, share=share, input_factor=1 / SPEEDUP)
     saved = {name: now - then for name, then in after.items() if now - then > NEGLIGIBLE * now}
     return dict(sorted(saved.items(), key=lambda one: -one[1]))
 

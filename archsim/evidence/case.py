@@ -198,7 +198,7 @@ class ServingPattern:
 
     model: id of a shipped one; engine: its stack; arguments: of `archsim.generation.plan.serving_plan`
     batch: requests at once, on average; steady: new requests take the place of finished ones
-    fed: tokens of a prompt for each step of the engine (`llama-bench -b`), 0: as the engine does
+    prompt_chunk: tokens of a prompt for each step of the engine (`llama-bench -b`), 0: as the engine does
     """
 
     model: str
@@ -207,7 +207,7 @@ class ServingPattern:
     output: float
     batch: float
     steady: bool = False
-    fed: int = 0
+    prompt_chunk: int = 0
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -272,7 +272,7 @@ def _epoch_limit(cells: Mapping[str, str]) -> float | None:
 # ------------------------------------------------------------------------------------------------------- served models
 
 SERVED = ("ttft_s", "decode_s_per_token", "tpot_s", "e2e_s", "tokens_per_s", "energy_j_per_token", "power_w")
-_FED = re.compile(r"-nb(\d{1,6})\Z")
+_CHUNK = re.compile(r"-nb(\d{1,6})\Z")
 _STEADY = re.compile(r"concurrency=(\d{1,7})\Z")
 
 
@@ -293,10 +293,10 @@ def read_served(row: PublishedRow) -> Iterator[Case]:
     prompt = how.tokens or int(float(cells["input_len"] or 0))
     if not prompt or not cells["output_len"]:
         raise Refused("lengths of prompts or answers are not given")
-    fed = _FED.search(cells["engine"])
+    chunk = _CHUNK.search(cells["engine"])
     pattern = ServingPattern(
         model=_model(cells["model"]), engine=engine, input=prompt, output=float(cells["output_len"]), batch=float(cells["batch"]),
-        steady=steady is not None, fed=int(fed[1]) if fed else 0, arguments=_arguments(cells),
+        steady=steady is not None, prompt_chunk=int(chunk[1]) if chunk else 0, arguments=_arguments(cells),
     )  # fmt: skip
     ran = Setting(spec=row.spec, stack=stacks.find(engine, row.spec.identity.kernels_of), precision=cells["precision"])
     yield row.case(cells["model"], metric, float(cells["value"]), how=how, ran=ran, pattern=pattern,
@@ -309,7 +309,7 @@ def engine_of(written: str) -> str:
     >>> engine_of("llama.cpp-nb16"), engine_of("vllm-0.5.4")
     ('llama.cpp', 'vllm-0.5.4')
     """
-    return _FED.sub("", written)
+    return _CHUNK.sub("", written)
 
 
 def _model(name: str) -> str:

@@ -26,13 +26,13 @@ from archsim.cycle.core.variant import CpuVariant, LoopUse
 from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
 from archsim.cycle.run import SmRun, room
 from archsim.cycle.stalls import (
-    Relief,
+    Improvement,
     StalledInstruction,
     achieved_occupancy,
+    improvements,
     issue_use,
     occupancy,
     pipe_use,
-    reliefs,
     shares,
     stalled,
 )
@@ -144,7 +144,7 @@ class SmOfKernel:
     efficiency: what the library reaches of what its program allows, where that is fitted [1]
     memory_s: the memory traffic of the launch at full bandwidth, below which no launch can be [s]
     stalls: shares of the clocks of all warps by reason; stalled: the instructions at which warps wait most
-    relief: what each respect in which the device could be twice as good would save
+    improvements: what each respect in which the device could be twice as good would save
     """
 
     ctas: int
@@ -166,7 +166,7 @@ class SmOfKernel:
     busy_s: float
     stalls: Mapping[str, float]
     stalled: tuple[StalledInstruction, ...]
-    relief: tuple[Relief, ...]
+    improvements: tuple[Improvement, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -334,7 +334,7 @@ def _sm(launch: SimulatedLaunch, terms: GpuTerms) -> SmOfKernel:
         instructions=found.issued, instructions_per_clock=found.ipc,
         issue_use=issue_use(on, found), pipe_use=pipe_use(on, found), bandwidth_bps=_bandwidth(found, launch),
         efficiency=launch.efficiency, memory_s=launch.memory_s, busy_s=launch.busy_s(memo()), stalls=shares(found),
-        stalled=stalled(on.program, found, STALLED), relief=reliefs(terms, 0, memo()),
+        stalled=stalled(on.program, found, STALLED), improvements=improvements(terms, 0, memo()),
     )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from archsim.base.errors import Unsupported
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import BOUNDS, INPUT, POWER
-from archsim.cost.evaluate import FASTER
+from archsim.cost.evaluate import SPEEDUP
 from archsim.device.device import Cpu, Tpu
 from archsim.estimation.result import HOST, Estimate, OpEstimate
 
@@ -87,7 +87,7 @@ NOTABLE = 0.25  # of a group's time: what takes as much limits it
 SAVES = 0.005  # of the latency: less is not worth a word
 NEAR_FLOOR = 0.8  # of the latency: from here on the host's floor is
 ROUNDING = 1e-6  # relative; sums that differ by less are equal but for rounding
-FASTER_TEXT = f"{100 * (FASTER - 1):.0f} %"
+FASTER_TEXT = f"{100 * (SPEEDUP - 1):.0f} %"
 LEAST = 0.02  # of the peak: less is no share of it that a reader cares for
 LARGER = 16  # the batch that is proposed where a larger one helps
 HIGHER = 2.0  # times the peak: a precision that has as much is proposed
@@ -299,8 +299,8 @@ def _samples(e: Estimate) -> str:
 
 
 def relieved(e: Estimate) -> str:
-    """What `FASTER` times as much of the first two resources would save; empty where that is little."""
-    saved = [(BOUNDS[name].more, time / e.latency_s) for name, time in e.relief_s.items() if time > SAVES * e.latency_s][:2]
+    """What `SPEEDUP` times as much of the first two resources would save; empty where that is little."""
+    saved = [(BOUNDS[name].more, time / e.latency_s) for name, time in e.saved_s.items() if time > SAVES * e.latency_s][:2]
     said = [f"{FASTER_TEXT} {more}{' saves' if not i else ''} {100 * share:.0f} %" for i, (more, share) in enumerate(saved)]
     return f"{', '.join(said)}." if said else ""
 

@@ -66,9 +66,9 @@ def plan_of(case: Case, calibration: Calibration) -> ServingPlan:
     lengths = {"input": pattern.input, "output": max(1, round(pattern.output)), "batch": max(1, round(pattern.batch))}
     words = tuple(sorted({**pattern.arguments, **lengths}.items()))
     plan = _plan(pattern.model, case.fields["hardware"], case.stack, calibration, words)
-    if not pattern.fed:
+    if not pattern.prompt_chunk:
         return plan
-    serving = replace(plan.stack.serving, step_tokens=pattern.fed)
+    serving = replace(plan.stack.serving, step_tokens=pattern.prompt_chunk)
     return replace(plan, stack=replace(plan.stack, serving=serving))
 
 
@@ -156,7 +156,7 @@ def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
     for case in _cases(plan.model.name, plan.spec.identity.id):
         pattern = pattern_of(case)
         shared = (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
-        if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.fed:
+        if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.prompt_chunk:
             run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
             runs.setdefault(run, []).append(case)
     for _, cases in sorted(runs.items(), key=lambda one: _distance(plan, one[1][0])):

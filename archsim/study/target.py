@@ -119,7 +119,7 @@ def limits_at(request: Request, settings: Mapping[str, float | str]) -> dict[str
         found = estimate_of(there, references=False)
     except ArchsimError:
         return {}
-    return {name: time / found.latency_s for name, time in found.relief_s.items()}
+    return {name: time / found.latency_s for name, time in found.saved_s.items()}
 
 
 def _at(

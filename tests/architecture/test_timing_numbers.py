@@ -58,7 +58,7 @@ STRUCTURE = {
         "THIN": "rows", "VECTOR": "bytes", "CHOICES": "kernels of an op",
         "ACTIVATION_FLOP": "instructions of a sigmoid",
     },
-    "cost/evaluate.py": {"FASTER": "how much faster, in a question"},
+    "cost/evaluate.py": {"SPEEDUP": "how much faster, in a question"},
     "schedule/events.py": {"CACHED_SOLUTIONS": "entries of a cache", "TIME_TOLERANCE": "accuracy", "TINY": "accuracy"},
     "schedule/streams.py": {"QUEUE": "launches"},
     "lower/pointwise.py": {"OF_ITS_OWN": "kernels of an op"},

@@ -7,7 +7,7 @@ import pytest
 
 from archsim.base.errors import ArchsimError
 from archsim.cost.bounds import POWER
-from archsim.cost.evaluate import FASTER
+from archsim.cost.evaluate import SPEEDUP
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request, make_request
@@ -54,7 +54,7 @@ def _columns(request: Request, name: str) -> Iterator[tuple[str, np.ndarray]]:
     keys = [key for key in entries if key == name or key in parts]
     for key in keys:
         value = float(np.ravel(entries[key].number)[0])
-        yield key, np.array([round(value * FASTER) if name == "sm.count" else value * FASTER ** ALONE.get(name, ("", 1))[1]])
+        yield key, np.array([round(value * SPEEDUP) if name == "sm.count" else value * SPEEDUP ** ALONE.get(name, ("", 1))[1]])
 
 
 @pytest.mark.parametrize(("net", "hw", "batch"), FIRST)
@@ -73,11 +73,11 @@ def test_over_576_cells_the_named_limit_saves_most(net: str, hw: str) -> None:
 def check(net: str, hw: str, batch: int) -> None:
     """The law for one cell."""
     request, latency, limits = solved(net, hw, batch)
-    cell = f"{net} on {hw}, batch {batch}: {limits.relief_s}"
-    saved = {name: time / latency for name, time in limits.relief_s.items()}
+    cell = f"{net} on {hw}, batch {batch}: {limits.saved_s}"
+    saved = {name: time / latency for name, time in limits.saved_s.items()}
     assert limits.limited_by == max(saved, key=lambda name: saved[name]), cell
     assert saved[limits.limited_by] > 0, cell
-    assert max(saving for name, saving in saved.items() if name != POWER) <= 1 - 1 / FASTER + 1e-9, cell
+    assert max(saving for name, saving in saved.items() if name != POWER) <= 1 - 1 / SPEEDUP + 1e-9, cell
     assert limits.host_floor_s <= latency * (1 + 1e-9), cell
     of_chip = gains(request, latency)
     if request.spec.kind == "cpu":

@@ -30,7 +30,7 @@ from ..each import each
 from .asked import get, served
 
 ALEXNET = {"net": "alexnet", "hw": "tegra_x1"}
-FASTER = {**ALEXNET, "memory.bandwidth": "51.2 GB/s", "clock": "600 MHz"}
+SPEEDUP = {**ALEXNET, "memory.bandwidth": "51.2 GB/s", "clock": "600 MHz"}
 LLAMA = {"net": "llama_3_8b", "hw": "h100_sxm5_80gb", "input": "512", "output": "64", "batch": "8", "weights": "fp8"}
 LLAMA_FASTER = {**LLAMA, "memory.bandwidth": "5 TB/s", "clock": "1.5 GHz"}
 MARKUP = ("<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "'><svg/onload=alert(1)>")
@@ -40,7 +40,7 @@ SHOWN = {
 }
 
 
-@each(("path", "query"), (("/", FASTER), ("/llm", LLAMA_FASTER)))
+@each(("path", "query"), (("/", SPEEDUP), ("/llm", LLAMA_FASTER)))
 def test_a_page_shows_before_and_after_and_holds_its_state(path: str, query: dict[str, str]) -> None:
     status, _, body = get(path, query)
     assert status == 200
@@ -63,7 +63,7 @@ def test_stacks_and_devices_stand_in_groups_and_what_is_usual_is_told() -> None:
 
 def test_an_address_is_read_as_it_was_written() -> None:
     pinned = urlencode({**ALEXNET, "sm.count": "4"})
-    state = read_state(urlencode([*FASTER.items(), ("batch", "16"), ("pin", pinned)]))
+    state = read_state(urlencode([*SPEEDUP.items(), ("batch", "16"), ("pin", pinned)]))
     assert read_state(state.query) == state
     body = get("/result", state.query)[2]
     assert "sm.count = 4" in body
@@ -112,7 +112,7 @@ def test_what_cannot_be_gets_a_message_at_its_field_in_words_of_the_page(
 
 
 def test_what_is_right_of_an_address_stays_in_the_form() -> None:
-    body = get("/", {**FASTER, "sm.cuont": "2"})[2]
+    body = get("/", {**SPEEDUP, "sm.cuont": "2"})[2]
     assert '<option value="alexnet" selected>' in body
     assert 'value="51.2 GB/s"' in body
 
@@ -170,7 +170,7 @@ def test_a_defect_is_answered_and_the_server_stays_up(monkeypatch: pytest.Monkey
 
 
 def test_the_exported_commands_give_the_numbers_of_the_page() -> None:
-    state, served_state = read_state(urlencode(FASTER)), read_state(urlencode(LLAMA_FASTER), MODELS)
+    state, served_state = read_state(urlencode(SPEEDUP)), read_state(urlencode(LLAMA_FASTER), MODELS)
     change, runner = change_of(state), CliRunner()
     assert change.after.latency_s < change.before.latency_s
     for made in commands(state):

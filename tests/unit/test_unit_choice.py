@@ -92,7 +92,7 @@ def test_sums_are_over_all_launches_of_what_runs() -> None:
         "base": [[2.25, 14], [4.5, 18]], "dram": [[2250, 14000], [4500, 18000]],
     }  # fmt: skip
     assert result.total_energy_j.tolist() == [[2252.25, 14014], [4504.5, 18018]]
-    assert result.eased_s["dram"].tolist() == [[3 * (0.375 + 1), 2 * (3.5 + 1)], [3 * (0.75 + 1), 2 * (4.5 + 1)]]
+    assert result.if_faster_s["dram"].tolist() == [[3 * (0.375 + 1), 2 * (3.5 + 1)], [3 * (0.75 + 1), 2 * (4.5 + 1)]]
     assert {name: part.tolist() for name, part in result.bound_s.items()} == {
         "compute": [[2.25, 14], [4.5, 0]], "dram": [[0, 0], [0, 18]], "launch": [[3, 2], [3, 2]],
     }  # fmt: skip
@@ -191,10 +191,10 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
     full = replace(limited(), bounds={"compute": 0.8 * limited().bounds["compute"], "dram": limited().bounds["dram"]},
                    busy_s=np.full((1, 1), 17**0.5), clock=1.733e9, share=1.0)  # fmt: skip
     limit = 120.0
-    after = evaluate.relief(limited(), card, "fp32", limit, CONSTANTS, 1.25)
+    after = evaluate.faster_costs(limited(), card, "fp32", limit, CONSTANTS, 1.25)
     assert set(after) == {"compute", "dram", "launch", "power"}
     for name, one in after.items():
-        served = full if name == "power" else evaluate.eased(full, name, 1.25)
+        served = full if name == "power" else evaluate.faster(full, name, 1.25)
         raised = limit * 1.25 if name == "power" else limit
         share = sustained_share(served, card, "fp32", 1.733e9, raised, CONSTANTS).item()
         assert 0.1 < share <= 1.0
@@ -203,7 +203,7 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
         assert one.bounds["compute"].item() == pytest.approx(served.bounds["compute"].item() / share)
     assert np.asarray(after["power"].share).item() > np.asarray(after["dram"].share).item()
     assert np.asarray(after["compute"].share).item() < 1.0
-    free = evaluate.relief(limited(), card, "fp32", 1e6, CONSTANTS, 1.25)
+    free = evaluate.faster_costs(limited(), card, "fp32", 1e6, CONSTANTS, 1.25)
     assert {name: np.asarray(one.share).item() for name, one in free.items()} == pytest.approx(dict.fromkeys(after, 1.0))
     assert free["dram"].bounds["compute"].item() == pytest.approx(4.0)
 
@@ -212,7 +212,7 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
 def test_a_bound_that_is_eased_takes_less_and_the_gaps_stay(name: str) -> None:
     one = np.ones((1, 1))
     cost = replace(limited(), bounds={"other": 3 * one, name: 8 * one}, overhead_s=0.5 * one)
-    after = evaluate.eased(cost, name, 2.0)
+    after = evaluate.faster(cost, name, 2.0)
     assert {key: bound.item() for key, bound in after.bounds.items()} == {"other": 3.0, name: 4.0}
     assert (after.busy_s.item(), after.overhead_s.item()) == (5.0, 0.5)
 
@@ -249,8 +249,8 @@ def test_the_roofline_is_the_larger_of_arithmetic_and_traffic() -> None:
     assert result.bound_names == ("compute", "dram")
     assert result.bound_s["compute"][0].tolist() == pytest.approx([0.0, 0.0, compute[2]])
     assert result.bound_s["dram"][0].tolist() == pytest.approx([dram[0], dram[1], 0.0])
-    assert result.eased_s["compute"][0].tolist() == pytest.approx([dram[0], dram[1], compute[2] / 1.2])
-    assert result.eased_s["dram"][0].tolist() == pytest.approx([max(compute[0], dram[0] / 1.2), dram[1] / 1.2, compute[2]])
+    assert result.if_faster_s["compute"][0].tolist() == pytest.approx([dram[0], dram[1], compute[2] / 1.2])
+    assert result.if_faster_s["dram"][0].tolist() == pytest.approx([max(compute[0], dram[0] / 1.2), dram[1] / 1.2, compute[2]])
     assert result.clocks[0].tolist() == pytest.approx([1e9 * time for time in expected])
     assert result.launches.tolist() == result.workspace.tolist() == [[0, 0, 0]]
     assert result.option.tolist() == [[1, 3, 5]]

@@ -12,7 +12,7 @@ from archsim.answers import sections_of
 from archsim.answers.estimate import sections
 from archsim.base.errors import ArgumentError
 from archsim.calibration.constants import default
-from archsim.cost.dispatch import InputStage, SampleBatch, core_rate, feed_time, input_stage, link_rate, worker_rate
+from archsim.cost.dispatch import InputStage, SampleBatch, core_rate, host_transfer_time, input_stage, link_rate, worker_rate
 from archsim.cost.team import dispatch_clock
 from archsim.estimation.estimate import estimate, estimate_of
 from archsim.estimation.host_input import input_bytes, samples_of
@@ -108,7 +108,7 @@ def test_the_wait_is_a_part_of_the_breakdown_and_limits() -> None:
     assert sum(e.breakdown_s.values()) == pytest.approx(e.latency_s, rel=1e-9)
     assert sum(op.time_s for op in e.ops) == pytest.approx(e.latency_s, rel=1e-9)
     assert e.ops[0].bound == "input"
-    assert e.relief_s["input"] == pytest.approx(e.latency_s * (1 - 1 / 1.2), rel=1e-3)
+    assert e.saved_s["input"] == pytest.approx(e.latency_s * (1 - 1 / 1.2), rel=1e-3)
     hidden = estimate_of(asked(inputs="decoded"))
     assert hidden.breakdown_s["input"] == 0.0
     assert hidden.limited_by != "input"
@@ -177,7 +177,7 @@ def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:
     module = shipped.gpu("tegra_x1")
     assert link_rate(module) == float("inf")
     request = asked(inputs="decoded")
-    assert feed_time(input_bytes(request.trace), request.stack, gpu, request.host) > 0
+    assert host_transfer_time(input_bytes(request.trace), request.stack, gpu, request.host) > 0
 
 
 REFUSED = [

@@ -9,7 +9,7 @@ import pytest
 
 from archsim.base.errors import ArgumentError
 from archsim.cost.cpu_traffic import core_bandwidth
-from archsim.cost.dispatch import feed_time
+from archsim.cost.dispatch import host_transfer_time
 from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
@@ -53,17 +53,17 @@ def test_an_input_is_copied_in_the_host_and_over_the_link() -> None:
     device = devices.find("gtx_1080").device
     stack = replace(stacks.find("caffe-cudnn5.1"), inputs="host", input_copies=2)
     copies, link = 2 * 3 * 8e9 / core_bandwidth(host()), 8 / (15.75 * 0.76)
-    assert feed_time(8e9, stack, device, host()) == pytest.approx(copies + link)
+    assert host_transfer_time(8e9, stack, device, host()) == pytest.approx(copies + link)
     faster = replace(host(), memory=replace(host().memory, latency=host().memory.latency / 2))
-    assert feed_time(8e9, stack, device, faster) == pytest.approx(copies / 2 + link)
-    assert feed_time(8e9, replace(stack, inputs="device"), device, host()) == 0.0
-    assert feed_time(8e9, stack, devices.find("i7_3820").device, host()) == 0.0
+    assert host_transfer_time(8e9, stack, device, faster) == pytest.approx(copies / 2 + link)
+    assert host_transfer_time(8e9, replace(stack, inputs="device"), device, host()) == 0.0
+    assert host_transfer_time(8e9, stack, devices.find("i7_3820").device, host()) == 0.0
 
 
 def test_the_copy_comes_before_everything_else() -> None:
     request = make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1")
     fed = replace(request, stack=replace(request.stack, inputs="host"))
-    copy = feed_time(input_bytes(request.trace), fed.stack, request.spec.device, request.host)
+    copy = host_transfer_time(input_bytes(request.trace), fed.stack, request.spec.device, request.host)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
 
@@ -125,7 +125,7 @@ def test_a_timer_that_waits_for_each_layer_hides_no_host_time() -> None:
 
 def test_a_batch_may_lie_in_the_hosts_memory_whatever_the_stack_says() -> None:
     plain, fed = (make_request("alexnet", "gtx_1080", batch=64, stack="caffe-cudnn5.1", inputs=place) for place in (None, "host"))
-    copy = feed_time(input_bytes(plain.trace), fed.stack, plain.spec.device, plain.host)
+    copy = host_transfer_time(input_bytes(plain.trace), fed.stack, plain.spec.device, plain.host)
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(plain).latency_s[0]) + copy, rel=1e-3)
     assert fed.stack.digest != plain.stack.digest
     there = make_request("alexnet", "gtx_1080", batch=64, stack="tensorflow-cudnn5.1-feed", inputs="device")

@@ -271,7 +271,7 @@ def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     linked, module = card(link={"bandwidth": 10e9, "achievable": 0.8}), replace(card(), link=None)
 
     def seconds(stack: Any, device: Gpu | Cpu) -> float:
-        return number(dispatch.feed_time(1e9, stack, device, host))
+        return number(dispatch.host_transfer_time(1e9, stack, device, host))
 
     assert seconds(stack, linked) == pytest.approx(1e9 * copied + 1 / 8)
     assert seconds(stack, module) == pytest.approx(1e9 * copied)

@@ -28,7 +28,7 @@ def training() -> Estimate:
 def limited(e: Estimate, **relief: float) -> Estimate:
     """The estimate, where more of these resources saves these shares of the time; a graph could be replayed."""
     saved = {name: share * e.latency_s for name, share in relief.items()}
-    return replace(e, relief_s=saved, graph_helps=True)
+    return replace(e, saved_s=saved, graph_helps=True)
 
 
 def test_groups_hold_every_layer_once_and_sum_to_the_latency(alexnet: Estimate, training: Estimate) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from archsim.cycle.stalls import BETTER, EASINGS, better, reliefs
+from archsim.cycle.stalls import BETTER, EASINGS, better, improvements
 from archsim.device.spec import keys
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
@@ -36,11 +36,11 @@ def test_a_wider_issue_needs_something_to_issue_beside() -> None:
 def test_kernels_that_stream_want_bandwidth(layer: str, first: str) -> None:
     kernel = simulate_layer(make_request("alexnet", "gtx_1080", fidelity="cycle"), layer).kernels[0]
     assert kernel.sm is not None
-    best, *rest = kernel.sm.relief
+    best, *rest = kernel.sm.improvements
     assert best.what == first
     assert best.saved > 0.2
     assert all(one.saved < best.saved for one in rest)
-    assert "shared-memory bandwidth" not in {one.what for one in kernel.sm.relief}  # it has none in its program
+    assert "shared-memory bandwidth" not in {one.what for one in kernel.sm.improvements}  # it has none in its program
 
 
 def test_the_saving_is_that_of_the_changed_spec() -> None:
@@ -50,7 +50,7 @@ def test_the_saving_is_that_of_the_changed_spec() -> None:
     faster = make_request("alexnet", "gtx_1080", fidelity="cycle", scales={"memory.bandwidth": BETTER})
     other = simulate_layer(faster, "relu1").kernels[0]
     assert other.sm is not None
-    relief = next(one for one in kernel.sm.relief if one.keys == ("memory.bandwidth",))
+    relief = next(one for one in kernel.sm.improvements if one.keys == ("memory.bandwidth",))
     assert relief.time_s == pytest.approx(other.sm.busy_s, rel=1e-12)
 
 
@@ -62,10 +62,10 @@ def test_reliefs_of_one_variant_are_those_of_its_column() -> None:
     assert choice is not None
     assert cost is not None
     at = next(i for i, kernel in enumerate(result.lowered.kernels.kernels) if kernel.name == "lrn")
-    found = reliefs(cost.terms, int(choice.variant[0, at]), {})
+    found = improvements(cost.terms, int(choice.variant[0, at]), {})
     explained = simulate_layer(request, "norm1").kernels[0]
     assert explained.sm is not None
-    assert found == explained.sm.relief
+    assert found == explained.sm.improvements
 
 
 def test_every_number_of_the_machine_may_be_better_or_says_why_not() -> None:
