@@ -201,7 +201,7 @@ ARGUMENTS["humidity"] = Argument(name="humidity", kind="quantity", unit="W", tit
                                  changed=True, page="field", doc="How damp the air is.")
 import inspect, click, archsim
 from archsim.cli.main import group
-from archsim.study import knob, settings
+from archsim.study import knob, tune
 from archsim.ui.state import NETWORKS
 from click.shell_completion import BashComplete
 command = group.get_command(click.Context(group), "estimate")
@@ -209,7 +209,7 @@ assert "How damp the air is." in command.get_help(click.Context(command)), "help
 assert command.make_context("estimate", "--net alexnet --hw gtx_1080 --humidity 5W".split()).params["humidity"] == 5.0, "option"
 assert "humidity" in inspect.signature(archsim.estimate).parameters, "function"
 assert "humidity" in knob.known("gpu") and knob.meaning("gpu", "humidity").unit == "W", "knob"
-assert "humidity" in settings.SETTINGS, "tune"
+assert "humidity" in tune.SETTINGS, "tune"
 assert "humidity" in NETWORKS.choices, "page"
 shell = BashComplete(group, {}, "archsim", "_ARCHSIM_COMPLETE")
 for line in (["sweep", "--vary"], ["tune", "--vary"], ["whatif", "--to"]):
