@@ -36,13 +36,13 @@ UNCACHED = 1e9  # B of a run of which no cache of today has anything left. A cho
 Rule = Callable[[BoundOp, Context], Plan | None]
 
 
-def _later(module: str, name: str) -> Rule:
-    """A rule whose module is imported when a network first needs it."""
+def _later(name: str) -> Rule:
+    """A rule for attention, whose module is imported when a network first needs it."""
 
     def rule(op: BoundOp, context: Context) -> Plan | None:
-        from importlib import import_module
+        from archsim.lower import attention
 
-        found: Rule = getattr(import_module(f"archsim.lower.{module}"), name)
+        found: Rule = getattr(attention, name)
         return found(op, context)
 
     return rule
@@ -54,8 +54,8 @@ RULES: dict[str, Rule] = {
     "conv_transpose2d": conv.conv_transpose2d,
     "linear": gemm.linear,
     "matmul": gemm.matmul,
-    "attention": _later("attention", "attention"),
-    "latent_attention": _later("attention", "latent"),
+    "attention": _later("attention"),
+    "latent_attention": _later("latent"),
     "experts": gemm.experts,
     "reshape": pointwise.view,
     "dropout": pointwise.dropout,
@@ -63,10 +63,8 @@ RULES: dict[str, Rule] = {
     **dict.fromkeys(("embedding", "gather", "scatter"), pointwise.gathered),
     "slice": pointwise.part,
     "quantise": pointwise.quantise,
-    "rnn": _later("recurrent", "sequence"),
-    "gru": _later("recurrent", "sequence"),
-    "lstm": _later("recurrent", "sequence"),
-    "lstm_cell": _later("recurrent", "lstm_cell"),
+    **dict.fromkeys(("rnn", "gru", "lstm"), gemm.sequence),
+    "lstm_cell": gemm.lstm_cell,
     "update": pointwise.update,
     "traffic": pointwise.traffic,
     "stated": pointwise.traffic,

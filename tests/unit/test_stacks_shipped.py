@@ -62,7 +62,7 @@ def test_a_constant_that_does_not_exist_is_noticed() -> None:
 def test_every_loop_is_that_of_an_op_kind_or_of_a_role(name: str) -> None:
     stack = catalog.find(name)
     known = {*KINDS, "stored_batch_norm", *(role.value for role in Role)}  # of an op with stored statistics
-    assert {key.partition(".")[0] for key in stack.loops} <= known
+    assert {key.partition(".")[0] for key in stack.loop_rows} <= known
     assert {*stack.in_place} <= {*KINDS}
 
 

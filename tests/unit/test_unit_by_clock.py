@@ -15,6 +15,7 @@ from archsim.cost.switched import mac_energy
 from archsim.cost.units import power_by_clock, unit_power
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
+from archsim.lower.columns import CpuRuntime
 from tests import shipped
 from tests.shipped import cpu as core
 
@@ -56,8 +57,8 @@ def test_a_product_in_double_precision_takes_as_much_more_as_an_operation_of_it(
 
 def test_packing_wide_values_takes_no_longer_for_each_byte_than_packing_single_ones() -> None:
     def clocks(operand: float) -> float:
-        kernel = Some(copied=0.0, copied_simd=1000.0, matrix=1.0, parts=0.0, channels=0.0, block=0.0, chunks=0.0, grain=0.0,
-                      tiled=0.0, m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=operand)  # fmt: skip
+        kernel = Some(copied=1000.0, matrix=1.0, parts=0.0, channels=0.0, min_rows_per_thread=0.0, runtime=CpuRuntime(), tiled=0.0,
+                      m=12.0, n=16.0, count=1.0, packed=1.0, operand_a=operand)  # fmt: skip
         return float(copy_clocks(kernel, core(), 1.0, 1.0, {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}))  # type: ignore[arg-type]
 
     assert clocks(8.0) == clocks(4.0) == 500.0
@@ -67,7 +68,7 @@ def test_packing_wide_values_takes_no_longer_for_each_byte_than_packing_single_o
 def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> None:
     device = shipped.cpu("xeon_platinum_8480")
     late = replace(device, core=replace(device.core, fma_latency=100.0 * device.core.fma_latency))
-    small = Some(m=16.0, n=16.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
+    small = Some(m=16.0, n=16.0, k=640.0, count=1.0, packed=1.0, depthwise=0.0, runtime=CpuRuntime(),
                  operand_a=1.0, matrix=1.0)  # fmt: skip
 
     def clocks(core: Cpu, form: str) -> float:
@@ -82,7 +83,7 @@ def test_sums_wait_for_the_latency_of_their_tile_or_of_the_multiply_add() -> Non
 def test_blocks_of_narrow_products_end_with_fewer_lines_and_with_a_single_column() -> None:
     """30 lines are two blocks of 14 and 2 more, 112 columns three pairs of registers and 1 more; two instructions a clock."""
     device = shipped.cpu("xeon_platinum_8480")
-    product = Some(m=30.0, n=112.0, k=64.0, count=1.0, packed=1.0, depthwise=0.0, simd=np.inf, fused=1.0,
+    product = Some(m=30.0, n=112.0, k=64.0, count=1.0, packed=1.0, depthwise=0.0, runtime=CpuRuntime(),
                    operand_a=1.0, matrix=1.0)  # fmt: skip
     whole, beyond = 2 * (3 * 14 + 7), 3 * 4 + 4  # clocks of a step; two lines wait four for their sums
     assert narrow_clocks(product, device, 128.0, "int8_dot").item() == (whole + beyond) * (64 / 4 + 1)  # type: ignore[arg-type]

@@ -677,7 +677,7 @@ def test_a_tile_of_queries_meets_all_keys_of_its_head() -> None:
     store, fused = attended(256, 256)
     assert (fused.menu, fused.m, fused.n, fused.k, fused.count) == ("attention_tensor", 4 * 256, 64, 256, 3 * 2)
     assert fused.m * fused.n * fused.k * fused.count * fused.work == 2 * 3 * 8 * 256 * 256 * 64
-    assert (fused.gpu.exps, fused.operand_a, fused.operand_b) == (1.0, 0.0, 2 * 2)
+    assert (fused.exps, fused.operand_a, fused.operand_b) == (1.0, 0.0, 2 * 2)
     assert (store.repeat, store.repeat * store.b_bytes) == (2, 2 * 3 * 256 * 128 * 2)
     (_, apart) = attended(256, 256, packed="cached")
     assert (apart.m, apart.count) == (256, 3 * 8)
@@ -694,7 +694,7 @@ def test_a_causal_mask_leaves_half_of_the_pairs_and_the_blocks_on_the_diagonal()
     _, fused = attended(1024, 1024, causal=True)
     assert fused.work / whole.work == pytest.approx((1024 + 128) / (2 * 1024))
     _, short = attended(16, 16, causal=True)
-    assert short.gpu.exps == 1.0  # one block
+    assert short.exps == 1.0  # one block
 
 
 def test_a_window_leaves_its_keys_and_the_blocks_on_both_of_its_edges() -> None:

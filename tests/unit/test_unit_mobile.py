@@ -12,6 +12,7 @@ from archsim.device.catalog import find as device
 from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 from archsim.lower.lower import lower
+from archsim.lower.processor import runtime_of
 from archsim.stack.catalog import find as stack
 from archsim.trace import loads, task_trace
 
@@ -62,7 +63,7 @@ def test_images_are_rounded_before_and_results_widened_after_a_convolution_of_in
 def test_weights_are_packed_ahead_and_images_by_simd_instructions() -> None:
     product = products(conv())[1][-1]
     assert product.cpu is not None
-    assert product.cpu.copied_simd == product.m * product.k
+    assert product.cpu.copied == product.m * product.k
 
 
 def test_output_channels_lie_in_the_lanes_and_each_block_of_them_goes_through_all_pixels() -> None:
@@ -71,9 +72,9 @@ def test_output_channels_lie_in_the_lanes_and_each_block_of_them_goes_through_al
     assert plain.cpu is not None
     assert transformed.cpu is not None
     assert (plain.m, plain.n) == (56 * 56, 64)
-    assert (plain.cpu.swept, plain.cpu.tiled) == (1, 56 * 56 * 64 * 9 * 4)
-    assert (transformed.cpu.swept, transformed.cpu.tiled) == (1, 0)
-    assert transformed.cpu.copied_simd == 16 * 28 * 28 * 64
+    assert (plain.cpu.packed, plain.cpu.tiled) == (1, 56 * 56 * 64 * 9 * 4)
+    assert (transformed.cpu.packed, transformed.cpu.tiled) == (1, 0)
+    assert transformed.cpu.copied == 16 * 28 * 28 * 64
 
 
 def test_images_are_unfolded_in_tiles_of_one_thread() -> None:
@@ -105,7 +106,8 @@ def test_channels_are_concatenated_on_one_thread(op: str, threaded: int) -> None
 def test_threads_take_whole_blocks_of_output_channels() -> None:
     product = products(conv())[1][-1]
     assert product.cpu is not None
-    assert (product.cpu.parts, product.cpu.channels, product.cpu.block) == (1, 64, 2)
+    assert (product.cpu.parts, product.cpu.channels) == (1, 64)
+    assert runtime_of(stack("ncnn-cpu")).block_registers == 2
 
 
 def test_a_core_in_order_spends_clocks_on_loads_and_one_out_of_order_hides_them() -> None:
