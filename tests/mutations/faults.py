@@ -52,9 +52,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/gpu.py": [
         ("parts of a split add up at once", "(TRIPS * t.device.l2.latency)", "(0.0 * t.device.l2.latency)",
          MENUS + "test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other"),
-        ("updates of one address pass at once",
-         "np.maximum(rounds + sums + row, updates)", "np.minimum(rounds + sums + row, updates)",
-         ROUNDING + "test_updates_of_one_address_come_one_after_the_other"),
         ("memory runs at the bandwidth of the data sheet",
          "(t.device.memory.bandwidth * t.device.memory.achievable)",
          "t.device.memory.bandwidth",
@@ -186,8 +183,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          CORES + "test_a_step_of_k_takes_each_block_its_multiply_adds_or_their_latency"),
         ("a single register is lost", "full_m * (full_v * of_pair + rest_v * of_single)", "full_m * full_v * of_pair",
          CORES + "test_a_step_of_k_takes_each_block_its_multiply_adds_or_their_latency"),
-        ("the widest instructions of all are those of the core", "np.minimum(kernels.simd, device.core.simd)",
-         "np.maximum(kernels.simd, device.core.simd)", CORES + "test_instructions_start_as_many_multiply_adds_as_they_name"),
+        ("the widest instructions of all are those of the core", "np.minimum(kernels.runtime.simd, device.core.simd)",
+         "np.maximum(kernels.runtime.simd, device.core.simd)", CORES + "test_instructions_start_as_many_multiply_adds_as_they_name"),
     ],
     "cost/plan.py": [
         ("time between launches has no bound",
@@ -220,7 +217,7 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_one_core_draws_what_its_miss_buffers_allow"),
     ],
     "cost/cores.py": [
-        ("SIMD instructions of a loop are free", "* overlap + kernels.vectors / rate", "* overlap",
+        ("SIMD instructions of a loop are free", '* overlap + kernels.counts["vectors"] / rate', "* overlap",
          CORES + "test_simd_instructions_of_a_loop_start_as_multiply_adds_do"),
         ("two cores are as fast as one", "1.0 - (awake - 1.0) /", "1.0 - (awake - 2.0) /",
          COST + "test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket"),
@@ -230,7 +227,9 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/team.py": [
         ("all threads end together", "constants[\"cpu.straggle\"] * np.log2(workers)", "0.0",
          CORES + "test_the_last_of_many_threads_is_late"),
-        ("threads without a piece stay away", "(kernels.forked > 0) & (kernels.spin", "(kernels.forked > 1e9) & (kernels.spin",
+        ("threads without a piece stay away",
+         "(kernels.runtime.fork_cache_lines > 0) & (kernels.runtime.spin",
+         "(kernels.runtime.fork_cache_lines > 1e9) & (kernels.runtime.spin",
          CORES + "test_all_threads_of_openmp_join_a_loop_of_fewer_pieces_and_none_a_serial_one"),
         ("one side of a strip is lost", "np.minimum(strip / kernels.n, 1.0)", "np.minimum(strip / kernels.m, 1.0)",
          COST + "test_the_busiest_core_gets_whole_blocks_strips_or_images"),
@@ -426,10 +425,10 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          SERVING + "test_two_devices_that_run_all_the_time_are_used_fully_and_one_that_waits_half"),
     ],
     "lower/fusion.py": [
-        ("a grid finds the largest value with no update", "updates=float(passes.grid)", "updates=0.0",
+        ("a grid finds the largest value without rows", "row_count=float(passes.grid)", "row_count=0.0",
          ROUNDING + "test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at"),
         ("a kernel that finds the largest value writes, too", "writes if i == last else 0.0", "writes",
-         ROUNDING + "test_of_two_kernels_the_first_finds_the_largest_value_in_one_place"),
+         ROUNDING + "test_of_two_kernels_the_first_finds_the_largest_value"),
     ],
 }  # fmt: skip
 

@@ -41,7 +41,7 @@ def test_winograd_of_three_sizes_transforms_its_filters_ahead_of_the_run() -> No
     assert tiles == {1: 56 * 56, 16: 28 * 28, 36: 14 * 14, 64: 10 * 10}
 
 
-@pytest.mark.parametrize(("channels", "family"), [(3, "cpu.ncnn_images"), (4, "cpu.ncnn")])
+@pytest.mark.parametrize(("channels", "family"), [(3, "cpu.ncnn_images"), (4, "cpu.assembly")])
 def test_images_of_three_channels_do_not_fill_a_register(channels: int, family: str) -> None:
     for kernels in products(conv(channels=channels)).values():
         assert [kernel.efficiency for kernel in kernels if kernel.menu] == [family]
