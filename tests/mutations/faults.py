@@ -184,7 +184,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
         ("a single register is lost", "full_m * (full_v * of_pair + rest_v * of_single)", "full_m * full_v * of_pair",
          CORES + "test_a_step_of_k_takes_each_block_its_multiply_adds_or_their_latency"),
         ("the widest instructions of all are those of the core", "np.minimum(kernels.runtime.simd, device.core.simd)",
-         "np.maximum(kernels.runtime.simd, device.core.simd)", CORES + "test_instructions_start_as_many_multiply_adds_as_they_name"),
+         "np.maximum(kernels.runtime.simd, device.core.simd)",
+         CORES + "test_instructions_start_as_many_multiply_adds_as_they_name"),
     ],
     "cost/plan.py": [
         ("time between launches has no bound",
