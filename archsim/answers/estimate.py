@@ -9,9 +9,9 @@ from shlex import quote
 from typing import Any
 
 from archsim.answers.assumed import counted
-from archsim.answers.costs import bounds_bar, layer_tables, tree_chart
-from archsim.answers.profile import power_chart, timeline_chart
+from archsim.answers.layers import bounds_bar, layer_tables, tree_chart
 from archsim.answers.roofline import roofline
+from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
@@ -170,7 +170,7 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
     seen = [*said[:FIRST_MEASURED], *([f"{more} more: --all"] if more > 0 else [])]
     off = (f"half of such predictions are within {100 * e.held_out.median:.0f} %, nine in ten within "
            f"{100 * e.held_out.p90:.0f} %; ") if e.held_out.rows else ""  # fmt: skip
-    expected = [f"{off}{e.stack_rows.words}", *filter(None, [own_rows(e.spec)])]
+    expected = [f"{off}{e.stack_rows.short}", *filter(None, [own_rows(e.spec)])]
     near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]
     return [("measured", seen or "nobody has published a measurement of this case"), *near, ("expected", expected),
             ("assumed", counted(e.assumptions, e.assumed_values))]  # fmt: skip

@@ -16,7 +16,7 @@ from archsim.render.blocks import Block, Cell, Facts, Note, Piece, Table, Verdic
 from archsim.render.text import csv_lines
 
 SCHEMA = "archsim-power/1"
-AT_WORK = (AWAKE, CORE)  # whose share the part `awake` has
+AT_WORK = (AWAKE, CORE)  # whose share the part `active_units` has
 COLUMNS = ("hardware", "hardware_name", "name", "clock_hz", "memory_clock_hz", "counted_clock_hz", "counted_memory_clock_hz",
            "voltage", "power_w", "measured_w", "error")  # fmt: skip
 MEANING = {
@@ -95,7 +95,7 @@ def spread_words(p: PowerEstimate) -> list[str]:
 def parts_table(p: PowerEstimate) -> Table:
     """The parts that draw, the share of the time in which each works, and what they draw."""
     most = max(p.parts_w.values())
-    rows = [[words(part), words(_share(p, part)), number(watts, "W"), percent(watts / p.power_w, ".0f"),
+    rows = [[words(part.replace("_", " ")), words(_share(p, part)), number(watts, "W"), percent(watts / p.power_w, ".0f"),
              stacked({part: watts}, most, "W", {part: "quiet" if part in MEANING else "0"}), words(MEANING.get(part, ""))]
             for part, watts in p.parts_w.items() if watts > 0.0 or p.shares.get(part)]  # fmt: skip
     heads = columns("", "share of time", "power", "of all", "", "", numbers=(1, 2, 3), bars=(4,), spare=(5,))

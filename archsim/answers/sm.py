@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.profile import timeline_chart
+from archsim.answers.timeline import timeline_chart
 from archsim.base.units import show
 from archsim.cycle.program import PIPES
 from archsim.cycle.stalls import MEANINGS, StalledInstruction, limit, shares

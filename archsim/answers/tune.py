@@ -28,11 +28,12 @@ def sections(t: Tuning) -> list[Block]:
         return [_verdict(t), _table(t), Facts(rows=[("tried", _tried(t))])]
     said = f"The best is limited by {saves(t.limits)}; the default by {saves(t.default_limits)}."
     return [_verdict(t), _chart(t, t.best), _table(t), Note(text=said),
-            Facts(title="How far to trust it", rows=[*ratios, ("stack", t.stack_rows.words), ("tried", _tried(t))])]  # fmt: skip
+            Facts(title="How far to trust it", rows=[*ratios, ("tried", _tried(t))])]  # fmt: skip
 
 
 def _verdict(t: Tuning) -> Verdict:
-    asked = [f"{t.network} on {t.hardware_name}", t.task.replace("_", " "), t.precision, t.stack, f"{t.fidelity} model"]
+    asked = [f"{t.network} on {t.hardware_name}", t.task.replace("_", " "), t.precision,
+             f"{t.stack} ({t.stack_rows.own:,} rows)", f"{t.fidelity} model"]  # fmt: skip
     title = f"{'Most' if t.objective.maximise else 'Least'} {_title(t.minimise)}{_limits(t)}"
     if t.best is None:
         said = nearest_words(t)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.costs import bounds_bar
 from archsim.answers.estimate import asked, rate_unit
 from archsim.answers.estimate import record as estimate_record
+from archsim.answers.layers import bounds_bar
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import bound_word
 from archsim.device.silicon import silicon

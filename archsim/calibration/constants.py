@@ -18,7 +18,8 @@ from pydantic import Field
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import data_folder
 from archsim.base.record import LABEL, ByIdentity, Identified
-from archsim.base.schema import Form, Word, problems_of, read_document
+from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
 from archsim.calibration.nearness import CARD, ELSEWHERE, Evidence, Platform, basis, step_of
 

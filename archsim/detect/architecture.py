@@ -9,7 +9,8 @@ from pydantic import Field
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import data_folder
-from archsim.base.schema import Form, Word, problems_of, read_document
+from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import read_document
 from archsim.detect.system import Computer
 
 FILE = "cpus.toml"

@@ -11,7 +11,7 @@ from typing import Any
 
 from archsim.base.errors import ArchsimError, InputError, nearest
 from archsim.base.files import LIMITS, data_folder, read_text
-from archsim.base.schema import parsed
+from archsim.base.toml import parsed
 from archsim.base.units import TEXT, show
 from archsim.device.cpu_core import FORMS, TILE_FORM
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Gpu, Identity, Tpu

@@ -11,7 +11,7 @@ from typing import Any
 
 from archsim.base.errors import InputError, Unsupported
 from archsim.base.files import LIMITS, data_folder, read_text
-from archsim.base.schema import parsed
+from archsim.base.toml import parsed
 
 PLACE = "silicon/silicon.toml"
 KINDS = ("datasheet", "derived", "assumed", "fitted")

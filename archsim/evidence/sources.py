@@ -10,7 +10,8 @@ from typing import Literal
 
 from archsim.base.errors import InputError
 from archsim.base.files import LIMITS, data_folder, read_text
-from archsim.base.schema import Form, Word, parsed, problems_of
+from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import parsed
 from archsim.evidence.case import Case
 from archsim.evidence.conditions import ConditionRule, Conditions, of_rules, rules_of
 from archsim.evidence.family import FOLDER, PEERS, toml_rows

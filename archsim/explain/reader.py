@@ -289,7 +289,7 @@ class Reader:
             cls: Any = type(owner)
             unit, meaning = docs.symbols(cls).get(name, (COUNT, ""))
             kind = COLUMN if isinstance(owner, CpuRuntime) else SETTING if name in SETTINGS else RESULT
-            return replace(self.leaf(name, inner, unit, kind, meaning), absent=not np.any(inner))
+            return replace(self.leaf(name, inner, unit, kind, meaning, kind != COLUMN), absent=not np.any(inner))
         return Value(value=inner, free=base.free, reasons=base.reasons)
 
     def _column(self, kernels: Kernels, name: str) -> Value:

@@ -39,6 +39,13 @@ class MeasuredRows:
     libraries: str
 
     @property
+    def short(self) -> str:
+        """`1,217 measured rows of this stack`, or those of its libraries where it has none."""
+        if self.own or not self.alike:
+            return f"{self.own:,} measured rows of this stack"
+        return f"no measured row of this stack, {self.alike:,} of its libraries"
+
+    @property
     def words(self) -> str:
         """`1,217 measured rows of caffe-cudnn5.1, 4,308 of others on cudnn 5.1 + cublas 8`."""
         own = f"{self.own:,}" if self.own else "no"

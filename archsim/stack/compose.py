@@ -15,7 +15,7 @@ from typing import Any
 
 from archsim.base.errors import nearest
 from archsim.base.files import data_folder
-from archsim.base.schema import read_document
+from archsim.base.toml import read_document
 from archsim.stack.key import Path, declared, leaves, split, written
 
 FOLDER = "traces/stacks"

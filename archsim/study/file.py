@@ -11,7 +11,8 @@ from pydantic import Field, field_validator
 from archsim.base.arguments import changes_of, rows_of
 from archsim.base.errors import InputError, nearest
 from archsim.base.files import named_file
-from archsim.base.schema import Form, Word, problems_of, read_document
+from archsim.base.schema import Form, Word, problems_of
+from archsim.base.toml import read_document
 from archsim.trace.formats import is_path
 
 SCHEMA = 1

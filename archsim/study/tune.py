@@ -19,11 +19,10 @@ from archsim.base.files import data_folder
 from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.cost.power import SLOWEST
-from archsim.cost.switched import highest_clock
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.device.variant import device_fields
-from archsim.estimation.clock import ROUNDED, memory_clock_of
+from archsim.estimation.clock import ROUNDED, highest_clock, memory_clock_of
 from archsim.estimation.estimate import check_budget
 from archsim.estimation.hardware import find_device
 from archsim.estimation.request import Request, make_request

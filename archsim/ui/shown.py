@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from archsim.answers.costs import layer_table, tree_chart
 from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
+from archsim.answers.layers import layer_table, tree_chart
 from archsim.answers.roofline import roofline
 from archsim.answers.simulated import sections as of_layer
 from archsim.answers.whatif import groups_table as changed_groups

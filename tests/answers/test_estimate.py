@@ -14,9 +14,9 @@ import pytest
 
 import archsim
 from archsim.answers import estimate as said
-from archsim.answers.costs import layer_table, layer_tree, tree_chart
-from archsim.answers.profile import power_chart
+from archsim.answers.layers import layer_table, layer_tree, tree_chart
 from archsim.answers.roofline import roofline
+from archsim.answers.timeline import power_chart
 from archsim.base.units import show
 from archsim.cost.energy import COMPONENTS
 from archsim.estimation.estimate import estimate

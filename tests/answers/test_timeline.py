@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 import archsim
-from archsim.answers.profile import outer, timeline_chart
+from archsim.answers.profile import timeline_chart
+from archsim.answers.timeline import outer
 from archsim.cost.energy import IDLE
 from archsim.render.chrome_trace import chrome_trace
 from archsim.schedule.observer import Recording

@@ -96,7 +96,7 @@ def test_the_simulated_layer_is_that_of_the_estimate(cli: Any) -> None:
     for kernel in found["kernels"]:
         gap = kernel["time_s"] / kernel["launches"] - kernel["sm"]["busy_s"]
         assert gap == pytest.approx(2e-6, abs=2e-6)  # what stands between two launches
-        saved = [one["saved"] for one in kernel["sm"]["saved"]]
+        saved = [one["saved"] for one in kernel["sm"]["improvements"]]
         assert saved == sorted(saved, reverse=True)
     assert {kernel["tile"] is None for kernel in found["kernels"]} == {True, False}
 

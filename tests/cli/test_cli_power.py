@@ -31,7 +31,7 @@ def test_text_has_clocks_parts_power_and_assumptions(cli: Any) -> None:
     assert "titan_xp · 1.404 GHz · memory 5.7 GHz · voltage 0." in found.out
     lines = {line.split()[0]: line for line in found.out.splitlines() if line.strip()}
     assert lines["fp32"].split()[1:3] == ["80.0", "%"]
-    assert lines["awake"].split()[1:3] == ["100.0", "%"]
+    assert lines["active"].split()[2:4] == ["100.0", "%"]
     assert "117 W of 250 W (board)" in lines["117"]
     assert "tensor" not in lines
     assert "% of it is drawn when nothing runs; of the units fp32 draws most, " in found.out

@@ -120,7 +120,8 @@ def test_another_core_makes_no_kernel_slower_but_for_its_barrier(hw: str) -> Non
             for n, more in steps(hw):
                 kernels, before = costs(net, hw, stack, n, batch)
                 _, after = costs(net, hw, stack, more, batch)
-                same = (kernels.grain == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.grain * more)
+                least = kernels.min_rows_per_thread
+                same = (least == 0) | (np.minimum(kernels.m, kernels.n) >= least * more)
                 slower = (after.busy_s - before.busy_s * (1 + ROUNDING))[..., same]
                 assert np.all(slower <= 0), (stack, net, n, kernels.kernels[int(np.argmax(slower))].name)
 
@@ -131,7 +132,7 @@ def test_hyper_threads_make_no_kernel_slower(stack: str) -> None:
         for n, more in ((4, 5), (5, 8), (8, 9)):
             kernels, before = costs(net, "i7_6700k", stack, n, 16)
             _, after = costs(net, "i7_6700k", stack, more, 16)
-            same = kernels.grain == 0  # strips of a product are cut for all threads, and wait for all
+            same = kernels.min_rows_per_thread == 0  # strips of a product are cut for all threads, and wait for all
             assert np.all((after.busy_s - before.busy_s * (1 + ROUNDING))[..., same] <= 0)
 
 

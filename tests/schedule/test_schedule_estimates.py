@@ -84,7 +84,7 @@ def test_branches_overlap_and_nothing_is_faster_than_any_bound(batch: int) -> No
 def test_what_flows_while_time_passes_is_counted_once() -> None:
     one, four = (archsim.estimate(**BRANCHES, streams=n) for n in (1, 4))
     assert four.energy_breakdown_j["dram"] == pytest.approx(one.energy_breakdown_j["dram"], rel=1e-12)
-    assert four.energy_breakdown_j["base"] < one.energy_breakdown_j["base"]
+    assert four.energy_breakdown_j["idle_board"] < one.energy_breakdown_j["idle_board"]
     assert sum(four.breakdown_s.values()) == pytest.approx(four.latency_s, rel=1e-9)
     assert sum(op.time_s for op in four.ops) == pytest.approx(four.latency_s, rel=1e-9)
     assert min(op.time_s for op in four.ops) >= 0
