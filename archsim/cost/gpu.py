@@ -267,7 +267,7 @@ def cache_bound(t: GpuTerms) -> Array:
 def latency_bound(t: GpuTerms) -> Array:
     """Little's law: rounds of bytes in flight, each a memory latency, or that of the L2 for what it has [s].
 
-    rounds + sums + row, [D, V];  rounds = (bytes latency + (found + hits) L2 latency) / in_flight + latency
+    max(rounds + alone + sums + row, updates), [D, V];  rounds = (bytes latency + (found + hits) L2 latency) / in_flight + latency
     (Little's law; Bailey 1996, eq. 1)
 
     bytes: memory traffic [B]; found: what the L2 has from the round before [B], both [D, V]
@@ -276,6 +276,7 @@ def latency_bound(t: GpuTerms) -> Array:
     near: what waits for the L2, `found` and `hits` times the latency of a hit [clk] over the core clock
     latency: of an unloaded memory [s], [D, 1]
     rounds: time of all rounds [s]
+    updates: atomic updates of one address, each `l2.update_clk` clocks after the one before [s], [V]
     row: what a warp takes for its part of a row while nothing else fills its waits, lane_slots c / f [s], [D, V]
     lane_slots: instructions of a lane for it [1], [V]; c: clocks from one of them to the next, `row.slot_clk` [clk]
     sums: what CTAs take that have a row each, besides these visits, `row_wait` [s], [D, V]
@@ -283,9 +284,9 @@ def latency_bound(t: GpuTerms) -> Array:
     Holds below saturation; above it the bandwidth is the bound.
 
     >>> from types import SimpleNamespace as some
-    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(row_count=0.0, lane_slots=0.0)
+    >>> gpu, kernels = some(memory=some(latency=400e-9), l2=some(latency=200.0)), some(row_count=0.0, updates=0.0, lane_slots=0.0)
     >>> terms = some(kernels=kernels, dram_bytes=1e6, found_bytes=0.0, row_hits=0.0, in_flight=1e5, device=gpu, clock=1e9,
-    ...              constants={"row.slot_clk": 2.5})
+    ...              constants={"l2.update_clk": 2.0, "row.slot_clk": 2.5})
     >>> round(latency_bound(terms).item() * 1e6, 6)
     4.4
     >>> kernels.lane_slots = 1600.0  # 32 values of a row, 50 instructions each, at 1 GHz
@@ -297,8 +298,10 @@ def latency_bound(t: GpuTerms) -> Array:
     """
     near = (t.found_bytes + t.row_hits) * (t.device.l2.latency / t.clock)
     rounds = (t.dram_bytes * t.device.memory.latency + near) / t.in_flight + t.device.memory.latency
+    sums = row_wait(t)
     row = t.kernels.lane_slots * (t.constants["row.slot_clk"] / t.clock)
-    return np.asarray(rounds + row_wait(t) + row)
+    updates = t.kernels.updates * (t.constants["l2.update_clk"] / t.clock)
+    return np.asarray(np.maximum(rounds + sums + row, updates))
 
 
 def row_wait(t: GpuTerms) -> Array:

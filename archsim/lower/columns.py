@@ -115,6 +115,7 @@ class GpuColumns(Generic[T]):
     row_piece: T = column(0, "1", "values of a row that lie side by side")
     row_reads: T = column(0, "1", "how often a kernel reads a row of its input")
     row_in_flight: T = column(0, "B", "of a row, for each thread of a CTA that reads it again; 0: that is from memory")
+    updates: T = column(0, "1", "atomic updates of one address, which the L2 does one after the other")
     plain: T = column(0, "1", "1 for a product that leaves the tensor cores idle and multiplies narrow operands in fp32")
 
 

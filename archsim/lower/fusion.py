@@ -31,7 +31,7 @@ def quantised(context: Context, tokens: float, features: float, how: str = "quan
     if passes.row_threads:
         last = passes.launches - 1
         return tuple([
-            _by_row(context, passes, tokens, features, each, writes if i == last else 0.0)
+            _by_row(context, passes, tokens, features, each, writes if i == last else 0.0, float(i < passes.row_updates))
             for i in range(passes.launches)
         ])  # fmt: skip
     found = (_by_grid(context, passes, values),) if passes.grid else ()
@@ -42,23 +42,25 @@ def quantised(context: Context, tokens: float, features: float, how: str = "quan
 
 
 def _by_grid(context: Context, passes: Passes, values: float) -> Kernel:
-    """The largest of all values, found by a fixed number of CTAs."""
+    """The largest of all values, found by a fixed number of CTAs, each of which ends with an atomic update of one address."""
     kernel = element_wise("largest", Role.QUANTISE, values * context.result, 0.0, flop=values, element=context.vector)
     return replace(kernel, items=float(passes.grid * passes.grid_threads),
-                   gpu=GpuColumns(row_count=float(passes.grid)),
+                   gpu=GpuColumns(row_count=float(passes.grid), updates=float(passes.grid)),
                    cta=TileColumns(threads=float(passes.grid_threads)))  # fmt: skip
 
 
-def _by_row(context: Context, passes: Passes, rows: float, length: float, reads: float, writes: float) -> Kernel:
+def _by_row(
+    context: Context, passes: Passes, rows: float, length: float, reads: float, writes: float, update: float
+) -> Kernel:  # fmt: skip
     """One kernel with a CTA for each of its rows of `length` values, whose threads load what they store 16 B of at once.
 
-    A CTA has a thread for each load, as many as `passes` says at most. Where it comes back to its row, it finds it in the caches
-    as far as these keep the rows of all CTAs.
+    A CTA has a thread for each load, within what `passes` says. Where it comes back to its row, it finds it in the caches as far
+    as these keep the rows of all CTAs. `update`: 1 where it ends with an atomic update of one address.
     """
     size, load = length * context.result, context.vector * context.result / context.element
-    threads = min(float(passes.row_threads), ceil(size / load))
+    threads = max(float(passes.row_least), min(float(passes.row_threads), ceil(size / load)))
     visits = reads / (rows * size)
-    gpu = GpuColumns(row=length, row_count=rows, row_piece=length, row_reads=visits,
+    gpu = GpuColumns(row=length, row_count=rows, row_piece=length, row_reads=visits, updates=update * rows,
                      row_in_flight=size / threads * (visits > 1.0))  # fmt: skip
     kernel = element_wise("quantise" if writes else "largest", Role.QUANTISE, reads, writes, flop=rows * length, element=load)
     return replace(kernel, items=rows * threads, operand_a=context.result, gpu=gpu,

@@ -52,6 +52,9 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/gpu.py": [
         ("parts of a split add up at once", "(TRIPS * t.device.l2.latency)", "(0.0 * t.device.l2.latency)",
          MENUS + "test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other"),
+        ("updates of one address pass at once",
+         "np.maximum(rounds + sums + row, updates)", "np.minimum(rounds + sums + row, updates)",
+         ROUNDING + "test_updates_of_one_address_come_one_after_the_other"),
         ("memory runs at the bandwidth of the data sheet",
          "(t.device.memory.bandwidth * t.device.memory.achievable)",
          "t.device.memory.bandwidth",
@@ -426,10 +429,10 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          SERVING + "test_two_devices_that_run_all_the_time_are_used_fully_and_one_that_waits_half"),
     ],
     "lower/fusion.py": [
-        ("a grid finds the largest value without rows", "row_count=float(passes.grid)", "row_count=0.0",
+        ("a grid finds the largest value with no update", "updates=float(passes.grid)", "updates=0.0",
          ROUNDING + "test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at"),
         ("a kernel that finds the largest value writes, too", "writes if i == last else 0.0", "writes",
-         ROUNDING + "test_of_two_kernels_the_first_finds_the_largest_value"),
+         ROUNDING + "test_of_two_kernels_the_first_finds_the_largest_value_in_one_place"),
     ],
 }  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +73,7 @@ def test_a_stack_without_the_row_rounds_nothing_and_one_without_threads_streams(
 def test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at() -> None:
     largest, others = rounded("tensorrt-llm", tokens=1, features=64)
     assert (largest.items, largest.cta.threads) == (1024 * 1024, 1024)
-    assert largest.gpu.row_count == 1024
+    assert largest.gpu.row_count == largest.gpu.updates == 1024
     assert largest.b_bytes == 128
     assert others.repeat == 3
     assert largest.b_bytes + others.repeat * others.b_bytes == 3 * 128  # the row of `passes` says three times
@@ -84,13 +85,21 @@ def test_values_that_lie_in_one_byte_are_not_rounded_on_other_arithmetic() -> No
     assert quantised(replace(setting("serving"), tensor=False), 4096, 8192) == ()
 
 
-def test_of_two_kernels_the_first_finds_the_largest_value() -> None:
+def test_of_two_kernels_the_first_finds_the_largest_value_in_one_place() -> None:
     largest, last = rounded("sglang", tokens=1000, features=128, how="quantise_batched")
     assert (largest.name, last.name) == ("largest", "quantise")
     assert (largest.c_bytes, last.c_bytes) == (0, 128000)
     assert largest.b_bytes == last.b_bytes == 256000
-    assert largest.cta.threads == 8  # each loads what it stores 16 B of
+    assert (largest.gpu.updates, last.gpu.updates) == (1000, 0)
+    assert largest.cta.threads == 128  # however short its row
     assert largest.gpu.row_in_flight == 0  # nothing is read again
+
+
+def test_updates_of_one_address_come_one_after_the_other() -> None:
+    largest, _ = rounded("sglang", tokens=1e6, features=128, how="quantise_batched")
+    assert waits(largest, card(), l2__update_clk=20.0) == pytest.approx(1e6 * 20.0 / 1.5e9)
+    free = replace(largest, gpu=replace(largest.gpu, updates=0.0))
+    assert waits(free, card(), l2__update_clk=20.0) == waits(free, card(), l2__update_clk=1.0)
 
 
 @given(st.integers(1, 10**6), st.integers(16, 10**5))
