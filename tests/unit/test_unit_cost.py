@@ -543,8 +543,8 @@ def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     panels = product(8, 16, 50, packed=1)
     kernels = on_cpu(panels, looping(panels, gathers=2), product(8, 16, 50))
     sse = on_cpu(panels, simd=128, fused=0)
-    assert core_clocks(kernels, cpu(), "fp32", 1.0, constants).tolist() == [51 * 10, 51 * 10 + 7, 51 * 12]
-    assert core_clocks(sse, cpu(), "fp32", 1.0, constants).tolist() == [51 * 32]
+    found = [core_clocks(each, cpu(), "fp32", 1.0, constants).tolist() for each in (kernels, sse)]
+    assert found == [[51 * 10, 51 * 10 + 7, 51 * 12], [51 * 32]]
 
 
 def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
@@ -593,10 +593,9 @@ def test_half_of_what_two_sockets_read_crosses_their_link() -> None:
     words = {"items": 1e6}
     for local, seconds in ((1, 0.5), (0, 1.0)):
         kernels = on_cpu(element_wise(**words), local=local)
-        both, one = np.array([16.0]), np.array([8.0])
-        assert crossing(kernels, device, both, np.array([64e9])).tolist() == [seconds]
-        assert crossing(kernels, device, one, np.array([64e9])).tolist() == [0]
-        assert crossing(kernels, cpu(), one, np.array([64e9])).tolist() == [0]
+        found = [crossing(kernels, one, np.array([cores]), np.array([64e9])).item()
+                 for one, cores in ((device, 16.0), (device, 8.0), (cpu(), 8.0))]  # fmt: skip
+        assert found == [seconds, 0, 0]
 
 
 def test_the_last_cache_level_is_that_of_all_sockets() -> None:
@@ -632,8 +631,7 @@ def test_a_processor_has_its_own_line_of_voltages_up_to_the_highest_clock_of_its
 def test_threads_that_wait_spinning_take_the_energy_of_their_clocks() -> None:
     for spin, units, clock in ((0, 1, cpu().clock.boost), (1, 4, 4e9)):  # with all cores awake there is no turbo for one
         cost = cpu_cost(on_cpu(element_wise(items=1e6, threaded=0), spin=spin), cpu(), "fp32", 4e9, 4, default())
-        assert np.ravel(cost.work["units"]).tolist() == [units]
-        assert np.ravel(cost.clock).tolist() == [clock]
+        assert (cost.work["units"].item(), np.ravel(cost.clock).item()) == (units, clock)
 
 
 def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> None:

@@ -16,12 +16,15 @@ from archsim.calibration.constants import default
 from archsim.cost.gpu import GpuTerms, compute_bound
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
+from archsim.estimation.pipeline import run
+from archsim.estimation.request import make_request
 from archsim.evidence.op_rows import forward
 from archsim.lower.context import Context, Stored
 from archsim.lower.kernel import GpuKernels
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
 from archsim.stack.launched import RecordedLaunch, launches_of, row_of, rows_of, table_of
+from archsim.stack.loop import UNKNOWN, ScalarLoop, loop_table, loops_of
 from archsim.stack.menu import COLUMNS, Menu, Tile, filled
 from archsim.stack.stack import NEVER_AGAIN, AttentionChoice, Stack
 from archsim.trace.op import Attention, Linear
@@ -296,3 +299,58 @@ def test_a_trace_becomes_a_file_that_a_menu_reads(tmp_path: Path) -> None:
     trace.write_text(json.dumps({"traceEvents": events[1:]}), "utf-8")
     with pytest.raises(InputError, match="no kernels with block"):
         list(launches_of(trace))
+
+
+# ---------------------------------------------------------------------------------------------------------------- loops
+
+LOOPS = "op,phase,does,source\n"
+
+
+def loops_file(folder: Path, row: str) -> str:
+    (folder / "mine.csv").write_text(f"{LOOPS}{row}\n", "utf-8")
+    return str(folder / "mine.csv")
+
+
+def test_a_row_of_the_phase_comes_before_that_of_the_op() -> None:
+    caffe = stacks.find("caffe-openblas")
+    found = [caffe.loop_of("relu", phase).operations for phase in ("backward", "training", "")]
+    assert (found, caffe.loop_of("concat", "")) == ([8, 5, 5], UNKNOWN)
+    assert caffe.without(["loops"]).loop_of("relu", "") is UNKNOWN
+
+
+def test_the_first_file_with_a_row_serves_the_op(tmp_path: Path) -> None:
+    found = loops_of((loops_file(tmp_path, "tanh,,steps=2,guessed"), "caffe"))
+    assert (found["tanh"], found["sigmoid"]) == (ScalarLoop(steps=2), loop_table("caffe")["sigmoid"])
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("tanh,,steps,guessed", r"line 2: does: 'steps' has no number above 0"),
+        ("tanh,,steps=-1,guessed", r"line 2: does: 'steps=-1' has no number above 0"),
+        ("tanh,,hops=1,guessed", r"line 2: does: 'hops' is none of elements, operations, "),
+        ("tanh,,,guessed", "line 2: does: is empty"),
+        ("tanh,forward,steps=1,guessed", "line 2: must have an op, and a phase: nothing, training or backward"),
+        ("tanh,steps=1", "line 2: must have 4 cells"),
+    ],
+)
+def test_a_row_that_says_nothing_is_refused(tmp_path: Path, row: str, problem: str) -> None:
+    with pytest.raises(InputError, match=f"mine.csv.*{problem}"):
+        loop_table.__wrapped__(loops_file(tmp_path, row))
+
+
+def test_a_file_that_is_not_there_or_has_other_columns_is_named(tmp_path: Path) -> None:
+    with pytest.raises(MissingFile, match=r"none\.csv: no such file; `loops` names files of traces/kernels/loops"):
+        loops_of(("none",))
+    (tmp_path / "other.csv").write_text("op,does\n", "utf-8")
+    with pytest.raises(InputError, match="line 1: the columns must be op, phase, does, source"):
+        loops_of((str(tmp_path / "other.csv"),))
+
+
+def test_a_loop_of_one_s_own_is_one_row(tmp_path: Path) -> None:
+    """A ReLU that takes a power of the C library for each value."""
+    rows = loops_file(tmp_path, "relu,,pows=1,guessed")
+    mine = tmp_path / "mine.toml"
+    mine.write_text(f'schema = 1\nid = "mine"\nlike = "caffe-openblas"\nloops = ["{rows}", "caffe"]\n', "utf-8")
+    usual, own = (run(make_request("alexnet", "i7_6700k", stack=stack)) for stack in ("caffe-openblas", str(mine)))
+    assert own.latency_s[0] > 1.02 * usual.latency_s[0]
