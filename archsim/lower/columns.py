@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 class Role(StrEnum):
     """What a kernel does in its op: the only thing by which code tells kernels apart. Their names are for people.
 
-    The value of a role is the key of such a loop in `[loops]` of a stack; that of a `PASS` is its op kind.
+    The value of a role is the `op` of such a loop in `traces/kernels/loops`; that of a `PASS` is its op kind.
     """
 
     PRODUCT = "product"  # of two matrices in memory, by a BLAS
