@@ -115,6 +115,25 @@ def host_transfer_time(size: float, stack: Stack, device: Device, host: Cpu) -> 
     return size * (stack.input_copies * COPIED / core_bandwidth(host) + _over_link(device))
 
 
+def store_time(size: float, stack: Stack, device: Device, host: Cpu) -> Array | float:
+    """Time in which `size` bytes of updated weights go to a parameter store in host memory and come back [s].
+
+    t = 2 size / B_link on a GPU        t = 3 size / B_core on a CPU, where coming back is a copy by one thread
+
+    B_link, B_core: as in `host_transfer_time`. Zero for a stack without a store.
+
+    >>> from types import SimpleNamespace as some
+    >>> from archsim.device.catalog import find
+    >>> round(store_time(472e6, some(parameter_store="host"), find("gtx_1080").device, None), 4)
+    0.0789
+    """
+    if stack.parameter_store != "host":
+        return 0.0
+    if not isinstance(device, Gpu):
+        return size * COPIED / core_bandwidth(host)
+    return size * 2.0 * _over_link(device)
+
+
 def _over_link(device: Gpu) -> Array | float:
     """Time of a pinned byte over the link [s/B], a float or [D, 1]; none for a module that shares its host's memory."""
     return 1.0 / link_rate(device)

@@ -1,4 +1,4 @@
-"""What crosses from the host to the device for a step: its input, and samples that the host decodes."""
+"""What crosses between host and device for a step: its input, the weights of a parameter store, samples that the host decodes."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from archsim.base.errors import ArgumentError
 from archsim.base.record import kept
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import host_transfer_time
+from archsim.cost.dispatch import host_transfer_time, store_time
 from archsim.device.device import Device, Gpu
 from archsim.device.variant import first_of
 from archsim.estimation.request import Request
 from archsim.trace.dims import BATCH
-from archsim.trace.kind import FORWARD
+from archsim.trace.kind import FORWARD, UPDATE
 from archsim.trace.trace import BoundTrace
 
 if TYPE_CHECKING:
@@ -21,11 +21,14 @@ if TYPE_CHECKING:
 
 
 def host_transfer_s(request: Request, device: Device) -> Array | float:
-    """Time in which inputs cross to the device before a step, as the stack has it [s]."""
-    stack = request.stack
+    """Time in which inputs and weights cross to the device and back before a step, as the stack has it [s]."""
+    stack, trace = request.stack, request.trace
+    time_s: Array | float = 0.0
     if stack.inputs == "host" or (stack.inputs == "decoded" and stack.reader.ahead != "batch"):
-        return host_transfer_time(input_bytes(request.trace), stack, device, request.host)
-    return 0.0
+        time_s = host_transfer_time(input_bytes(trace), stack, device, request.host)
+    if stack.parameter_store != "none":
+        time_s = time_s + store_time(updated_bytes(trace), stack, device, request.host)
+    return time_s
 
 
 def decoding(request: Request, device: Device) -> InputStage | None:
@@ -68,3 +71,9 @@ def input_bytes(trace: BoundTrace) -> float:
     read = [(op.inputs, op.input_shapes) for op in trace.ops if op.phase == FORWARD]
     sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
     return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+@kept(4096)
+def updated_bytes(trace: BoundTrace) -> float:
+    """Size of the weights that a step updates [B], 4 B a value."""
+    return 4.0 * sum(prod(op.shape) for op in trace.ops if op.phase == UPDATE)

@@ -175,6 +175,10 @@ class Stack(Identified):
     )  # fmt: skip
     reader: SampleReader = key("how samples are decoded", default=SampleReader())
     input_copies: int = key("copies of a batch within host memory before it crosses the link", low=0, default=1)
+    parameter_store: str = key(
+        "where a parameter store keeps the weights: nowhere, or in the host's memory, to which each array goes after its update "
+        "and from which it comes back", choices=("none", "host"), default="none",
+    )  # fmt: skip
     efficiency: Mapping[str, str] = key(
         "kernel family (gemm, gemv, recurrent, attention, an op kind in training; gemm_tensor on tensor cores; gemm.transposed: "
         "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"

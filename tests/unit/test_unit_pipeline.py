@@ -14,7 +14,7 @@ from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
 from archsim.estimation.hardware import arithmetic, on_tensor_cores
-from archsim.estimation.host_input import input_bytes
+from archsim.estimation.host_input import input_bytes, updated_bytes
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
@@ -66,6 +66,14 @@ def test_the_copy_comes_before_everything_else() -> None:
     copy = host_transfer_time(input_bytes(request.trace), fed.stack, request.spec.device, request.host)
     assert copy > 0
     assert float(run(fed).latency_s[0]) == pytest.approx(float(run(request).latency_s[0]) + copy, rel=1e-3)
+
+
+def test_updated_weights_cross_the_link_to_a_parameter_store_and_back() -> None:
+    request = make_request("fcn_s", "gtx_1080", batch=64, task="training_step", stack="torch7-cudnn5.1")
+    stored, trace = replace(request, stack=replace(request.stack, parameter_store="host")), request.trace
+    assert (input_bytes(trace), updated_bytes(trace)) == (64 * 26752 * 4, 4 * 117_997_696)
+    added = float(run(stored).latency_s[0]) - float(run(request).latency_s[0])
+    assert added == pytest.approx(2 * updated_bytes(trace) / (15.75e9 * 0.76), rel=1e-3)
 
 
 def test_the_device_waits_for_every_update_of_mxnet() -> None:

@@ -276,3 +276,11 @@ def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     assert seconds(stack, linked) == pytest.approx(1e9 * copied + 1 / 8)
     assert seconds(stack, module) == pytest.approx(1e9 * copied)
     assert seconds(stack, host) == seconds(Some(inputs="device", input_copies=2.0), linked) == 0.0
+
+
+def test_weights_of_a_parameter_store_cross_the_link_twice_and_are_copied_by_one_core_of_a_cpu() -> None:
+    linked, host = card(link={"bandwidth": 10e9, "achievable": 0.8}), processor()
+    assert number(dispatch.store_time(1e9, Some(parameter_store="host"), linked, host)) == pytest.approx(2 / 8)
+    on_cpu = number(dispatch.store_time(1e9, Some(parameter_store="host"), host, host))
+    assert on_cpu == pytest.approx(3e9 / number(core_bandwidth(host)))
+    assert dispatch.store_time(1e9, Some(parameter_store="none"), linked, host) == 0.0
