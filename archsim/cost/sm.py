@@ -247,9 +247,9 @@ def tile_macs(kernels: GpuKernels, depth: Array) -> Array:
 def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) -> Array:
     """What the softmax between two products keeps an SM from multiplying, in multiply-accumulates of a CTA.
 
-    softmax = (scores (1 / special + slots / fp32) + widening / fp32) rate, [D, V]      (Dao 2023, section 3.1)
+    softmax = scores (1 / special + slots / fp32) rate, [D, V]      (Dao 2023, section 3.1)
 
-    scores: exponentials of one CTA; widening: slots of one CTA for keys and values of one byte, `widened` for each key
+    scores: exponentials of one CTA
     softmax: multiply-accumulates that the SM could have issued meanwhile
     special, fp32: exponentials and single-precision instructions of an SM [OP/clk, FMA/clk], floats or [D, 1]
     depth: keys of one CTA, [V]
@@ -264,15 +264,14 @@ def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) ->
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, score_slots=4.0,
-    ...               widened=0.0, overlapped=np.zeros(1))
+    ...               overlapped=np.zeros(1))
     >>> float(softmax_work(kernel, some(rate=some(special=16.0, fp32=128.0)), 8.0, np.array([100.0]))[0])
     9600.0
     """
     if not kernels.exps.any():
         return np.zeros_like(rate)
     scores = kernels.tile_m * depth * kernels.exps
-    more = depth * kernels.widened
-    softmax = (scores * (1.0 / device.rate.special + kernels.score_slots / device.rate.fp32) + more / device.rate.fp32) * rate
+    softmax = scores * (1.0 / device.rate.special + kernels.score_slots / device.rate.fp32) * rate
     products = tile_macs(kernels, depth)
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 
@@ -289,7 +288,6 @@ def cta_work(
     alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [1], [D, V]
     mixed: the instructions that the stack counts for its values and rows, `mixed_work`
     lost: clocks in which its SM multiplies nothing [clk]
-    widening: tile_m depth slots / fp32, in which its lanes widen weights of fewer bytes, `widened_rows` slots for each [clk]
     slots: issue slots of an element-wise kernel that goes through windows, `window_slots`
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
     depth: inner steps of one CTA, in units of k, [V]
@@ -308,7 +306,7 @@ def cta_work(
     >>> from types import SimpleNamespace as some
     >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0, slots=0.0, load=16.0, operand_a=4.0,
     ...               tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
-    ...               row_bytes=0.0, exps=np.zeros(1), widened_rows=0.0)
+    ...               row_bytes=0.0, exps=np.zeros(1))
     >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "gemm.narrow_slots": 40.0}
     >>> gpu = some(l1=some(tlb_busy=None), sm=some(schedulers=4.0, warp=32.0))
     >>> cta_work(kernel, gpu, 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
@@ -318,8 +316,6 @@ def cta_work(
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
     narrow = narrow_loads(kernels, device, depth, constants)
     products = tile_macs(kernels, depth) + (lost + narrow) * rate + softmax_work(kernels, device, depth, rate)
-    if np.any(kernels.widened_rows):
-        products = products + kernels.tile_m * depth * kernels.widened_rows / device.rate.fp32 * rate
     alone = np.maximum(np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)), mixed_work(kernels, device, rate))
     return np.where(kernels.matrix > 0, products, alone / ctas)
 
@@ -329,7 +325,7 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
 
     macs = flop / 2 + zeros padding of products        wide = the same of those that lanes multiply: plain ones, and tiles
                                                               of fewer rows than tensor cores take at once
-    issues = flop / 2 of all else, or (slots + 1) scores + tests + widening                          units = ctas / waves
+    issues = flop / 2 of all else, or (slots + 1) scores + tests                          units = ctas / waves
 
     padding: multiply-accumulates of tiles beyond the product, whose operands are zeros, as of a tile of 64 queries with one in it
     zeros: what one of zeros takes beside one of random values, `energy.zeros` [1]
@@ -341,7 +337,7 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
     >>> kernel = some(matrix=one, dense=0 * one, plain=0 * one, flop=2e6, m=one, k=one, count=one, exps=0 * one, work=one,
-    ...               tile_m=64 * one, tile_n=64 * one, score_slots=4 * one, widened=0 * one,
+    ...               tile_m=64 * one, tile_n=64 * one, score_slots=4 * one,
     ...               checked=0 * one, unrolled=0 * one, slots=0 * one)
     >>> of = {"window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "energy.zeros": 0.5}
     >>> [np.ravel(value).item() for value in work_done(kernel, some(sm=some(count=20.0)), 30.0, 10.0, of).values()]
@@ -351,7 +347,7 @@ def work_done(kernels: GpuKernels, device: Gpu, ctas: Array, depth: Array, const
     product = is_product(kernels) & ~wide
     half = 0.5 * kernels.flop
     pairs = kernels.m * kernels.k * kernels.count
-    softmax = pairs * kernels.exps * (kernels.score_slots + 1.0) + kernels.widened * depth * ctas
+    softmax = pairs * kernels.exps * (kernels.score_slots + 1.0)
     issues = np.where(product | wide, softmax, np.maximum(half, window_slots(kernels, constants)))
     units = ctas / np.ceil(ctas / device.sm.count)
     macs = half + constants["energy.zeros"] * np.maximum(tile_macs(kernels, depth) * ctas - half, 0.0)

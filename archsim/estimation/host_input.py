@@ -39,7 +39,7 @@ def decoding(request: Request, device: Device) -> InputStage | None:
 
     copy_s = host_transfer_time(input_bytes(request.trace), request.stack, device, request.host)
     cores = first_of(request.host.core.count)
-    return input_stage(samples_of(request), request.stack, device, request.host, cores, request.calibration, copy_s)
+    return input_stage(samples_of(request), request.stack.reader, request.host, cores, request.calibration, copy_s)
 
 
 def samples_of(request: Request) -> SampleBatch:

@@ -190,22 +190,17 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     def alone(plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
         return in_order(plan_s, host, lowered.plan_of, device, copy_s * copy_factor, request.stack.waits, share)
 
-    def late(latency_s: Array, host: HostTime, factor: float = 1.0) -> Array:
-        assert stage is not None
-        dispatched = np.asarray(spread(host.issue_s + host.stall_s, lowered.plan_of).sum(axis=-1))
-        return stage.late(latency_s, dispatched, factor * counted)
-
     def order(
         plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
     ) -> Timeline:  # fmt: skip
         """With these times of plans [s], [D, O], and of the host, and factors of the copy of the input and of its decoding."""
         first = alone(plan_s, host, copy_factor, share)
-        return first if stage is None else first.delayed(late(first.latency_s, host, input_factor))
+        return first if stage is None else first.delayed(stage.late(first.latency_s, input_factor * counted))
 
     late_s = None
     if request.fidelity.events or observers:
         if stage is not None:
-            late_s = late(_simulated(request, lowered, costs, host, copy_s, ()).latency_s, host)
+            late_s = stage.late(_simulated(request, lowered, costs, host, copy_s, ()).latency_s, counted)
         before = copy_s if late_s is None else copy_s + late_s[:, None]
         timeline = _simulated(request, lowered, costs, host, before, observers)
     else:

@@ -135,8 +135,6 @@ def setting(hardware: str, stack_name: str, written: str, threads: int = 0) -> S
     if isinstance(spec.device, Cpu) and precision == "int8" and {*spec.device.forms(precision)}.isdisjoint(stack.narrow_kernels):
         raise Refused(f"{stack.id} has no kernels of {precision} for {spec.identity.id}")
     stored = STORED.get(written, AS_MULTIPLIED)
-    if stored.cache_bytes and isinstance(spec.device, Gpu) and not spec.device.has_tensor("fp8"):
-        stored = replace(stored, emulated=True)
     return Setting(spec=spec, stack=stack, precision=precision, threads=threads, stored=stored)
 
 

@@ -187,8 +187,7 @@ def _input(result: Run) -> dict[str, float]:
     """The wait for samples that the host decodes, and what those of a batch take of each resource [s]; empty without them."""
     if result.stage is None or result.late_s is None:
         return {}
-    parts = {"decoding": result.stage.decode_s, "calls": result.stage.calls_s, "kernels": result.stage.kernels_s,
-             "copy": result.stage.copy_s}  # fmt: skip
+    parts = {"decoding": result.stage.decode_s, "copy": result.stage.copy_s}
     return {"wait": float(result.late_s[0])} | {name: float(np.ravel(part)[0]) for name, part in parts.items()}
 
 

@@ -21,7 +21,6 @@ from archsim.cost.team import dispatch_clock
 from archsim.device.device import PRECISION_BYTES, Cpu
 from archsim.device.variant import first_of
 from archsim.estimation.fidelity import FITTED, find
-from archsim.estimation.hardware import on_tensor_cores
 from archsim.estimation.pipeline import lowered_of, priced
 from archsim.estimation.request import Request
 from archsim.generation.plan import CACHE_BYTES, HEAD, WEIGHTS, ServingPlan
@@ -165,8 +164,7 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
     """How an op of this plan multiplies."""
     if isinstance(op.kind, Attention | LatentAttention):
         narrower = CACHE_BYTES[plan.cache] < CACHE_BYTES[plan.precision]
-        emulated = plan.cache == "fp8" and not on_tensor_cores(plan.stack, plan.spec.device, "fp8")
-        return plan.precision, Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0, emulated=emulated)
+        return plan.precision, Stored(cache_bytes=CACHE_BYTES[plan.cache] if narrower else 0.0)
     if isinstance(op.kind, Linear | Experts):
         if plan.both_narrow and op.name != HEAD and not plan.model.keeps(op.name):
             return plan.weights, AS_MULTIPLIED

@@ -65,18 +65,15 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     times: 1 forward, RECOMPUTED backward; share: `computed_share`. Scores stay in registers, so that a tile loads keys and
     values alone: operand_a = 0, operand_b = work x size of a value [B]. Under a window a tile loops over the keys of its own
     queries only. Heads that share keys are rows of
-    one product where the stack packs them. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile
-    has on average. A CTA widens each cached key and value of one byte that it has loaded, for `widened` slots a key.
+    one product. Under a mask the last queries of a head see all of its keys, 1 / share of what a tile
+    has on average.
     """
     queries, keys, _ = kind.parts(op.input_shapes)
     shared = kind.kv_heads or kind.heads
     size, group = queries[2] // kind.heads, kind.heads // shared
     times = 1.0 if op.phase == "forward" else RECOMPUTED
-    cached, rules = _over_cache(queries[1], keys[1]), context.stack.attention
-    packs = rules.packed_heads == "always" or (cached and 1 < group <= rules.max_packed_heads)
-    packs = packs and (rules.packed_narrow or not (cached and context.stored.cache_bytes))
-    packed = group if packs else 1
-    menu = context.first_menu(("attention_cached" if packs else "attention_single") if cached else "attention", "attention")
+    cached = _over_cache(queries[1], keys[1])
+    menu = context.first_menu("attention_cached" if cached else "attention", "attention")
     block = max(BLOCK, _step(context, menu, size)) if kind.window else BLOCK
     reached = min(keys[1], kind.window + block) if kind.window else keys[1]
     share = computed_share(queries[1], keys[1], kind, block) * keys[1] / reached
@@ -85,13 +82,13 @@ def _fused(op: BoundOp, context: Context, kind: Attention) -> Kernel:
     pairs = times * context.bytes(seen, seen) * _kept(context)
     return Kernel(
         name="attention", role=Role.ATTENTION, efficiency=context.efficiency("attention"), menu=menu,
-        m=queries[1] * packed, n=size, k=reached, count=queries[0] * kind.heads / packed, work=2.0 * times * share,
+        m=queries[1] * group, n=size, k=reached, count=queries[0] * shared, work=2.0 * times * share,
         operand_a=0.0, operand_b=2.0 * times * share * context.element * _kept(context), a_bytes=pairs,
         b_bytes=wider * context.bytes(queries), c_bytes=wider * context.bytes(op.shape),
         flop=times * kind.flop(op.input_shapes, op.shape),
         items=max(1.0, pairs / context.vector), dense=1,
         exps=times * share,
-        gpu=GpuColumns(longest=1.0 / share, widened=2.0 * share * size * _widening(context) if cached else 0.0),
+        gpu=GpuColumns(longest=1.0 / share),
     )  # fmt: skip
 
 
@@ -115,15 +112,9 @@ def latent(op: BoundOp, context: Context) -> Plan:
         operand_b=share * context.element * _kept(context), a_bytes=pairs, b_bytes=context.bytes(queries),
         c_bytes=context.bytes(op.shape),
         flop=float(op.flop), items=max(1.0, pairs / context.vector), dense=1,
-        exps=share, gpu=GpuColumns(widened=share * cache[2] * _widening(context) if cached else 0.0),
+        exps=share,
     )]  # fmt: skip
     return _fused_plan(op, context, kernels, new, cached)
-
-
-def _widening(context: Context) -> float:
-    """Issue slots of a lane for each cached value, where it is narrower than what is multiplied."""
-    rules = context.stack.attention
-    return (rules.widen_slots + (rules.emulated_slots if context.stored.emulated else 0.0)) if context.stored.cache_bytes else 0.0
 
 
 def _kept(context: Context) -> float:

@@ -100,8 +100,6 @@ class GpuColumns(Generic[T]):
     """What matters on a GPU only."""
 
     longest: T = column(1, "1", "what the CTA computes that a mask leaves most, over the mean of all")
-    widened_rows: T = column(0, "1", "issue slots of a lane for each value of A that a CTA of a product widens")
-    widened: T = column(0, "1", "issue slots of a lane for each k, in which a CTA widens the keys and values that it has loaded")
     row_bytes: T = column(0, "B", "length of a row of an operand where both are stored row by row along k; 0: they are not")
     row_step: T = column(0, "B", "the same where steps are short, so that each comes back to all rows; 0: they are deep")
     cache_bytes: T = column(0, "B", "L2 traffic beyond the tensors: results added up there, windows that overlap")

@@ -23,12 +23,10 @@ class Stored:
     """How values lie in memory that are multiplied in more bytes.
 
     weight_bytes, cache_bytes: size of a weight of a linear layer, and of a cached key or value [B]; 0: as they are multiplied
-    emulated: the GPU has no instruction that widens a cached value
     """
 
     weight_bytes: float = 0.0
     cache_bytes: float = 0.0
-    emulated: bool = False
 
 
 AS_MULTIPLIED = Stored()

@@ -124,15 +124,12 @@ def narrowed(kernel: Kernel, context: Context) -> Kernel:
     """A product whose weights are stored in fewer bytes than are multiplied, and widened in its kernel as they are loaded.
 
     a_bytes, operand_a x weight_bytes / element        a matrix-vector kernel: its weights' bytes alone
-
-    Each CTA widens what it has loaded, in the stack's `weight_slots` for each weight.
     """
     if not context.stored.weight_bytes:
         return kernel
     share = context.stored.weight_bytes / context.element
     loaded = kernel.operand_a * (share if kernel.menu else 1.0)
-    gpu = replace(kernel.gpu, widened_rows=context.stack.weight_slots)
-    return replace(kernel, a_bytes=kernel.a_bytes * share, operand_a=loaded, gpu=gpu)
+    return replace(kernel, a_bytes=kernel.a_bytes * share, operand_a=loaded)
 
 
 def ones_product(op: BoundOp, context: Context, *, channels: int, values: int, repeat: int = 1) -> tuple[Kernel, ...]:

@@ -191,13 +191,11 @@ def _decode_rate(request: Request, node: Node, workers: int) -> float:
     """Samples that the cores of a node prepare together [1/s]: as its file states for each, else as estimates have it."""
     if node.input.decode is not None:
         return float(worker_rate(float(workers), node.cores, node.input.decode))
-    device = request.device
-    assert isinstance(device, Gpu)  # as `_check` has made sure
     stored, pixels = ("jpeg", int(node.input.pixels or 0)) if request.trace.images else ("array", 0)
     stack = replace(request.stack, reader=replace(request.stack.reader, workers=workers, stored=stored, pixels=pixels))
     samples = samples_of(replace(request, stack=stack))
-    stage = input_stage(samples, stack, device, host_cpu(node.host_cpu.id), node.cores, request.calibration, 0.0)
-    return float(samples.count / np.ravel(stage.slowest_s)[0])
+    stage = input_stage(samples, stack.reader, host_cpu(node.host_cpu.id), node.cores, request.calibration, 0.0)
+    return float(samples.count / np.ravel(stage.decode_s)[0])
 
 
 def _references(

@@ -215,9 +215,6 @@ class Stack(Identified):
     )  # fmt: skip
     fusion: FusionRule = key("which chains of ops are one kernel", default=FusionRule())
     optimiser_passes: Mapping[str, UpdatePasses] = key("optimiser = the traffic of an update, in units of the parameters")
-    weight_slots: float = key(
-        "GPU: issue slots of a lane for each weight of fewer bytes than are multiplied, which its kernel widens", low=0, default=0
-    )  # fmt: skip
     short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(
@@ -281,7 +278,7 @@ class Stack(Identified):
         found = self
         for path in keys:
             found = defaulted(found, path)
-        return found
+        return found.filled() if found is not self else self
 
     @property
     def lossless(self) -> bool:

@@ -49,7 +49,7 @@ def test_every_tile_fits_a_core(stack: str) -> None:
         if stack == "pytorch-2-mps" and name.startswith("attention"):
             continue  # of other makers' cards: attention is two products here
         for tile in menu.tiles:
-            if name.partition(".")[0] in ("gemm", "gemm_tensor", "conv_forward_tensor", "attention", "attention_single"):
+            if name.partition(".")[0] in ("gemm", "gemm_tensor", "conv_forward_tensor", "attention", "attention_cached"):
                 assert tile.shared <= sm.shared_memory_cta
                 assert tile.registers <= sm.thread_registers
 

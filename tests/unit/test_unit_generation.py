@@ -151,23 +151,6 @@ def test_a_host_that_prepares_ahead_adds_nothing_to_a_long_step():
     assert ahead.time_s == pytest.approx(slow.time_s - slow.bound_s[ENGINE_HOST])
 
 
-def test_a_cache_in_fp8_is_widened_value_by_value():
-    """LLM-Inference-Bench, 64 sequences: twice as long on an H100 as its bytes take, eight times on an A100, which has no such
-    instruction."""
-    kept = {"input": 512, "output": 64, "batch": 64, "engine": "vllm-0.5", "precision": "fp16"}
-    time = {
-        (hw, kv): step_cost(serving_plan("llama_3_8b", hw, kv=kv, **kept), 64, 1, 3072, decode=True).time_s
-        for hw in (HW, "a100_sxm4_40gb") for kv in ("fp16", "fp8", "int8")
-    }  # fmt: skip
-    assert 1.1 < time[HW, "fp8"] / time[HW, "fp16"] < 1.6  # 65.5 s instead of 51.0 s
-    assert time[HW, "fp8"] == time[HW, "int8"]
-    assert 4.0 < time["a100_sxm4_40gb", "fp8"] / time["a100_sxm4_40gb", "fp16"] < 9.0  # 613 s instead of 126 s
-    assert time["a100_sxm4_40gb", "int8"] < 0.4 * time["a100_sxm4_40gb", "fp8"]
-    now = {kv: step_cost(serving_plan("llama_3_8b", HW, kv=kv, **{**kept, "engine": "vllm"}), 64, 1, 3072, decode=True)
-           for kv in ("fp16", "fp8")}  # fmt: skip
-    assert now["fp8"].time_s < now["fp16"].time_s  # whose kernels pack heads and take the instruction
-
-
 def test_experts_in_fp8_read_prompts_no_slower():
     """Tokens are rounded once, before each goes to its experts."""
     many = {"input": 1024, "output": 8, "batch": 16, "tp": 2}

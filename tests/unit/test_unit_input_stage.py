@@ -27,7 +27,6 @@ from archsim.render.html import page
 from archsim.render.text import text_of
 from archsim.schedule.training import DeviceStep, Pipeline, train
 from archsim.simulate.train import Input, input_pipeline
-from archsim.stack import catalog as stacks
 from archsim.stack.parts import SampleReader
 from tests import shipped
 from tests.each import each
@@ -45,27 +44,24 @@ def latency(request: Request) -> float:
 
 
 def test_a_batch_is_late_by_what_the_slowest_resource_takes_beyond_the_step() -> None:
-    network, dispatch = np.array([10.0]), np.array([4.0])
+    network = np.array([10.0])
 
     def late(ahead: bool = True, factor: float = 1.0, **parts: float) -> float:
-        stage = InputStage(**{"decode_s": 0.0, "calls_s": 0.0, "kernels_s": 0.0, "copy_s": 0.0} | parts, ahead=ahead)
-        return float(stage.late(network, dispatch, factor)[0])
+        return float(InputStage(**{"decode_s": 0.0, "copy_s": 0.0} | parts, ahead=ahead).late(network, factor)[0])
 
-    assert late(decode_s=9.0, calls_s=6.0, copy_s=3.0) == 0.0
-    assert late(decode_s=12.0, calls_s=7.0) == 2.0
-    assert late(calls_s=7.0) == 1.0  # one thread dispatches them and the ops of the step
+    assert late(decode_s=9.0, copy_s=3.0) == 0.0
+    assert late(decode_s=12.0) == 2.0
     assert late(copy_s=11.5) == 1.5
-    assert late(kernels_s=0.5) == 0.5  # on the same device
     assert late(decode_s=12.0, factor=0.5) == 0.0
-    assert late(ahead=False, decode_s=9.0, calls_s=6.0, kernels_s=1.0) == 16.0
+    assert late(ahead=False, decode_s=9.0) == 9.0
 
 
 def test_a_core_decodes_pixels_and_goes_over_values() -> None:
     host, steps = shipped.cpu("i7_3820"), default()["loop.steps_clk"]
     pixel = default()["input.jpeg_clk"]
     clock = float(dispatch_clock(host))
-    bytes_only = core_rate(SampleReader(stored="array", passes=2), CIFAR, host, default())
-    assert clock / bytes_only == pytest.approx(2 * 3072 * steps)
+    bytes_only = core_rate(SampleReader(stored="array"), CIFAR, host, default())
+    assert clock / bytes_only == pytest.approx(3072 * steps)
     jpeg = core_rate(SampleReader(), CIFAR, host, default())
     assert clock / jpeg == pytest.approx(1024 * pixel + 3072 * steps)
     photo = core_rate(SampleReader(pixels=140_000), CIFAR, host, default())
@@ -74,18 +70,11 @@ def test_a_core_decodes_pixels_and_goes_over_values() -> None:
     assert worker_rate(16, 4, 10.0) == 40.0
 
 
-def test_calls_and_launches_of_samples_are_those_of_ops() -> None:
-    gpu, host, constants = shipped.gpu("gtx_1080"), shipped.cpu("i7_3820"), default()
-    reader = SampleReader(stored="array", workers=4, calls=11, kernels=5, copies=4)
-    stack = replace(stacks.find("tensorflow-cudnn5.1-feed"), reader=reader)
-    found = input_stage(CIFAR, stack, gpu, host, 4.0, constants, 7.0)
-    clocks = 11 * constants["dispatch.engine"] + 9 * constants["dispatch.launch"]
-    assert float(found.calls_s) == pytest.approx(1024 * clocks / float(dispatch_clock(host)))
-    assert float(found.kernels_s) == pytest.approx(1024 * 5 * float(gpu.launch.latency))
-    assert (found.copy_s, found.ahead) == (0.0, True)
-    assert input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="batch")), gpu, host, 4.0, constants, 7.0).copy_s == 7.0
-    assert not input_stage(CIFAR, replace(stack, reader=replace(reader, ahead="nothing")), gpu, host, 4.0, constants, 7.0).ahead
-    assert input_stage(CIFAR, replace(stack, host=""), gpu, host, 4.0, constants, 7.0).calls_s == 0.0
+def test_a_copy_counts_where_it_is_made_ahead() -> None:
+    host, reader = shipped.cpu("i7_3820"), SampleReader(stored="array", workers=4)
+    for when, expected in {"samples": (0.0, True), "batch": (7.0, True), "nothing": (0.0, False)}.items():
+        found = input_stage(CIFAR, replace(reader, ahead=when), host, 4.0, default(), 7.0)
+        assert (found.copy_s, found.ahead) == expected
 
 
 def test_decoding_beside_the_step_counts_where_it_is_slower() -> None:
@@ -128,7 +117,7 @@ def test_the_wait_is_told_in_words_pages_and_explanations() -> None:
     assert "for its batch" not in second
 
 
-@each("how", ["decoded,pixels=1000000", "decoded", "decoded,pixels=1000000,ahead=nothing", "decoded,calls=40"])
+@each("how", ["decoded,pixels=1000000", "decoded", "decoded,pixels=1000000,ahead=nothing"])
 def test_every_fidelity_with_events_waits_as_long(how: str) -> None:
     closed, events = (estimate_of(asked(inputs=how, fidelity=name)) for name in ("analytical", "event"))
     assert events.latency_s == pytest.approx(closed.latency_s, rel=1e-6)
@@ -144,8 +133,8 @@ def test_the_event_model_of_training_comes_to_the_same_pace(decode: float) -> No
     rate = samples / (decode * compute)
     step = DeviceStep(compute_s=compute, update_s=0.0, buckets=(), server_passes=4.0)
     found = train(node, 1, step, Pipeline(samples=samples, decode_rate=rate), steps=200)
-    stage = InputStage(decode_s=samples / rate, calls_s=0.0, kernels_s=0.0, copy_s=0.0, ahead=True)
-    late = float(stage.late(np.array([compute]), np.array([0.0]))[0])
+    stage = InputStage(decode_s=samples / rate, copy_s=0.0, ahead=True)
+    late = float(stage.late(np.array([compute]))[0])
     assert found.step_s == pytest.approx(compute + late, rel=0.02)
 
 
@@ -165,10 +154,6 @@ def test_a_node_decodes_at_the_rate_of_its_own_cpu_unless_its_file_states_one() 
     small = replace(node, input=replace(node.input, pixels=None))
     assert rate(small, 1) == pytest.approx(
         float(core_rate(SampleReader(), samples_of(request), host_cpu(node.host_cpu.id), request.calibration)))  # fmt: skip
-    called = replace(request, stack=replace(request.stack, reader=replace(request.stack.reader, calls=1000)))
-    slower = input_pipeline(called, spec, Input(decode=1000)).decode_rate
-    assert slower is not None
-    assert slower < 0.5 * core  # one thread dispatches all calls
 
 
 def test_a_batch_is_copied_at_the_rate_of_the_link() -> None:

@@ -656,17 +656,17 @@ def test_rounding_reads_halves_and_writes_bytes_and_a_scale_takes_a_pass_before(
 
 
 def attended(
-    queries: int, keys: int, packed: str = "always", precision: str = "bf16", phase: str = "forward", **words: Any
+    queries: int, keys: int, precision: str = "bf16", phase: str = "forward", **words: Any
 ) -> list[Kernel]:
     """Kernels of attention with 8 heads of 64 features that share 2 key heads, over 3 samples."""
     op = {"op": "attention", "name": "a", "in": ["q", "k", "k"], "out": ["N", queries, 512], "heads": 8, "kv_heads": 2, **words}
     trace = network(op, batch=3, q=["N", queries, 512], k=["N", keys, 128])
     trace = replace(trace, ops=tuple(replace(one, phase=phase) for one in trace.ops))
-    menus = dict.fromkeys(("attention_tensor", "attention_cached_tensor", "attention_single_tensor"), Menu(tiles=(TILE,)))
+    menus = dict.fromkeys(("attention_tensor", "attention_cached_tensor"), Menu(tiles=(TILE,)))
     rows = {"forward": Passes(inputs=1, outputs=1)}
     made = replace(
         stack(), menus=menus,
-        attention=AttentionChoice(cache_kernels_prefill=2, cache_kernels_decode=0, packed_heads=packed, max_packed_heads=3),
+        attention=AttentionChoice(cache_kernels_prefill=2, cache_kernels_decode=0),
         passes=stack().passes | {"quantise_attention": rows},
     )  # fmt: skip
     (option,) = options(lowered(trace, made, precision=precision))
@@ -679,8 +679,6 @@ def test_a_tile_of_queries_meets_all_keys_of_its_head() -> None:
     assert fused.m * fused.n * fused.k * fused.count * fused.work == 2 * 3 * 8 * 256 * 256 * 64
     assert (fused.exps, fused.operand_a, fused.operand_b) == (1.0, 0.0, 2 * 2)
     assert (store.repeat, store.repeat * store.b_bytes) == (2, 2 * 3 * 256 * 128 * 2)
-    (_, apart) = attended(256, 256, packed="cached")
-    assert (apart.m, apart.count) == (256, 3 * 8)
 
 
 def test_the_backward_pass_of_attention_has_five_products_where_the_forward_pass_has_two() -> None:
@@ -710,8 +708,6 @@ def test_a_window_leaves_its_keys_and_the_blocks_on_both_of_its_edges() -> None:
 def test_one_query_over_cached_keys_packs_the_heads_that_share_them() -> None:
     (fused,) = attended(1, 256)
     assert (fused.menu, fused.m, fused.count) == ("attention_cached_tensor", 4, 3 * 2)
-    (single,) = attended(1, 256, packed="cached")  # four heads are more than three
-    assert (single.menu, single.m, single.count) == ("attention_single_tensor", 1, 3 * 8)
 
 
 def test_attention_in_one_byte_rounds_its_inputs_and_writes_two() -> None:

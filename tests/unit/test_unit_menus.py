@@ -19,7 +19,7 @@ from archsim.device.device import Gpu
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.evidence.op_rows import forward
-from archsim.lower.context import Context, Stored
+from archsim.lower.context import Context
 from archsim.lower.kernel import GpuKernels
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
@@ -152,20 +152,6 @@ def test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_ot
     assert not at_once.queued.any()
     slower, faster = (bound(one)[one.split == 4][0] for one in (found, at_once))
     assert slower - faster == pytest.approx(3 * 4 * card().l2.latency / 2e9)  # three parts wait, four visits to the L2 each
-
-
-def test_lanes_widen_weights_of_fewer_bytes() -> None:
-    made = library(gemm_tensor=Menu(tiles=(TILE,)))
-    slow = replace(made, weight_slots=2.0)
-    op = product(64, 64, 4096)
-    stored = Stored(weight_bytes=1.0)
-    plain, widened = (lower((op,), stack, "gpu", "bf16", False, {"bf16"}.__contains__, "ada", stored=stored).kernels
-                      for stack in (made, slow))  # fmt: skip
-    assert isinstance(plain, GpuKernels)
-    assert isinstance(widened, GpuKernels)
-    assert not plain.widened_rows.any()
-    assert widened.widened_rows.tolist() == [2.0]
-    assert bound(widened)[0] > bound(plain)[0]
 
 
 def card() -> Gpu:

@@ -155,7 +155,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
     usual = {
         "matrix": 1.0, "exps": 0.0, "plain": 0.0, "dense": 0.0, "m": 512.0, "n": 512.0, "k": 64.0, "count": 1.0, "work": 1.0,
         "tile_m": 128.0, "tile_n": 128.0, "tile_k": 8.0, "split": 1.0, "threads": 256.0, "registers": 32.0, "shared": 0.0,
-        "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "widened_rows": 0.0, "widened": 0.0, "longest": 1.0,
+        "cluster": 1.0, "overlapped": 0.0, "score_slots": 4.0, "longest": 1.0,
         "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
         "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf, "run_bytes": np.inf,
@@ -372,16 +372,6 @@ def test_a_tile_of_one_query_is_multiplied_on_lanes() -> None:
     assert done["wide"].tolist() == [0, 1000, 1000]
     sides = gpu_kernels(3, flop=2000.0, tile_m=row(7.0, 8.0, 9.0))
     assert sm.work_done(sides, chip(), row(1.0, 1.0, 1.0), row(0.0, 0.0, 0.0), default())["wide"].tolist() == [1000, 0, 0]
-
-
-def test_keys_of_one_byte_are_widened_beside_the_softmax() -> None:
-    kernels = gpu_kernels(1, exps=row(1.0), m=5.0, k=7.0, count=3.0, flop=1000.0)
-    assert sm.work_done(kernels, chip(), row(30.0), row(0.0), default())["issues"].tolist() == [5 * 7 * 3 * 5]
-    scores = 128 * 8 * (1 / 16 + 4 / 128)
-    assert sm.softmax_work(kernels, chip(), row(8.0), row(100.0)).tolist() == [scores * 100]
-    narrow = gpu_kernels(1, exps=row(1.0), m=5.0, k=7.0, count=3.0, flop=1000.0, widened=row(256.0))  # for a key, not a score
-    assert sm.softmax_work(narrow, chip(), row(8.0), row(100.0)).tolist() == [(scores + 8 * 256 / 128) * 100]
-    assert sm.work_done(narrow, chip(), row(30.0), row(8.0), default())["issues"].tolist() == [5 * 7 * 3 * 5 + 30 * 8 * 256]
 
 
 def terms(kernels: Record, precision: str = "fp32", whole_waves: bool = True, **words: Any) -> gpu.GpuTerms:
