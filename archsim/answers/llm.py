@@ -13,8 +13,8 @@ from archsim.generation.estimate import SCHEMA, GenerationEstimate, limit_word, 
 from archsim.generation.step import ENGINE_HOST, LINKS
 from archsim.render.blocks import Block, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
 
-PARTS = ("weights", "kv_cache", "activations", "compute_buffers", "cuda_graphs", "reserved")
-NAMES = {"kv_cache": "keys and values", "cuda_graphs": "CUDA graphs", "reserved": "context"}
+PARTS = ("weights", "kv_cache", "activations", "compute_buffers", "reserved")
+NAMES = {"kv_cache": "keys and values", "reserved": "context and graphs"}
 TONES = {LINKS: "link", ENGINE_HOST: "input"}  # of limits that no bound is
 NOTABLE = 0.005  # of the time of a phase: less is not listed
 RATE = "tokens/s"

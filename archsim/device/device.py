@@ -55,7 +55,7 @@ PRECISION_ALIASES = {
 
 WIDENED = "widened"  # of a CPU: operands of 16 bit that are multiplied as fp32
 
-PIPES = {  # precision -> rates of the units that multiply such operands; `half` and `dp4a` ask for arithmetic of that width
+PIPES = {  # precision -> rates of the units that multiply such operands; `half` asks for arithmetic of that width
     "fp64": ("fp64",),
     "fp32": ("tensor_fp32", "fp32"),
     "tf32": ("tensor_tf32",),
@@ -64,7 +64,6 @@ PIPES = {  # precision -> rates of the units that multiply such operands; `half`
     "bf16": ("tensor_bf16", "fp32"),
     "fp8": ("tensor_fp8",),
     "int8": ("tensor_int8", "int8"),
-    "dp4a": ("int8",),
 }
 
 
@@ -140,9 +139,9 @@ class Gpu:
         """Fused multiply-adds per clock and SM with which operands of `precision` are multiplied [FMA/clk].
 
         The rate of the matrix unit where there is one, which is what libraries use; else the largest of the rates in PIPES.
-        Apple's matrix instruction runs on the fp32 lanes and fills no more than four fifths of them. fp16 and bf16 without a unit
-        of their own are widened and run on the fp32 pipe. `half` is fp16 arithmetic, however slow; `dp4a` is int8 outside tensor
-        cores. Raises Unsupported where no unit takes them.
+        Apple's matrix instruction runs on the fp32 lanes and fills no more than four fifths of them. fp16 and bf16 without a
+        unit of their own are widened and run on the fp32 pipe. `half` is fp16 arithmetic, however slow. Raises Unsupported
+        where no unit takes them.
 
         >>> from archsim.device.catalog import find
         >>> v100, pascal = find("tesla_v100_sxm2").device, find("gtx_1080").device

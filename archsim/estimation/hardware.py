@@ -139,9 +139,9 @@ def check_tpu(device: Tpu, task: str, trace: BoundTrace, asked: Mapping[str, obj
 def arithmetic(stack: Stack, device: Device, precision: str) -> str:
     """The pipe that multiplies operands of `precision`, by which `device.pipe` knows its rate.
 
-    GPU: `half` where the stack computes fp16 in fp16 and the GPU can, `dp4a` where the stack's products of int8 do not use tensor
-    cores; otherwise that of the precision itself. CPU: the fastest form of instructions for narrow operands that the core has and
-    the stack has kernels for; without one `widened` for 16 bit. TPU: factors of fp32 rounded to bf16, where software may do so.
+    GPU: `half` where the stack computes fp16 in fp16 and the GPU can; otherwise that of the precision itself. CPU: the fastest
+    form of instructions for narrow operands that the core has and the stack has kernels for; without one `widened` for 16 bit.
+    TPU: factors of fp32 rounded to bf16, where software may do so.
 
     Raises Unsupported for int8 on a CPU without such a form.
 
@@ -155,8 +155,6 @@ def arithmetic(stack: Stack, device: Device, precision: str) -> str:
         return "bf16" if precision == "fp32" and device.rate.fp32 is None and not stack.lossless else precision
     if precision == "fp16" and stack.fp16_arithmetic == "fp16" and device.rate.fp16 is not None:
         return "half"
-    if precision == "int8" and precision in stack.without_tensor_cores and device.rate.int8 is not None:
-        return "dp4a"
     return precision
 
 
@@ -176,9 +174,9 @@ def _on_cpu(stack: Stack, device: Cpu, precision: str) -> str:
                       f"{'instructions for ' + ', '.join(able) if able else 'none of these instructions'}")  # fmt: skip
 
 
-def on_tensor_cores(stack: Stack, device: Device, precision: str) -> bool:
+def on_tensor_cores(device: Device, precision: str) -> bool:
     """Whether products of this precision run on tensor cores."""
-    return isinstance(device, Gpu) and arithmetic(stack, device, precision) != "dp4a" and device.has_tensor(precision)
+    return isinstance(device, Gpu) and device.has_tensor(precision)
 
 
 def in_halves(stack: Stack, device: Device) -> bool:

@@ -251,7 +251,7 @@ def lowered_of(
     """
     device = request.device
     found = lower(request.trace.ops if ops is None else ops, request.stack, device.kind, request.precision, request.training,
-                  tensor=on_tensor_cores(request.stack, device, request.precision),
+                  tensor=on_tensor_cores(device, request.precision),
                   architecture=device.identity.kernels_of, narrowed=request.narrowed, lengths=lengths,
                   stored=request.stored, halves=in_halves(request.stack, device), cache=cache)  # fmt: skip
     return replace(found, kernels=replace(found.kernels, run_bytes=np.inf)) if request.cold else found

@@ -17,7 +17,7 @@ from archsim.estimation.memo import memo
 from archsim.lower.kernel import GpuKernels, Kernels
 
 # Bytes of a value by the names of pipes that are no precision.
-PIPE_BYTES = {"half": 2, "dp4a": 1, WIDENED: 2, **{form: PRECISION_BYTES[of.precision] for form, of in FORMS.items()}}
+PIPE_BYTES = {"half": 2, WIDENED: 2, **{form: PRECISION_BYTES[of.precision] for form, of in FORMS.items()}}
 
 
 def moved_by(cost: Cost, choice: Choice, kernels: Kernels, device: Device, precision: str) -> MovedBytes:

@@ -160,11 +160,7 @@ def _as_measured(stack: ByIdentity[Stack], conditions: ByIdentity[Conditions], s
                     passes=passes)  # fmt: skip
     if not library:
         return found
-    without = own.without_tensor_cores
-    if library == "conv" and own.conv.int8_tensor_cores:
-        without = tuple([name for name in without if name != "int8"])
-    return replace(found, conv=replace(own.conv, layout_copies="none"), without_tensor_cores=without, recurrent="fused",
-                   recurrent_launches=2)  # fmt: skip
+    return replace(found, conv=replace(own.conv, layout_copies="none"), recurrent="fused", recurrent_launches=2)
 
 
 def host_of(how: Conditions, spec: Spec) -> Spec | None:

@@ -83,7 +83,7 @@ def _listed(request: Request, op: BoundOp) -> list[str]:
         return []
     device = request.device
     context = Context(stack=request.stack, device_kind=device.kind, element=PRECISION_BYTES[request.precision], training=False,
-                      tensor=on_tensor_cores(request.stack, device, request.precision),
+                      tensor=on_tensor_cores(device, request.precision),
                       architecture=device.identity.kernels_of)  # fmt: skip
     return list(context.algorithms(plain.phase))
 

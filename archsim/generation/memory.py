@@ -28,13 +28,12 @@ class ServingMemory:
     kv_per_layer: float
     activations: float
     compute_buffers: float
-    cuda_graphs: float
     reserved: float
 
     @property
     def total(self) -> float:
         """All parts [B]."""
-        return self.weights + self.kv_cache + self.activations + self.compute_buffers + self.cuda_graphs + self.reserved
+        return self.weights + self.kv_cache + self.activations + self.compute_buffers + self.reserved
 
     @property
     def parts(self) -> dict[str, float]:
@@ -58,7 +57,7 @@ def memory_of(plan: ServingPlan, batch: int, context: int) -> ServingMemory:
         kv_per_layer=batch * max(cache_of_layers(plan, context)) / _sharing(plan),
         activations=tokens * HALF * (2.0 * model.width + wide),
         compute_buffers=float(min(batch, engine.sequences)) * model.vocabulary * WORD * 2.0 / plan.tensor,
-        cuda_graphs=engine.graph_memory if plan.graph else 0.0, reserved=plan.stack.reserved,
+        reserved=plan.stack.reserved,
     )  # fmt: skip
 
 

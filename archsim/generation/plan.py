@@ -174,7 +174,7 @@ class ServingPlan:
     @property
     def both_narrow(self) -> bool:
         """Whether products of the stored weights multiply activations of their format."""
-        return self.weights in BOTH_NARROW and on_tensor_cores(self.stack, self.spec.device, self.weights)
+        return self.weights in BOTH_NARROW and on_tensor_cores(self.spec.device, self.weights)
 
 
 def serving_plan(
@@ -236,13 +236,13 @@ def serving_plan(
 
 @kept(64)
 def served(stack: Stack) -> Stack:
-    """The stack as it runs inside its engine, which may compile what a single call of an operator leaves apart.
+    """The stack as it runs inside its engine, where one kernel rounds activations that a single call of an operator takes apart.
 
     >>> called = stacks.find("vllm-0.14")
     >>> [stack.passes["quantise"]["forward"].launches for stack in (called, served(called))]
     [4, 1]
     """
-    if not stack.serving.compiled or "quantise" not in stack.passes:
+    if "quantise" not in stack.passes:
         return stack
     return replace(stack, passes={**stack.passes, "quantise": {"forward": Passes(inputs=1, outputs=1)}})
 

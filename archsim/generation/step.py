@@ -115,13 +115,13 @@ def stages_of(model: TransformerModel, stages: int) -> list[tuple[int, int]]:
 def host_step(plan: ServingPlan, sequences: int) -> StepCost:
     """The host's part of a step, in which the devices idle.
 
-    t = (step_clocks + (devices - 1) device_clocks + sequences sequence_clocks) / f
+    t = (step_clocks + sequences sequence_clocks) / f
 
     f: `dispatch_clock` of the host [Hz]
     """
     engine, host = plan.stack.serving, plan.host.device
     assert isinstance(host, Cpu)
-    clocks = engine.step_clocks + (plan.devices - 1) * engine.device_clocks + sequences * engine.sequence_clocks
+    clocks = engine.step_clocks + sequences * engine.sequence_clocks
     return waiting(plan, ENGINE_HOST, clocks / first_of(dispatch_clock(host)), plan.devices)
 
 
@@ -136,22 +136,10 @@ def _idle(plan: ServingPlan) -> float:
 
 def _stage(plan: ServingPlan, layout: Layout, sequences: int, tokens: int, context: int, decode: bool) -> StepCost:
     """The kernels of the layers of one stage on the devices that share them, and their collectives."""
-    engine = plan.stack.serving
-    replays = plan.graph and decode and sequences <= engine.graph_sequences
-    rows = padded(sequences, engine.graph_multiple) if replays else sequences
-    trace = _bound(plan.model, layout, rows, tokens, context)
+    replays = plan.graph and decode and sequences <= plan.stack.serving.graph_sequences
+    trace = _bound(plan.model, layout, sequences, tokens, context)
     kernels = _priced(plan, trace, [_setting(plan, op) for op in trace.ops], replays)
-    return kernels.plus(_collectives(plan, layout, rows * tokens))
-
-
-def padded(sequences: int, multiple: int) -> int:
-    """Sequences of a recorded step that serves so many: 1, 2, 4, and then multiples.
-
-    >>> [padded(n, 8) for n in (1, 3, 5, 9, 16)]
-    [1, 4, 8, 16, 16]
-    """
-    small = next((size for size in (1, 2, 4) if sequences <= size < multiple), 0)
-    return small or -(-sequences // multiple) * multiple
+    return kernels.plus(_collectives(plan, layout, sequences * tokens))
 
 
 @lru_cache(maxsize=512)
@@ -234,9 +222,8 @@ def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:
     size = float(rows * model.width * VALUE)
     first, last = layout.first, layout.last or model.layers
     # of an all-to-all each device keeps its own share
-    start = plan.stack.serving.all_reduce_start or plan.node.collective.start
     sent = size * (model.experts.top if model.experts else 0)
-    exchanged = start + sent / plan.tensor * (plan.tensor - 1) / plan.tensor / rate_to(plan.node, 1)
+    exchanged = plan.node.collective.start + sent / plan.tensor * (plan.tensor - 1) / plan.tensor / rate_to(plan.node, 1)
     calls, time = 0, 0.0
     for layer in range(first, last):
         spread_out = plan.experts > 1 and model.experts is not None and model.experts.has(layer)
@@ -244,25 +231,8 @@ def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:
         calls += 1 if parallel or spread_out else 2
         time += 2.0 * exchanged if spread_out else 0.0
     calls += int(first == 0)  # the table of words is shared out too
-    time += calls * reduced_s(plan, plan.node, size)
+    time += calls * unloaded_time_s(all_reduce(plan.node, plan.tensor, size), plan.node)
     return waiting(plan, LINKS, time, plan.tensor)
-
-
-def reduced_s(plan: ServingPlan, node: Node, size: float) -> float:
-    """An all-reduce of `size` bytes over the devices that share a layer [s]: of the node's library, or of the engine.
-
-    t = start + min((n - 1) size, 2 (n - 1) / n x size + ...) / bandwidth
-
-    The engine's own reads the buffers of all others at once, whole where they are small, in parts otherwise; of more than two
-    devices only where no processor lies between them (vLLM's custom_all_reduce.py).
-    """
-    engine, count = plan.stack.serving, plan.tensor
-    phases = all_reduce(node, count, size)
-    library = unloaded_time_s(phases, node)
-    joined = count == 2 or not any("cpu" in hop for hop in node.path("gpu0", f"gpu{count - 1}"))
-    if not engine.all_reduce_start or size > engine.all_reduce_most or not joined:
-        return library
-    return min(library, engine.all_reduce_start + unloaded_time_s(phases[1:], node))
 
 
 def rate_to(node: Node, device: int) -> float:

@@ -43,9 +43,6 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     )  # fmt: skip
     indices = element_wise("indices", Role.FILL, 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     before = [indices] * rules.index_launches
-    if context.tensor and layer.element == 1 and rules.int8_tensor_cores:
-        before += [element_wise("reorder", Role.LAYOUT, size, size, element=layer.element)
-                   for size in (layer.filter_bytes, layer.input_bytes)]  # fmt: skip
     return Option(algorithm="implicit_gemm", kernels=(*before, kernel))
 
 

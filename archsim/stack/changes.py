@@ -13,7 +13,7 @@ from archsim.stack.key import Path, read
 
 # What a step changes = the keys that say so; what none of them names is left to the last step.
 STEPS: Mapping[str, tuple[str, ...]] = {
-    "tf32": ("tf32", "without_tensor_cores", "fp16_arithmetic"),
+    "tf32": ("tf32", "fp16_arithmetic"),
     "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.few_channels", "conv.tensor",
                                  "conv.architectures"),
     "channels last": ("conv.layout_copies",),

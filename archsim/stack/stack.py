@@ -95,10 +95,6 @@ class Conv:
         "largest padded image whose rows and columns are transformed in one kernel; larger ones pass through memory between",
         low=1, default=inf,
     )  # fmt: skip
-    int8_tensor_cores: bool = key(
-        "convolutions of int8 called alone run on tensor cores, filters and images reordered before, also where products do not",
-        default=False,
-    )
     channel_load_bytes: int = key(
         "kernels for tensor cores: channels are padded to whole loads of so many bytes, Winograd needs them whole; 0: no padding",
         low=0, default=0,
@@ -153,7 +149,6 @@ class Stack(Identified):
     optimiser: str = key(
         "of the framework's published benchmark scripts", choices=("sgd", "sgd_momentum", "adam"), default="sgd_momentum"
     )
-    without_tensor_cores: tuple[str, ...] = key("precisions whose products do not run on tensor cores", default=())
     tf32: tuple[str, ...] = key("op kinds whose fp32 products run in tf32 on chips that can, unless fp32 is asked", default=())
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
@@ -254,18 +249,10 @@ class Stack(Identified):
         "half of them on cores with arithmetic of fp16 that the library has kernels for; 0: values stay in one byte", low=0,
         default=0,
     )  # fmt: skip
-    vector_products: str = key(
-        "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
-        choices=("gemv", "gemm"), default="gemv",
-    )  # fmt: skip
     gathers: bool = key("CPU: operands of products are fetched value by value, by their index", default=False)
     min_rows_per_thread: float = key(
         "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0
     )
-    max_serial_product: float = key(
-        "CPU: largest product, in multiply-adds, that the library computes on one thread whatever their number", low=0,
-        default=0.0,
-    )  # fmt: skip
     fork_lines: int = key(
         "CPU: cache lines of each other thread that the first one writes when it forks a parallel loop", low=0, default=0
     )

@@ -289,7 +289,8 @@ def left_out(cases: Sequence[Case], calibration: Calibration, without: frozenset
             found |= dict.fromkeys((name for name in calibration.constants if name.startswith(begins)), value)
     flat = [_flat(case) for case in cases] if "voltage" in without else list(cases)
     if keys := without.intersection(STACK_KEYS):
-        stacks = {case.stack.digest: case.stack.without(keys) for case in flat}
+        own = {case.stack.digest: case.stack for case in flat}
+        stacks = {digest: stack.without(keys) for digest, stack in own.items()}
         flat = [case if (other := stacks[case.stack.digest]) == case.stack else replace(case, stack=other) for case in flat]
     return flat, calibration.with_values(found) if found else calibration
 

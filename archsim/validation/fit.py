@@ -283,7 +283,7 @@ def _influences(name: str, group: Group) -> bool:
     if rest.startswith("cublas"):
         return False
     if rest == "tensor_prologue_clk":
-        return on_tensor_cores(case.stack, device, case.precision)
+        return on_tensor_cores(device, case.precision)
     if rest == "prologue_clk" and family != "gemm":
         return isinstance(kernels, GpuKernels) and bool(np.any(kernels.exps > 0))
     if name == "l2.rows_stay":

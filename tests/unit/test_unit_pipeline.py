@@ -30,10 +30,9 @@ def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
 @pytest.mark.parametrize(
     ("stack", "hw", "precision", "as_", "tensor"),
     [
-        ("pytorch-cudnn7.6", "tesla_t4", "int8", "dp4a", False),
         ("pytorch-2", "tesla_t4", "int8", "int8", True),
         ("pytorch-cudnn7.6", "tesla_t4", "fp16", "fp16", True),
-        ("pytorch-cudnn7.6", "gtx_1080", "int8", "dp4a", False),
+        ("pytorch-cudnn7.6", "gtx_1080", "int8", "int8", False),
         ("caffe-cudnn5.1", "gtx_1080", "fp16", "half", False),
         ("caffe-cudnn5.1", "titan_x_maxwell", "fp16", "fp16", False),
     ],
@@ -41,7 +40,7 @@ def test_the_input_is_what_forward_ops_read_and_none_writes() -> None:
 def test_the_stack_says_where_operands_are_multiplied(stack: str, hw: str, precision: str, as_: str, tensor: bool) -> None:
     found, device = stacks.find(stack), devices.find(hw).device
     assert arithmetic(found, device, precision) == as_
-    assert on_tensor_cores(found, device, precision) is tensor
+    assert on_tensor_cores(device, precision) is tensor
 
 
 def host(name: str = "xeon_e5_2630_v3") -> Cpu:

@@ -82,15 +82,10 @@ def first_layers(chosen: Stack, batch: int) -> list[str]:
     return [lowered.kernels.options[int(lowered.kernels.plan_start[plan])].kernels[0].name for plan in plans]
 
 
-@pytest.mark.parametrize(
-    ("name", "kernel"),
-    [("caffe-openblas", "gemm"), ("intel-mkl", "gemm"), ("mxnet-openblas", "gemm"), ("mxnet-mkl2017", "gemv"),
-     ("numpy-openblas", "gemv")],
-)  # fmt: skip
-def test_a_blas_copies_the_weights_for_a_single_image_too_unless_gemv_is_called(name: str, kernel: str) -> None:
-    assert first_layers(stacks.find(name), 1) == [kernel] * 3
-    assert first_layers(stacks.find(name), 2) == ["gemm"] * 3
-    assert first_layers(stack(name, vector_products="gemv"), 1) == ["gemv"] * 3
+def test_a_single_image_takes_matrix_vector_products() -> None:
+    for name in ("caffe-openblas", "numpy-openblas"):
+        assert first_layers(stacks.find(name), 1) == ["gemv"] * 3
+        assert first_layers(stacks.find(name), 2) == ["gemm"] * 3
 
 
 def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
@@ -99,15 +94,6 @@ def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
     both = [k.cpu.both_activations for k in found if k.cpu]
     assert both == [1.0, 1.0]
     assert named(kernels(stack("caffe-openblas"), "fc4"), "gemm").cpu.both_activations == 0.0
-
-
-def test_a_small_product_stays_on_one_thread() -> None:
-    gemm = named(kernels(stack("caffe-openblas"), "fc4"), "gemm")
-    size = gemm.m * gemm.n * gemm.k
-    assert gemm.cpu.threaded == 0
-    for limit, threaded in ((size, 0), (size - 1, 1)):
-        assert named(kernels(stack("caffe-openblas", max_serial_product=limit), "fc4"), "gemm").cpu.threaded == threaded
-    assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
 
 
 def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
