@@ -21,6 +21,7 @@ def quantised(context: Context, tokens: float, features: float, how: str = "quan
 
     `how` is the row of `passes` that says what they move; without that row the values are taken to be in one byte already. Where
     it says `row_threads`, each token is a CTA's: of several kernels the last rounds, those before it find the largest value.
+    Where it says `grid`, the first one finds the largest of all.
     """
     if context.element > 1 or not context.tensor or how not in context.stack.passes:
         return ()
@@ -33,8 +34,18 @@ def quantised(context: Context, tokens: float, features: float, how: str = "quan
             _by_row(context, passes, tokens, features, each, writes if i == last else 0.0, float(i < passes.row_updates))
             for i in range(passes.launches)
         ])  # fmt: skip
-    return (element_wise("quantise", Role.QUANTISE, each, writes / passes.launches, flop=values / passes.launches,
-                         element=context.vector, repeat=passes.launches),)  # fmt: skip
+    found = (_by_grid(context, passes, values),) if passes.grid[0] else ()
+    others = passes.launches - len(found)
+    reads = passes.inputs * values * context.result - sum(kernel.b_bytes for kernel in found)
+    return (*found, element_wise("quantise", Role.QUANTISE, reads / others, writes / others, flop=values / others,
+                                 element=context.vector, repeat=others))  # fmt: skip
+
+
+def _by_grid(context: Context, passes: Passes, values: float) -> Kernel:
+    """The largest of all values, found by a fixed number of CTAs, each of which ends with an atomic update of one address."""
+    ctas, threads = map(float, passes.grid)
+    kernel = element_wise("largest", Role.QUANTISE, values * context.result, 0.0, flop=values, element=context.vector)
+    return replace(kernel, items=ctas * threads, gpu=GpuColumns(row_count=ctas, updates=ctas), cta=TileColumns(threads=threads))
 
 
 def _by_row(

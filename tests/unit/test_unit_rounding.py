@@ -70,6 +70,16 @@ def test_a_stack_without_the_row_rounds_nothing_and_one_without_threads_streams(
     assert kernel.gpu.row_count == 0
 
 
+def test_a_grid_finds_the_largest_value_whatever_there_is_to_look_at() -> None:
+    largest, others = rounded("tensorrt-llm", tokens=1, features=64)
+    assert (largest.items, largest.cta.threads) == (1024 * 1024, 1024)
+    assert largest.gpu.row_count == largest.gpu.updates == 1024
+    assert largest.b_bytes == 128
+    assert others.repeat == 3
+    assert largest.b_bytes + others.repeat * others.b_bytes == 3 * 128  # the row of `passes` says three times
+    assert rounded("tensorrt-llm-1.3")[1].repeat == 2  # one start is hidden
+
+
 def test_values_that_lie_in_one_byte_are_not_rounded_on_other_arithmetic() -> None:
     assert quantised(replace(setting("serving"), element=2), 4096, 8192) == ()
     assert quantised(replace(setting("serving"), tensor=False), 4096, 8192) == ()
