@@ -144,10 +144,10 @@ def cpu_nest(shape: KernelShape, device: Cpu, workers: float) -> LoopNest:
 def packed_product(kernel: Kernel, blocks: Blocks, element: int, workers: float) -> LoopNest:
     """The five loops of Goto and van de Geijn (2008) with both packings; blocks are as even as whole panels allow.
 
-    Threads take whole products of a batch where it has parts, otherwise each a strip of the columns.
+    Threads take whole products of a batch where they are blocks of channels, otherwise each a strip of the columns.
     """
     operands, batch = operands_of(kernel), int(kernel.count)
-    strips = 1 if (kernel.cpu is not None and kernel.cpu.parts > 0) or batch >= workers > 1 else max(1, int(workers))
+    strips = 1 if (kernel.cpu is not None and kernel.cpu.channels > 0) or batch >= workers > 1 else max(1, int(workers))
     n, m, k = max(1, ceil(kernel.n / strips)), int(kernel.m), int(kernel.k)
     blocks_n, blocks_k, blocks_m = ceil(n / blocks.n), ceil(k / blocks.k), ceil(m / blocks.m)
     nb, kb, mb = ceil(n / blocks_n), ceil(k / blocks_k), ceil(m / blocks_m)

@@ -115,7 +115,7 @@ def copy_clocks(
     >>> of = {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.columns import CpuRuntime
-    >>> kernel = some(copied=1000.0, matrix=1.0, parts=0.0, channels=0.0, min_rows_per_thread=0.0, tiled=0.0, m=12.0, n=16.0,
+    >>> kernel = some(copied=1000.0, matrix=1.0, channels=0.0, min_rows_per_thread=0.0, tiled=0.0, m=12.0, n=16.0,
     ...               count=1.0, packed=1.0, operand_a=4.0, runtime=CpuRuntime(scalar_copies=1.0))
     >>> copy_clocks(kernel, find("i7_6700k").device, 2.0, 2.0, of).item()
     1250.0
@@ -127,9 +127,9 @@ def copy_clocks(
 
 
 def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | float) -> Array:
-    """Share of the copies of operands that the busiest core makes: all copy alike, or each for its whole parts.
+    """Share of the copies of operands that the busiest core makes: all copy alike, or each for its own blocks.
 
-    `busiest_share` where there are `parts`, else 1 / workers; ceil(tiles / workers) / tiles of `tiled` images, [D, V]
+    `busiest_share` where there are `channels`, else 1 / workers; ceil(tiles / workers) / tiles of `tiled` images, [D, V]
 
     shared: the share where copies divide as the product does, or freely [1]
     tiles: `tiles_of` [1]
@@ -139,12 +139,12 @@ def copy_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as some
     >>> from archsim.lower.columns import CpuRuntime
-    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "parts": 0.0, "channels": 0.0, "min_rows_per_thread": 0.0, "tiled": 0.0}
+    >>> shape = {"m": 12.0, "n": 16.0, "count": 1.0, "channels": 0.0, "min_rows_per_thread": 0.0, "tiled": 0.0}
     >>> kernel = some(matrix=1.0, packed=1.0, runtime=CpuRuntime(), **shape)
     >>> copy_share(kernel, find("i7_6700k").device, 4.0, 4.0).item()
     0.25
     """
-    shared = np.where(kernels.parts > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers)
+    shared = np.where(kernels.channels > 0, busiest_share(kernels, device, workers, threads), 1.0 / workers)
     tiles = np.maximum(tiles_of(kernels, device), 1.0)
     return np.asarray(np.where(kernels.tiled > 0, np.ceil(tiles / workers) / tiles, shared))
 

@@ -73,7 +73,7 @@ def sweeps_of(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> one = kernels(packed=1.0, parts=1.0, channels=64.0, runtime=kernels(block_registers=2.0))  # eight blocks of two registers
+    >>> one = kernels(packed=1.0, channels=64.0, runtime=kernels(block_registers=2.0))  # eight blocks of two registers
     >>> [sweeps_of(one, find("raspberry_pi_4").device, cores).item() for cores in (1.0, 4.0)]
     [8.0, 2.0]
     """
@@ -100,7 +100,7 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
     >>> from archsim.device.catalog import find
     >>> from archsim.lower.columns import CpuRuntime
     >>> from types import SimpleNamespace as kernels
-    >>> layer = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, both_activations=0.0, packed=0.0, channels=0.0, parts=0.0,
+    >>> layer = kernels(a_bytes=1e6, b_bytes=8e6, c_bytes=8e6, both_activations=0.0, packed=0.0, channels=0.0,
     ...                 runtime=CpuRuntime())
     >>> memory_bytes(layer, find("i7_6700k").device, 4.0, 0.0).item()
     25000000.0

@@ -38,22 +38,18 @@ def register_blocks(kernels: CpuKernels, device: Cpu) -> Array:
 def pieces_of(kernels: CpuKernels, device: Cpu) -> Array:
     """Pieces of a loop that a thread takes whole, 0 where the work divides freely.
 
-    parts ceil(channels / block), [D, V]
+    ceil(channels / block), [D, V]
 
-    parts: images, or rows of all images and groups
     lanes: fp32 values of a SIMD register
     block: channels of a block of whole registers
-    channel_blocks: blocks that the channels of each part are cut into
 
     >>> from types import SimpleNamespace as some
-    >>> row = some(parts=14.0, channels=256.0, runtime=some(block_registers=4.0))
-    >>> pieces_of(row, some(core=some(simd=256.0))).item()
-    112.0
+    >>> pieces_of(some(channels=256.0, runtime=some(block_registers=4.0)), some(core=some(simd=256.0))).item()
+    8.0
     """
     lanes = device.core.simd / LANE_BITS
     block = np.maximum(kernels.runtime.block_registers * lanes, 1.0)
-    channel_blocks = np.where(kernels.channels > 0, np.ceil(kernels.channels / block), 1.0)
-    return np.asarray(kernels.parts * channel_blocks)
+    return np.asarray(np.ceil(kernels.channels / block))
 
 
 def tiles_of(kernels: CpuKernels, device: Cpu) -> Array:
@@ -83,13 +79,13 @@ def active_cores(kernels: CpuKernels, device: Cpu, threads: Array | float) -> Ar
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.lower.columns import CpuRuntime
-    >>> kernel = some(parts=3.0, channels=0.0, items=1e6, matrix=0.0, m=1.0, n=1.0, threaded=1.0, tiled=0.0,
-    ...               min_rows_per_thread=0.0, runtime=CpuRuntime())
+    >>> kernel = some(channels=72.0, items=1e6, matrix=0.0, m=1.0, n=1.0, threaded=1.0, tiled=0.0,
+    ...               min_rows_per_thread=0.0, runtime=CpuRuntime(block_registers=3.0))
     >>> active_cores(kernel, some(core=some(count=4.0, simd=256.0), l2=some(size=2.0**18)), 8.0).item()
     3.0
     """
     team = np.minimum(threads, device.core.count)
-    pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
+    pieces = np.where(kernels.channels > 0, pieces_of(kernels, device), kernels.items)
     pieces = np.where((kernels.tiled > 0) & (kernels.matrix == 0), tiles_of(kernels, device), pieces)
     wide = (kernels.matrix == 0) | (np.minimum(kernels.m, kernels.n) >= kernels.min_rows_per_thread * threads)
     return np.asarray(np.where((kernels.threaded > 0) & wide, np.minimum(team, np.maximum(1.0, pieces)), 1.0))
@@ -107,11 +103,11 @@ def siblings(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array | 
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.lower.columns import CpuRuntime
-    >>> kernel = some(parts=6.0, channels=0.0, items=1e6, runtime=CpuRuntime())
+    >>> kernel = some(channels=48.0, items=1e6, runtime=CpuRuntime(block_registers=1.0))
     >>> siblings(kernel, some(core=some(count=4.0, threads=8.0, simd=256.0)), 4.0, 8.0).item()
     1.5
     """
-    pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), kernels.items)
+    pieces = np.where(kernels.channels > 0, pieces_of(kernels, device), kernels.items)
     running = np.minimum(np.minimum(threads, device.core.threads), pieces)
     return np.asarray(np.where(workers >= device.core.count, np.maximum(running / device.core.count, 1.0), 1.0))
 
@@ -131,7 +127,7 @@ def overlapped(kernels: CpuKernels, device: Cpu, workers: Array, threads: Array 
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.lower.columns import CpuRuntime
-    >>> kernel = some(parts=0.0, channels=0.0, items=1e6, runtime=CpuRuntime())
+    >>> kernel = some(channels=0.0, items=1e6, runtime=CpuRuntime())
     >>> cpu = some(core=some(count=4.0, threads=8.0, simd=256.0))
     >>> [overlapped(kernel, cpu, 4.0, threads, {"cpu.issue": 0.75}).item() for threads in (4.0, 5.0, 8.0)]
     [1.0, 0.8, 0.75]
@@ -185,7 +181,7 @@ def undisturbed(
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.lower.columns import CpuRuntime
-    >>> kernel, cpu = some(parts=0.0, channels=0.0, runtime=CpuRuntime(spin=1.0)), some(core=some(count=4.0, simd=256.0))
+    >>> kernel, cpu = some(channels=0.0, runtime=CpuRuntime(spin=1.0)), some(core=some(count=4.0, simd=256.0))
     >>> undisturbed(kernel, cpu, 1.0, 8.0, {"cpu.sibling": 0.6}).item()  # a serial loop beside seven threads
     0.6
     """
@@ -202,8 +198,8 @@ def unoccupied(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.b
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.lower.columns import CpuRuntime
-    >>> images = some(parts=4.0, channels=0.0, runtime=CpuRuntime())
-    >>> unoccupied(images, some(core=some(count=4.0, simd=256.0)), 4.0).item()
+    >>> blocks = some(channels=32.0, runtime=CpuRuntime(block_registers=1.0))
+    >>> unoccupied(blocks, some(core=some(count=4.0, simd=256.0)), 4.0).item()
     True
     """
     pieces = pieces_of(kernels, device)
@@ -216,7 +212,7 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
     ceil(pieces / workers) / pieces, or min(strip / n, 1) where a library cuts into strips, [D, V]
 
     even: share where cores get whole pieces, or an even cut
-    pieces: what is not divided: register blocks, rows of a block of channels, or images
+    pieces: what is not divided: register blocks, or blocks of channels
     lanes: fp32 values of a SIMD register
     strip: columns of one core: a strip for each thread, in whole registers
     workers: cores at work, [D, V]
@@ -228,13 +224,13 @@ def busiest_share(kernels: CpuKernels, device: Cpu, workers: Array, threads: Arr
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
     >>> from archsim.lower.columns import CpuRuntime
-    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, parts=0.0, channels=0.0, min_rows_per_thread=0.0,
+    >>> product = kernels(matrix=1.0, m=10.0, n=49.0, count=1.0, channels=0.0, min_rows_per_thread=0.0,
     ...                   packed=1.0, runtime=CpuRuntime())
     >>> busiest_share(product, find("i7_6700k").device, 4.0, 4.0).item()  # two of eight blocks
     0.25
     """
     whole = np.where(kernels.matrix > 0, register_blocks(kernels, device), 0.0)
-    pieces = np.where(kernels.parts > 0, pieces_of(kernels, device), whole)
+    pieces = np.where(kernels.channels > 0, pieces_of(kernels, device), whole)
     even = np.where(pieces > 0, np.ceil(pieces / workers) / np.maximum(pieces, 1.0), 1.0 / workers)
     lanes = device.core.simd / LANE_BITS
     strip = np.ceil(np.ceil(kernels.n / threads) / lanes) * lanes * np.maximum(threads / device.core.count, 1.0)

@@ -148,7 +148,6 @@ class CpuColumns(Generic[T]):
     packed: T = column(0, "1", "1 where the library multiplies from panels, 0 where it multiplies operands where they lie")
     copied: T = column(0, "1", "values that it copies into panels before it multiplies")
     tiled: T = column(0, "B", "unfolded images, which threads copy in tiles as large as a second cache level; 0: freely divided")
-    parts: T = column(0, "1", "pieces that threads take whole, such as images or rows; 0 where the work divides freely")
     channels: T = column(0, "1", "channels of the result of each part, cut into blocks of whole registers; 0: they are not")
     min_rows_per_thread: T = column(0, "1", "rows and columns of a product that each thread must get, or one thread does it all")
     both_activations: T = column(0, "1", "1 where both operands of a product are results of ops, 0 where A is parameters")

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import prod
 
 from archsim.lower.columns import CpuColumns, CpuRuntime, Role
-from archsim.lower.context import Context, element_wise
+from archsim.lower.context import Context
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.stack.loop import UNKNOWN, ScalarLoop
 from archsim.stack.stack import APART, ISAS, Stack
@@ -21,7 +21,6 @@ def depthwise(op: BoundOp) -> bool:
 
 
 UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
-PER_IMAGE = (Role.PRODUCT, Role.IM2COL, Role.COL2IM)  # kernels that `conv.images = "parallel"` runs for all images at once
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 
 
@@ -53,10 +52,7 @@ def runtime_of(stack: Stack) -> CpuRuntime:
 
 
 def _option(option: Option, op: BoundOp, context: Context) -> Option:
-    kernels = [_product(k, op, context) if k.menu else _loop(k, op, context) for k in option.kernels]
-    if option.algorithm == "im2col" and context.stack.conv.images == "parallel":
-        kernels = _images_at_once(kernels, op, context)
-    return replace(option, kernels=tuple(kernels))
+    return replace(option, kernels=tuple([_product(k, op, context) if k.menu else _loop(k, op, context) for k in option.kernels]))
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
@@ -91,7 +87,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     )  # fmt: skip
     if op.kind.op == "conv2d" and blocks:
         rows = kernel.m * kernel.count if across else kernel.m
-        own = replace(own, parts=1.0, channels=float(rows), tiled=columns * kernel.operand_b * blas)
+        own = replace(own, channels=float(rows), tiled=columns * kernel.operand_b * blas)
     kernel = replace(kernel, loop=ScalarLoop(gathers=1.0) if fetched else UNKNOWN)
     if across:
         own = replace(own, depthwise=1.0)
@@ -123,33 +119,6 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
         return replace(kernel, c_bytes=kernel.c_bytes / 2.0, dense=1.0, cpu=own)
     in_place = kernel.role is Role.UPDATE or (whole and op.phase == "forward" and loop in stack.in_place)
     return replace(kernel, b_bytes=max(0.0, kernel.b_bytes - kernel.c_bytes) if in_place else kernel.b_bytes, cpu=own)
-
-
-def _images_at_once(kernels: list[Kernel], op: BoundOp, context: Context) -> list[Kernel]:
-    """An unfolding whose threads take whole images, forward and in the data gradient, which first fills the columns with zeros.
-
-    The filter gradient uses the columns of the forward pass, and multiplies image after image.
-    """
-    if op.phase == "backward_filter":
-        return [kernel for kernel in kernels if kernel.role is not Role.IM2COL]
-    images = float(op.shape[0])
-    batched = [_batched(k, images) if k.role in PER_IMAGE else k for k in kernels]
-    if op.phase != "backward_data":
-        return batched
-    columns = sum(k.b_bytes for k in batched if k.role is Role.COL2IM)
-    zeros = element_wise("zero_columns", Role.FILL, 0.0, columns, element=context.element)
-    return [replace(zeros, cpu=CpuColumns(threaded=0.0)), *batched]
-
-
-def _batched(kernel: Kernel, images: float) -> Kernel:
-    """`images` launches as one whose parts are the images: everything but the weights times the images."""
-    assert kernel.cpu is not None
-    own = replace(kernel.cpu, values=kernel.cpu.values * images, copied=kernel.cpu.copied * images, parts=images,
-                  min_rows_per_thread=0.0, threaded=1.0)  # fmt: skip
-    return replace(
-        kernel, repeat=kernel.repeat / images, count=kernel.count * images, b_bytes=kernel.b_bytes * images,
-        c_bytes=kernel.c_bytes * images, flop=kernel.flop * images, items=kernel.items * images, cpu=own,
-    )  # fmt: skip
 
 
 def _nest(kernel: Kernel, op: BoundOp) -> tuple[float, float]:

@@ -77,10 +77,6 @@ class Conv:
         "register blocks of channels and pixels, cut for the caches", low=0, default=0,
     )  # fmt: skip
     winograd_words: bool = key("CPU: Winograd's transforms of images and filters of int8 are of 16 bit", default=False)
-    images: str = key(
-        "CPU: images of a batch are unfolded and multiplied one after the other, or each by one thread",
-        choices=("sequential", "parallel"), default="sequential",
-    )  # fmt: skip
     border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
                       choices=("none", "copied"), default="none")  # fmt: skip
     winograd_patches: tuple[tuple[int, int, int], ...] = key(

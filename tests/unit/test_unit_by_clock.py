@@ -57,7 +57,7 @@ def test_a_product_in_double_precision_takes_as_much_more_as_an_operation_of_it(
 
 def test_packing_wide_values_takes_no_longer_for_each_byte_than_packing_single_ones() -> None:
     def clocks(operand: float) -> float:
-        kernel = Some(copied=1000.0, matrix=1.0, parts=0.0, channels=0.0, min_rows_per_thread=0.0, tiled=0.0, m=12.0, n=16.0,
+        kernel = Some(copied=1000.0, matrix=1.0, channels=0.0, min_rows_per_thread=0.0, tiled=0.0, m=12.0, n=16.0,
                       count=1.0, packed=1.0, operand_a=operand, runtime=CpuRuntime())  # fmt: skip
         return float(copy_clocks(kernel, core(), 1.0, 1.0, {"cpu.pack_clk": 2.5, "cpu.pack_simd_clk": 0.5}))  # type: ignore[arg-type]
 

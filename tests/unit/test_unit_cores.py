@@ -126,11 +126,11 @@ def test_panels_of_halves_are_twice_as_deep_and_a_value_has_a_byte_at_least() ->
 # --------------------------------------------------------------------------------------------------------------- cores
 
 
-def test_a_loop_over_one_image_has_work_for_one_core() -> None:
-    for parts, items, busy in ((1.0, 1e6, 1.0), (2.0, 1e6, 2.0), (9.0, 1.0, 4.0), (0.0, 1e6, 4.0), (0.0, 1.0, 1.0),
+def test_a_loop_over_one_block_of_channels_has_work_for_one_core() -> None:
+    for blocks, items, busy in ((1.0, 1e6, 1.0), (2.0, 1e6, 2.0), (9.0, 1.0, 4.0), (0.0, 1e6, 4.0), (0.0, 1.0, 1.0),
                                (0.0, 0.0, 1.0)):  # fmt: skip
-        found = team.active_cores(kernel(parts=parts, items=items), machine(), 8.0)
-        assert number(found) == busy, (parts, items)
+        found = team.active_cores(kernel(channels=4 * blocks, block_registers=1.0, items=items), machine(), 8.0)
+        assert number(found) == busy, (blocks, items)
 
 
 def test_only_a_product_is_too_narrow_for_its_threads() -> None:
@@ -151,9 +151,10 @@ def test_turbo_goes_down_by_even_steps(count: float, awake: float, share: float)
     assert number(found) == pytest.approx(3e9 + 1e9 * share)
 
 
-def test_a_single_image_occupies_no_more_than_one_core() -> None:
-    for parts, workers, expected in ((1.0, 4.0, True), (4.0, 4.0, True), (5.0, 4.0, False), (0.0, 4.0, False), (0.0, 3.0, True)):
-        assert bool(team.unoccupied(kernel(parts=parts), machine(), np.array([workers]))) is expected, (parts, workers)
+def test_a_single_block_occupies_no_more_than_one_core() -> None:
+    for blocks, workers, expected in ((1.0, 4.0, True), (4.0, 4.0, True), (5.0, 4.0, False), (0.0, 4.0, False), (0.0, 3.0, True)):
+        one = kernel(channels=4 * blocks, block_registers=1.0)
+        assert bool(team.unoccupied(one, machine(), np.array([workers]))) is expected, (blocks, workers)
 
 
 def test_register_blocks_are_those_of_all_products() -> None:
@@ -163,10 +164,10 @@ def test_register_blocks_are_those_of_all_products() -> None:
 
 
 def test_copying_is_divided_as_the_work_is() -> None:
-    """Panels of one image are copied by the core that computes it; without images by all cores alike."""
+    """Panels of one block are copied by the core that computes it; without blocks by all cores alike."""
     constants = default().with_values({"cpu.pack_clk": 2.0})
-    for parts, expected in ((1.0, 1.0), (2.0, 0.5), (0.0, 0.25)):
-        one = kernel(parts=parts, copied=1000.0, flop=0.0, scalar_copies=1.0)
+    for blocks, expected in ((1.0, 1.0), (2.0, 0.5), (0.0, 0.25)):
+        one = kernel(channels=4 * blocks, block_registers=1.0, copied=1000.0, flop=0.0, scalar_copies=1.0)
         assert number(cores.busiest_clocks(one, machine(), "fp32", np.array([4.0]), 4.0, constants)) == 2000 * expected
 
 
@@ -194,9 +195,9 @@ def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate()
         ({"matrix": 1.0, "m": 9.0, "n": 17.0, "packed": 1.0}, 4.0, 4.0, 3 / 9),  # nine blocks
         ({"matrix": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 3 / 10),  # ten, of pixels and channels
         ({"matrix": 1.0, "m": 4.0, "n": 8.0, "packed": 1.0}, 4.0, 4.0, 1.0),  # one block
-        ({"matrix": 1.0, "parts": 1.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 1.0),  # one image
-        ({"parts": 6.0}, 4.0, 4.0, 2 / 6),
-        ({"parts": 17.0}, 4.0, 4.0, 5 / 17),
+        ({"matrix": 1.0, "channels": 4.0, "m": 9.0, "n": 17.0}, 4.0, 4.0, 1.0),  # one block
+        ({"channels": 24.0}, 4.0, 4.0, 2 / 6),
+        ({"channels": 68.0}, 4.0, 4.0, 5 / 17),
         ({}, 4.0, 4.0, 1 / 4),
         ({}, 1.0, 4.0, 1.0),
         ({"min_rows_per_thread": 1.0, "n": 100.0}, 4.0, 4.0, 28 / 100),  # strips of 25, seven registers
@@ -209,7 +210,7 @@ def test_an_element_wise_kernel_that_multiplies_as_a_product_does_has_its_rate()
     ],
 )
 def test_the_share_of_the_busiest_core(words: dict[str, float], workers: float, threads: float, share: float) -> None:
-    found = team.busiest_share(kernel(**words), machine(), np.array([workers]), threads)
+    found = team.busiest_share(kernel(**words, block_registers=1.0), machine(), np.array([workers]), threads)
     assert number(found) == pytest.approx(share, rel=1e-15)
 
 
@@ -251,11 +252,11 @@ def test_images_are_unfolded_in_tiles_as_large_as_a_second_level() -> None:
 
 def test_further_sweeps_read_from_memory_what_the_cache_does_not_hold() -> None:
     """Eight blocks of channels: two threads go through B four times each, side by side; 1 MiB of it is beyond the third level."""
-    one = kernel(packed=1.0, parts=1.0, channels=64.0, block_registers=2.0, b_bytes=3 * 1024 * KIB, a_bytes=0.0, c_bytes=0.0,
+    one = kernel(packed=1.0, channels=64.0, block_registers=2.0, b_bytes=3 * 1024 * KIB, a_bytes=0.0, c_bytes=0.0,
                  both_activations=0.0)  # fmt: skip
     read = [number(cpu_traffic.memory_bytes(one, machine(), np.array([n]), 0.0)) for n in (1.0, 2.0)]
     assert read == [(3 + 7 * 1) * 1024 * KIB, (3 + 3 * 1) * 1024 * KIB]
-    assert number(cpu_traffic.sweeps_of(kernel(parts=1.0, channels=64.0, block_registers=2.0), machine(), np.array([1.0]))) == 1
+    assert number(cpu_traffic.sweeps_of(kernel(channels=64.0, block_registers=2.0), machine(), np.array([1.0]))) == 1
 
 
 def test_threads_that_sleep_are_woken_one_by_one() -> None:
@@ -286,11 +287,11 @@ def test_lines_between_instances_of_the_last_level_take_as_long_as_memory() -> N
 
 @pytest.mark.parametrize(
     ("threads", "words", "busy"),
-    [(4.0, {}, 1.0), (5.0, {}, 1.25), (8.0, {}, 2.0), (99.0, {}, 2.0), (8.0, {"parts": 6.0}, 1.5), (8.0, {"parts": 3.0}, 1.0),
+    [(4.0, {}, 1.0), (5.0, {}, 1.25), (8.0, {}, 2.0), (99.0, {}, 2.0), (8.0, {"channels": 24.0}, 1.5), (8.0, {"channels": 12.0}, 1.0),
      (8.0, {"threaded": 0.0}, 1.0)],
 )  # fmt: skip
 def test_hyper_threads_are_taken_once_every_core_has_a_thread(threads: float, words: dict[str, float], busy: float) -> None:
-    found = kernel(items=1e6, **words)
+    found = kernel(items=1e6, block_registers=1.0, **words)
     workers = team.active_cores(found, machine(), threads)
     assert number(team.siblings(found, machine(), workers, threads)) == busy
 
@@ -309,11 +310,11 @@ def test_hyper_threads_hide_waiting_and_issue_no_faster() -> None:
 
 
 def test_channels_of_a_row_are_cut_into_blocks_of_registers() -> None:
-    """33 channels in blocks of two registers of four lanes are five, in each of seven rows: nine for one core."""
-    rows = kernel(matrix=1.0, parts=7.0, channels=33.0, block_registers=2.0, items=1e6)
-    assert number(team.pieces_of(rows, machine())) == 35
-    assert number(team.busiest_share(rows, machine(), np.array([4.0]), 4.0)) == 9 / 35
-    assert number(team.active_cores(kernel(parts=1.0, channels=17.0, block_registers=2.0), machine(), 8.0)) == 3
+    """33 channels in blocks of two registers of four lanes are five: two for one core."""
+    rows = kernel(matrix=1.0, channels=33.0, block_registers=2.0, items=1e6)
+    assert number(team.pieces_of(rows, machine())) == 5
+    assert number(team.busiest_share(rows, machine(), np.array([4.0]), 4.0)) == 2 / 5
+    assert number(team.active_cores(kernel(channels=17.0, block_registers=2.0), machine(), 8.0)) == 3
 
 
 @pytest.mark.parametrize(("matrix", "dense"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0)])

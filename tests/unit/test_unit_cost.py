@@ -462,8 +462,8 @@ def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
         assert awake_cores(on_cpu(element_wise(items=1e6, threaded=0), spin=spin), cpu(), np.array([1.0]), 8).tolist() == [awake]
 
 
-def test_fewer_images_than_cores_leave_threads_without_work() -> None:
-    kernels = on_cpu(*[product(8, 16, 50, parts=parts) for parts in (0, 4, 5)])
+def test_fewer_blocks_than_cores_leave_threads_without_work() -> None:
+    kernels = on_cpu(*[product(8, 16, 50, channels=8 * blocks) for blocks in (0, 4, 5)], block_registers=1)
     assert unoccupied(kernels, cpu(), np.full(3, 4.0)).tolist() == [False, True, False]
 
 
@@ -506,9 +506,10 @@ def test_a_serial_loop_shares_its_core_with_a_thread_that_spins() -> None:
         assert undisturbed(own, cpu(), workers, threads, constants).tolist() == expected
 
 
-def test_the_busiest_core_gets_whole_blocks_strips_or_images() -> None:
-    """14 x 49 in blocks of 6 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; as 16 images: 16."""
-    kernels = on_cpu(*[product(14, 49, 50, packed=1, **words) for words in ({}, {"min_rows_per_thread": 1}, {"parts": 16})])
+def test_the_busiest_core_gets_whole_blocks_or_strips() -> None:
+    """14 x 49 in blocks of 6 x 16: 12 blocks; in strips of 49 / threads in whole registers of 8; in 16 blocks of channels."""
+    kernels = on_cpu(*[product(14, 49, 50, packed=1, **words) for words in ({}, {"min_rows_per_thread": 1}, {"channels": 128})],
+                     block_registers=1)  # fmt: skip
 
     def shares(workers: float, threads: float) -> list[float]:
         return [float(share) for share in busiest_share(kernels, cpu(), np.full((1, 3), workers), threads)[0]]
@@ -547,10 +548,11 @@ def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
     assert found == [[51 * 10, 51 * 10 + 7, 51 * 12], [51 * 32]]
 
 
-def test_panels_are_copied_by_all_cores_or_for_each_part() -> None:
-    """The 510 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one image of three cores."""
+def test_panels_are_copied_by_all_cores_or_for_each_block() -> None:
+    """The 510 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one block of three cores."""
     constants = default().with_values({"cpu.pack_clk": 2.0})
-    kernels = on_cpu(*[product(8, 16, 50, packed=1, copied=1200, parts=parts) for parts in (0, 3)], scalar_copies=1)
+    kernels = on_cpu(*[product(8, 16, 50, packed=1, copied=1200, channels=8 * blocks) for blocks in (0, 3)],
+                     scalar_copies=1, block_registers=1)  # fmt: skip
     clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
     assert clocks.tolist() == pytest.approx([510 / 2 + 2400 / 4, 510 / 3 + 2400 / 3])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -186,33 +185,3 @@ def test_an_update_writes_where_it_has_read() -> None:
     assert kernel.values == count / rows.launches
     assert kernel.c_bytes == rows.outputs * 4 * count / rows.launches
     assert kernel.b_bytes == pytest.approx((rows.inputs - rows.outputs) * 4 * count / rows.launches)
-
-
-def test_parallel_images_are_one_launch_of_as_many_parts() -> None:
-    one_by_one = named(kernels(stack("caffe-openblas"), "conv2"), "gemm")
-    at_once = named(kernels(stack("torch7-cpu"), "conv2"), "gemm")
-    assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
-    assert (one_by_one.cpu.parts, at_once.cpu.parts) == (0, BATCH)
-    for name in ("count", "flop", "cpu.copied", "b_bytes", "c_bytes"):
-        assert attrgetter(name)(at_once) == BATCH * attrgetter(name)(one_by_one)
-    assert at_once.a_bytes == one_by_one.a_bytes
-
-
-def test_the_filter_gradient_of_parallel_images_reuses_their_columns() -> None:
-    assert [k.name for k in kernels(stack("torch7-cpu"), "conv2", "backward_filter")][:1] == ["gemm"]
-    assert [k.name for k in kernels(stack("caffe-openblas"), "conv2", "backward_filter")][:2] == ["im2col", "gemm"]
-
-
-def test_the_data_gradient_of_parallel_images_zeroes_the_columns_of_all() -> None:
-    zeros = named(kernels(stack("torch7-cpu"), "conv2", "backward_data"), "zero_columns")
-    assert zeros.c_bytes == BATCH * 32 * 25 * 15 * 15 * 4
-    assert zeros.cpu.threaded == 0
-
-
-def test_parallel_images_run_the_loops_of_all_images_at_once() -> None:
-    rows = {"im2col": ScalarLoop(**dict.fromkeys(LOOP, 2.0))}
-    one_by_one, at_once = (named(kernels(stack("torch7-cpu", loop_rows=rows, conv=conv), "conv2"), "im2col") for conv in (
-        replace(stacks.find("torch7-cpu").conv, images=images) for images in ("sequential", "parallel")))  # fmt: skip
-    assert (one_by_one.repeat, at_once.repeat) == (BATCH, 1)
-    assert set(counts(one_by_one)) == {*LOOP}
-    assert counts(at_once) == {name: BATCH * count for name, count in counts(one_by_one).items()}
