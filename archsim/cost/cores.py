@@ -83,7 +83,7 @@ def busiest_clocks(
     >>> from archsim.stack.loop import LOOP
     >>> from types import SimpleNamespace as some
     >>> one = np.ones(1)
-    >>> flags = dict.fromkeys(("matrix", "parts", "channels", "min_rows_per_thread", "copied", "dense", "packed", "rewritten",
+    >>> flags = dict.fromkeys(("matrix", "channels", "min_rows_per_thread", "copied", "dense", "packed", "rewritten",
     ...                        "subnormal", "tiled"), 0 * one)
     >>> sizes = dict.fromkeys(("flop", "m", "n", "k", "count", "work", "items"), one)
     >>> loop = some(constants=("full",), efficiency=np.array([0]), operand_a=4 * one, **flags, **sizes,

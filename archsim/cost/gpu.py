@@ -16,7 +16,6 @@ from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
 WORD = 4.0  # bytes of a single-precision value
-TRIPS = 4.0  # to the L2 of a part that adds up behind another: semaphore, sums so far, new sums, semaphore (CUTLASS, Semaphore)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -186,9 +185,8 @@ class GpuTerms:
 def compute_bound(t: GpuTerms) -> Array:
     """Time of the busiest SM: its CTAs, wave by wave, at the sustained rate [s].
 
-    (work waves / rate + cold_start_clk + queue) / f, [D, V]        queue = queued TRIPS hit
+    (work waves / rate + cold_start_clk) / f, [D, V]
 
-    queued: parts of a split that add up one after the other, each behind the one before [1], [V]; hit: `l2.latency` [clk]
     cold_start_clk: clocks that the first CTAs of the launch wait for once [clk], `first_wave`, [V]
     work: multiply-accumulates of one CTA, with all that it loses, `cta_work`, [D, V]; waves: `issue_slots`, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]; f: core clock [Hz], a float, [D, 1] or [D, V]
@@ -197,13 +195,10 @@ def compute_bound(t: GpuTerms) -> Array:
     that is more than one.
 
     >>> from types import SimpleNamespace as some
-    >>> alone, gpu = some(queued=np.zeros(1)), some(l2=some(latency=200.0))
-    >>> terms = some(cta_work=5e6, waves=4.0, rate=100.0, cold_start_clk=10000.0, clock=1e9, kernels=alone, device=gpu)
-    >>> compute_bound(terms).item()
+    >>> compute_bound(some(cta_work=5e6, waves=4.0, rate=100.0, cold_start_clk=10000.0, clock=1e9)).item()
     0.00021
     """
-    queue = t.kernels.queued * (TRIPS * t.device.l2.latency) if np.any(t.kernels.queued) else 0.0
-    return np.asarray((t.cta_work * t.waves / t.rate + t.cold_start_clk + queue) / t.clock)
+    return np.asarray((t.cta_work * t.waves / t.rate + t.cold_start_clk) / t.clock)
 
 
 def memory_bound(t: GpuTerms) -> Array:

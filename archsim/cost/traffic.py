@@ -285,22 +285,20 @@ def read_again(kernels: GpuKernels, some: Index, slots: Array, kept: Array | flo
     kept: what a tensor may take of the L2 and still be there for its next reader [B], a float or [D, 1]
 
     CTAs that run at the same time cover a patch of tiles as square as the tiles allow, so that A is read once for each column of
-    patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3). Those of a kernel `in_rows` follow each other along n
-    (CUTLASS, GemmIdentityThreadblockSwizzle<1>): their patch is as wide as the result or as they are many.
+    patches and B once for each row (Lym et al. 2019, DeLTA, section 4.3).
 
     >>> import numpy as np
     >>> from types import SimpleNamespace
     >>> class Some(SimpleNamespace):
     ...     __hash__ = object.__hash__
     >>> one = Some(m=np.array([512.0]), n=np.array([512.0]), tile_m=np.array([128.0]), tile_n=np.array([128.0]),
-    ...            a_bytes=np.array([1e6]), b_bytes=np.array([1e6]), in_rows=0.0)
+    ...            a_bytes=np.array([1e6]), b_bytes=np.array([1e6]))
     >>> read_again(one, np.array([0]), np.array([4.0]), 0.0).tolist()  # 4 x 4 tiles in patches of 2 x 2
     [2000000.0]
     """
     slots_of = slots[..., some] if slots.shape[-1] > 1 else slots
     across_m, across_n = tiles_m(kernels)[some], tiles_n(kernels)[some]
     patch = np.sqrt(slots_of * kernels.tile_n[some] / kernels.tile_m[some])
-    patch = np.where(kernels.in_rows[some] > 0, slots_of / across_n, patch) if np.any(kernels.in_rows) else patch
     patch_m = np.maximum(np.minimum(np.floor(patch), across_m), 1.0)
     patch_n = np.maximum(np.minimum(np.floor(slots_of / patch_m), across_n), 1.0)
     a_bytes, b_bytes = kernels.a_bytes[some], kernels.b_bytes[some]

@@ -133,8 +133,6 @@ class TileColumns(Generic[T]):
     warp_mma: T = column(0, "1", "1 where warps multiply one by one on tensor cores that have instructions for groups of warps")
     overlapped: T = column(0, "1", "1 where a group of warps takes exponentials while another multiplies")
     persistent: T = column(0, "1", "1 where a CTA goes on with the next tile, whose loads are under way when it ends one")
-    queued: T = column(0, "1", "parts of a split that wait for the one before to add up")
-    in_rows: T = column(0, "1", "1 where its CTAs follow each other along n, a row of tiles after the other, not in patches")
     chain: T = column(1, "1", "kernels, one after the other: 2 where a second one adds up the parts of a split")
 
 

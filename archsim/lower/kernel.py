@@ -224,7 +224,7 @@ def _variants(menu: Menu, kernel: Kernel, architecture: str) -> list[TileColumns
         tiles = _whole_heads(tiles, kernel.n)
     splits = [split for split in menu.split_k if split == 1 or _splits(menu, kernel, split)]
     chained = [(split, menu.split_launches if split > 1 else 1) for split in splits or menu.split_k]
-    return [_tile_columns(tile, split, chain, menu.in_rows, menu.split_serial) for tile in tiles for split, chain in chained
+    return [_tile_columns(tile, split, chain) for tile in tiles for split, chain in chained
             if split == 1 or not tile.whole]  # fmt: skip
 
 
@@ -247,11 +247,11 @@ def _splits(menu: Menu, kernel: Kernel, parts: int) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _tile_columns(tile: Tile, split: int, chain: int, in_rows: bool, serial: bool) -> TileColumns[float]:
+def _tile_columns(tile: Tile, split: int, chain: int) -> TileColumns[float]:
     return TileColumns(
         tile_m=tile.m, tile_n=tile.n, tile_k=tile.k, split=split, threads=tile.threads, registers=tile.registers,
         shared=tile.shared, cluster=tile.cluster, score_slots=tile.score_slots, overlapped=tile.overlapped,
-        warp_mma=tile.warp_mma, persistent=tile.persistent, in_rows=in_rows, queued=(split - 1) * serial, chain=chain,
+        warp_mma=tile.warp_mma, persistent=tile.persistent, chain=chain,
     )  # fmt: skip
 
 

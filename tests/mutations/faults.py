@@ -138,8 +138,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
     "cost/traffic.py": [
         ("rows have copies in both parts of the L2", "cache if whole is None else whole", "cache",
          TRAFFIC + "test_rows_lie_once_in_an_l2_whose_parts_keep_copies_of_what_all_read"),
-        ("tiles that follow each other are read in squares", "kernels.in_rows[some] > 0", "kernels.in_rows[some] > 1",
-         TRAFFIC + "test_tiles_one_after_the_other_along_n_read_b_for_each_row_of_them"),
 
         ("partial results are written and not read", "2.0 * partial_bytes(kernels)", "partial_bytes(kernels)",
          EQUATIONS + "test_partial_results_pass_the_l2_twice"),

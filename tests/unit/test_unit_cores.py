@@ -33,7 +33,7 @@ def machine(**words: Any) -> Any:
 
 def kernel(**words: Any) -> Any:
     """A kernel of which nothing is known but what is said."""
-    cut = ("parts", "channels", "min_rows_per_thread", "tiled")
+    cut = ("channels", "min_rows_per_thread", "tiled")
     flags = dict.fromkeys((*cut, "subnormal", "copied", "dense", "matrix", "packed", "rewritten"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "work": 1.0, "flop": 0.0, "items": 1.0, "operand_a": 4.0}
     usual = {"threaded": 1.0, "constants": ("full",), "efficiency": np.array([0])}
@@ -287,8 +287,8 @@ def test_lines_between_instances_of_the_last_level_take_as_long_as_memory() -> N
 
 @pytest.mark.parametrize(
     ("threads", "words", "busy"),
-    [(4.0, {}, 1.0), (5.0, {}, 1.25), (8.0, {}, 2.0), (99.0, {}, 2.0), (8.0, {"channels": 24.0}, 1.5), (8.0, {"channels": 12.0}, 1.0),
-     (8.0, {"threaded": 0.0}, 1.0)],
+    [(4.0, {}, 1.0), (5.0, {}, 1.25), (8.0, {}, 2.0), (99.0, {}, 2.0), (8.0, {"channels": 24.0}, 1.5),
+     (8.0, {"channels": 12.0}, 1.0), (8.0, {"threaded": 0.0}, 1.0)],
 )  # fmt: skip
 def test_hyper_threads_are_taken_once_every_core_has_a_thread(threads: float, words: dict[str, float], busy: float) -> None:
     found = kernel(items=1e6, block_registers=1.0, **words)

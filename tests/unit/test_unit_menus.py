@@ -141,17 +141,11 @@ def test_a_tile_of_queries_under_a_window_goes_through_whole_steps_of_keys(step:
     assert 0.5 * work * reached == pytest.approx(keys, rel=0.03)
 
 
-def test_a_tile_without_splits_stands_beside_others_that_add_up_one_after_the_other() -> None:
-    menu = Menu(tiles=(TILE, replace(TILE, m=16, whole=True)), split_k=(1, 2, 4), split_serial=True, in_rows=True)
+def test_a_tile_without_splits_stands_beside_others() -> None:
+    menu = Menu(tiles=(TILE, replace(TILE, m=16, whole=True)), split_k=(1, 2, 4))
     found = kernels(product(64, 128, 4096), library(gemm_tensor=menu), "bf16")
     assert sorted(found.split[found.tile_m == 64].tolist()) == [1, 2, 4]
     assert found.split[found.tile_m == 16].tolist() == [1]
-    assert found.queued.tolist() == (found.split - 1).tolist()
-    assert found.in_rows.all()
-    at_once = kernels(product(64, 128, 4096), library(gemm_tensor=replace(menu, split_serial=False)), "bf16")
-    assert not at_once.queued.any()
-    slower, faster = (bound(one)[one.split == 4][0] for one in (found, at_once))
-    assert slower - faster == pytest.approx(3 * 4 * card().l2.latency / 2e9)  # three parts wait, four visits to the L2 each
 
 
 def card() -> Gpu:

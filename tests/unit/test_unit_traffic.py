@@ -48,7 +48,7 @@ def processor(**words: Any) -> Any:
 
 
 def cpu_kernel(**words: Any) -> Any:
-    flags = dict.fromkeys(("packed", "matrix", "min_rows_per_thread", "parts", "channels", "both_activations", "tiled"), 0.0)
+    flags = dict.fromkeys(("packed", "matrix", "min_rows_per_thread", "channels", "both_activations", "tiled"), 0.0)
     sizes = {"m": 1.0, "n": 1.0, "k": 1.0, "count": 1.0, "operand_a": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0}
     return Some(**{**flags, **sizes, "runtime": CpuRuntime(), **words})
 
@@ -159,7 +159,7 @@ def gpu_kernels(columns: int = 1, **words: Any) -> Record:
         "operand_a": 4.0, "operand_b": 4.0, "a_bytes": 0.0, "b_bytes": 0.0, "c_bytes": 0.0,
         "cache_bytes": 0.0, "items": 1.0, "flop": 0.0, "row_bytes": 0.0, "checked": 0.0, "unrolled": 0.0, "chain": 1.0,
         "row_step": 0.0, "row_in_flight": 0.0, "row_reads": 0.0, "round_bytes": np.inf, "run_bytes": np.inf,
-        "short_lived": 0.0, "cold": 0.0, "persistent": 0.0, "load": 16.0, "slots": 0.0, "in_rows": 0.0, "queued": 0.0,
+        "short_lived": 0.0, "cold": 0.0, "persistent": 0.0, "load": 16.0, "slots": 0.0,
         "reread_bytes": np.inf, "call_bytes": np.inf, "warp_mma": 0.0,
     }  # fmt: skip
     made = {name: np.broadcast_to(np.asarray(value, dtype=float), (columns,)) for name, value in {**usual, **words}.items()}
@@ -463,12 +463,3 @@ def test_sets_that_hold_their_lines_of_a_round_hit() -> None:
     assert still(2e6, ways=64.0) < still(2e6, ways=16.0) < still(2e6, ways=4.0)  # the more ways, the sharper the edge
     assert still(0.5e6, ways=64.0) > still(0.5e6, ways=16.0) > still(0.5e6, ways=4.0)
     assert (still(np.inf, ways=16.0), still(0.3e6, ways=16.0)) == (0.0, 1.0)  # P(N > 16) of a mean of 4.8: 1e-5
-
-
-def test_tiles_one_after_the_other_along_n_read_b_for_each_row_of_them() -> None:
-    """4 x 4 tiles, four at once: squares read each operand twice, rows of four tiles A once and B four times."""
-    words = {"a_bytes": 1e6, "b_bytes": 1e6}
-    some = np.array([0])
-    assert number(traffic.read_again(gpu_kernels(**words), some, row(4.0), 0.0)) == 2e6
-    assert number(traffic.read_again(gpu_kernels(**words, in_rows=1.0), some, row(4.0), 0.0)) == 3e6
-    assert number(traffic.read_again(gpu_kernels(**words, in_rows=1.0), some, row(8.0), 0.0)) == 1e6  # two rows of tiles at once
