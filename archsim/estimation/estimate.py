@@ -91,7 +91,7 @@ def estimate_of(
         memory_capacity_bytes=float(device.memory.capacity), max_batch=lambda: largest_batch(request, result),
         flop=lambda: float(request.trace.flop), dram_bytes=math.fsum(result.dram_bytes[0].tolist()),
         saved_s=lambda: saved_of(result), host_wait_s=float(result.timeline.wait_s[0].sum()),
-        host_floor_s=lambda: host_floor_of(result), graph_helps=request.stack.graphs and not request.graph,
+        host_floor_s=lambda: host_floor_of(result), graph_helps=request.stack.records and not request.graph,
         breakdown_s=lambda: _breakdown(result), ops=lambda: _ops(result),
         least_bytes=lambda: _least_bytes(result),
         references=(lambda: references_of(request)) if references else (),

@@ -255,8 +255,8 @@ def check_graph(device: Device, stack: Stack, fidelity: Fidelity) -> None:
     """Refuse a graph that device, stack or fidelity cannot replay: ArgumentError, Unsupported."""
     if not isinstance(device, Gpu):
         raise ArgumentError(f"graph: graphs are launched on a GPU; a {device.kind.upper()} has none")
-    if not stack.graphs:
-        able = ", ".join(name for name in stacks.names() if stacks.find(name).graphs)
+    if not stack.records:
+        able = ", ".join(name for name in stacks.names() if stacks.find(name).records)
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
     if not fidelity.overheads:
         raise ArgumentError(f"graph: the {fidelity.name} model has no launches that a graph would save")

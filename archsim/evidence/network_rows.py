@@ -85,9 +85,9 @@ def work_of(how: Conditions, ran: Setting, name: str, task: str, sizes: Sizes = 
 
 def _timer(how: Conditions, ran: Setting) -> Timer:
     """The timer, of a stack that can record graphs, and of one that always does."""
-    if how.timer == "graph" and not ran.stack.graphs:
+    if how.timer == "graph" and not ran.stack.records:
         return TIMERS["host_sync"]
-    return TIMERS["graph" if ran.stack.graphs and ran.stack.replays and TIMERS[how.timer].host else how.timer]
+    return TIMERS["graph" if ran.stack.replays and TIMERS[how.timer].host else how.timer]
 
 
 def _sizes(text: str) -> Sizes:

@@ -167,10 +167,9 @@ def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
     """What each number rests on: the nearest measured rows."""
     kernels = plan.calibration.spread_of("gpu", "kernel", platform_of(plan.spec, plan.stack.id))[1].basis
     power = served_spread(plan.calibration, "gpu", platform_of(plan.spec, plan.stack.id), POWER)[1].basis
-    known = f"host of a step: {plan.stack.serving.basis or 'assumed, no measured run of this engine is known'}"
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
     return {
-        "ttft_s": near, "tpot_s": f"{near}; {known}", "tokens_per_s": f"{near}; {known}",
+        "ttft_s": near, "tpot_s": near, "tokens_per_s": near,
         "energy_per_token_j": f"nearest evidence: power, {power}" if power else "nearest evidence: none for power",
         "engine": rows_of(plan.stack).words,
         "memory_bytes": "counted: weights and cache from the model's configuration; buffers by the engine's rules",

@@ -224,7 +224,7 @@ def serving_plan(
         check_limit(device, power_limit)
     highest, limit = clock_and_limit(spec, clock, power_limit)
     replays = stack.serving.graph_sequences > 0 if graph is None else graph
-    if replays and not stack.graphs:
+    if replays and not stack.records:
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs")
     return ServingPlan(
         model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,

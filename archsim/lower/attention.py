@@ -37,8 +37,7 @@ def _fused_plan(op: BoundOp, context: Context, kernels: list[Kernel], new: float
 
     cached: most keys were stored before
     """
-    rules = context.stack.attention
-    count = rules.cache_kernels_decode if cached else rules.cache_kernels_prefill
+    count = context.stack.attention.cache_kernels[cached]
     if count and op.phase == "forward":
         moved = new * context.result / count
         kernels.insert(0, element_wise("store_keys", Role.STORE, moved, moved, element=context.vector, repeat=count))

@@ -49,7 +49,7 @@ def chains_of(ops: Sequence[BoundOp], rule: FusionRule, training: bool, views: f
     An op joins the kernel of one of its inputs if both are as large, and no other input has to wait for that kernel. Two chains
     that meet in it become one. A product takes only ops that are its result's only reader.
     """
-    if not (rule.pointwise or rule.products) or (training and not rule.training):
+    if not (rule.pointwise or rule.products):
         return Grouping()
     source: dict[str, str] = {}
     for op in ops:

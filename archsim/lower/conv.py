@@ -88,7 +88,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     copied, back = _layout_copies(layer, context)
     before = (*copied, *_images_before(op, layer, context))
     after = _bias(op, context)
-    images = (layer.element == 1 and rules.few_channels_byte) or rules.few_channels
+    constants = context.stack.efficiency
+    images = (layer.element == 1 and constants.get("few_channels.byte")) or constants.get("few_channels", "")
     few = images if layer.groups == 1 and layer.ci < PACK else ""
     options = []
     for name, efficiency in context.algorithms(op.phase).items():

@@ -20,7 +20,7 @@ def depthwise(op: BoundOp) -> bool:
     return groups > 1 and groups == op.input_shapes[0][1]
 
 
-UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `conv.unfold_threads` says
+UNFOLDING = (Role.IM2COL, Role.COL2IM, Role.LAYOUT)  # loops of a convolution: on as many threads as `serial_ops` says of unfold
 GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for the other
 
 
@@ -44,7 +44,7 @@ def rewriting(plan: Plan, flop: float) -> Plan:
 def runtime_of(stack: Stack) -> CpuRuntime:
     """What all kernels of a stack have in common: where pages lie, how threads wait, the instructions of the binary."""
     return CpuRuntime(
-        local=float(stack.elementwise_threads == "all"), spin=float(stack.idle_threads == "spin"),
+        local=float("elementwise" not in stack.serial_ops), spin=float(stack.idle_threads == "spin"),
         fork_cache_lines=float(stack.fork_lines), vectorised=float(stack.vectorised), simd=ISAS[stack.instructions],
         fused=float(stack.instructions not in APART), scalar_copies=float(stack.packing == "scalar"),
         block_registers=float(stack.conv.product_registers),
@@ -107,9 +107,9 @@ def _loop(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     loop = f"{stored}{op.kind.op}" if whole else kernel.role.value
     phase = "backward" if op.phase != "forward" else "training" if context.training else ""
     if kernel.role in UNFOLDING:
-        threaded = stack.conv.unfold_threads == "all"
+        threaded = "unfold" not in stack.serial_ops
     else:
-        threaded = kernel.dense > 0 or (stack.elementwise_threads == "all" and loop not in stack.serial_ops)
+        threaded = kernel.dense > 0 or {"elementwise", loop}.isdisjoint(stack.serial_ops)
     trips, window = _nest(kernel, op)
     own = CpuColumns(threaded=float(threaded), values=kernel.values or kernel.items,
                      both_activations=float(op.kind.op == "matmul"),

@@ -38,14 +38,14 @@ def stages(ops: Sequence[BoundOp], context: Context) -> Stages:
     Only at inference, and of values of one byte on tensor cores.
     """
     rules = context.stack.conv
-    here = context.architecture in rules.stage_architectures and context.tensor and context.element == 1
-    if not rules.stage_channels or context.training or context.stack.fusion.rule not in RULES or not here:
+    channels = rules.stage_channels.get(context.architecture) if context.tensor and context.element == 1 else None
+    if not channels or context.training or context.stack.fusion.rule not in RULES:
         return Stages()
     made = {op.name: op for op in ops}
     readers = Counter(name for op in ops for name in dict.fromkeys(op.inputs))
     blocks: dict[str, Block] = {}  # by what they leave
     for op in ops:
-        if op.kind.op in ACTIVATIONS and (block := _block(op, made, readers, rules.stage_channels)) is not None:
+        if op.kind.op in ACTIVATIONS and (block := _block(op, made, readers, channels)) is not None:
             blocks[block.leaves] = block
     runs: list[list[Block]] = []
     for block in blocks.values():

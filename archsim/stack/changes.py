@@ -14,13 +14,12 @@ from archsim.stack.key import Path, read
 # What a step changes = the keys that say so; what none of them names is left to the last step.
 STEPS: Mapping[str, tuple[str, ...]] = {
     "tf32": ("tf32", "fp16_arithmetic"),
-    "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.few_channels", "conv.tensor",
-                                 "conv.architectures"),
+    "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.tensor", "conv.architectures"),
     "channels last": ("conv.layout_copies",),
     "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias",
                              "short_row"),
     "calls of the host": ("host", "host_calls", "nested_calls", "stall", "stalls"),
-    "CUDA graph": ("replays", "graphs"),
+    "CUDA graph": ("graphs",),
 }  # fmt: skip
 REST = "everything else"
 SILENT = ("reserved", "kind", "framework", "architectures", "vendor")  # change no time

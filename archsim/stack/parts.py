@@ -85,7 +85,6 @@ class ServingEngine:
     sequences: int = key("most sequences that run at once", low=1, default=256)
     block: int = key("tokens of a block of the paged cache of keys and values", low=1, default=1)
     memory_share: float = key("share of the device's memory that the engine takes", low=0, default=0.9)
-    basis: str = key("the measured runs from which the host's clocks of a step follow", default="")
     benchmark: str = key("the engine's command that measures the same, with {model}, {file}, {input}, {output}, {batch}, {tp}",
                          default="")  # fmt: skip
     options: Mapping[str, str] = key(
@@ -116,7 +115,6 @@ class FusionRule:
         "op kinds whose product's kernel computes the chain behind it before it stores, where nothing else reads the product",
         default=(),
     )  # fmt: skip
-    training: bool = key("whether the chains of a training step are fused too", default=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,5 +122,7 @@ class AttentionChoice:
     """How the stack attends: in one kernel, or by two products around a softmax that keep the scores in memory."""
 
     fused: bool = key("one kernel for attention; else two products around a softmax, with the scores in memory", default=False)
-    cache_kernels_prefill: int = key("kernels that store keys and values before attention over a prompt", low=0, default=0)
-    cache_kernels_decode: int = key("kernels that store keys and values before one query reads the cache", low=0, default=0)
+    cache_kernels: tuple[int, int] = key(
+        "kernels that store keys and values: before attention over a prompt, and before one query reads the cache", low=0,
+        default=(0, 0),
+    )  # fmt: skip

@@ -64,12 +64,6 @@ class Conv:
         "results around tensor cores; of all images; of all operands into blocks of channels",
         choices=("none", "tensor", "around", "all", "blocked"), default="none",
     )  # fmt: skip
-    unfold_threads: str = key("CPU: the cores that run im2col", choices=("one", "all"), default="all")
-    few_channels: str = key(
-        "CPU: efficiency constant where the input has fewer channels than a register of four values of fp32, as an image has; "
-        "none: as others", default="",
-    )  # fmt: skip
-    few_channels_byte: str = key("CPU: the same for values of one byte; none: as `few_channels`", default="")
     unfold_pointwise: bool = key("im2col: whether the images of 1 x 1 filters are unfolded too", default=False)
     product_registers: int = key(
         "CPU: output channels lie in the lanes, and threads take them in blocks of so many SIMD registers, each of which goes "
@@ -99,11 +93,10 @@ class Conv:
     few_gathered: bool = key(
         "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
     )  # fmt: skip
-    stage_channels: int = key(
-        "inference in int8 on tensor cores: residual blocks in a row whose middle convolutions have so many channels are one "
-        "kernel; 0: none", low=0, default=0,
+    stage_channels: Mapping[str, int] = key(
+        "inference in int8 on tensor cores: architecture = channels of the middle convolutions of residual blocks that are one "
+        "kernel where they stand in a row", low=1, default={},
     )  # fmt: skip
-    stage_architectures: tuple[str, ...] = key("architectures that have the kernel of `stage_channels`", default=())
 
     def candidates(self, architecture: str, tensor: bool) -> Mapping[str, Mapping[str, str]]:
         """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
@@ -149,8 +142,8 @@ class Stack(Identified):
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
     )
-    graphs: bool = key("whether a run can be recorded and replayed as a CUDA graph (`--graph`)", default=False)
-    replays: bool = key("whether a run is replayed as a CUDA graph without `--graph`", default=False)
+    graphs: str = key("whether a run is replayed as a CUDA graph: not at all, where `--graph` asks for it, or without being asked",
+                      choices=("never", "asked", "always"), default="never")  # fmt: skip
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
     host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})
     nested_calls: Mapping[str, int] = key(
@@ -172,7 +165,8 @@ class Stack(Identified):
     )  # fmt: skip
     efficiency: Mapping[str, str] = key(
         "kernel family (gemm, gemv, recurrent, attention, an op kind in training; gemm_tensor on tensor cores; gemm.transposed: "
-        "both operands have k contiguous; FAMILY.ARCHITECTURE: on one architecture) = its constant"
+        "both operands have k contiguous; few_channels and few_channels.byte: convolutions on a CPU of fewer channels than a "
+        "register has fp32 values; FAMILY.ARCHITECTURE: on one architecture) = its constant"
     )
     menus: Mapping[str, Menu] = key(
         "what a library chooses from for a kind of product; NAME_tensor on tensor cores, NAME_tensor_byte there for operands of "
@@ -218,11 +212,10 @@ class Stack(Identified):
         "of two kinds", choices=("cores", "hardware", "rarer"), default="cores",
     )  # fmt: skip
     idle_threads: str = key("CPU: threads without work busy-wait (spin) or sleep", choices=("spin", "sleep"), default="spin")
-    elementwise_threads: str = key(
-        "CPU: the cores that run element-wise ops; where one fills the tensors, their pages lie in one socket's memory",
-        choices=("one", "all"), default="all",
+    serial_ops: tuple[str, ...] = key(
+        "CPU: what runs on one core: op kinds, `elementwise` for all of them, `unfold` for loops around convolutions; where "
+        "element-wise ops are, pages lie in one socket's memory", default=(),
     )  # fmt: skip
-    serial_ops: tuple[str, ...] = key("CPU: ops that run on one core where the other element-wise ops run on all", default=())
     loops: tuple[str, ...] = key(
         "CPU: files of traces/kernels/loops, or paths, with what scalar loops of ops do for each value; the first that has a row "
         "for an op serves it", default=(),
@@ -255,6 +248,16 @@ class Stack(Identified):
     loop_rows: Mapping[str, ScalarLoop] = field(default_factory=dict)  # of the files in `loops`, once `filled` has read them
     waits: bool = False
     operand_sets: int = 0
+
+    @property
+    def replays(self) -> bool:
+        """Whether a run is replayed as a CUDA graph without being asked for."""
+        return self.graphs == "always"
+
+    @property
+    def records(self) -> bool:
+        """Whether a run can be recorded as a CUDA graph."""
+        return self.graphs != "never"
 
     def without(self, keys: Collection[str]) -> Self:
         """The stack with the defaults of some of `STACK_KEYS`."""

@@ -77,7 +77,7 @@ def test_the_work_stays_and_the_interval_widens() -> None:
 
 
 def test_only_what_can_replay_a_graph_does() -> None:
-    assert [name for name in stacks.names() if stacks.find(name).graphs]
+    assert [name for name in stacks.names() if stacks.find(name).records]
     with pytest.raises(Unsupported, match="does not replay CUDA graphs"):
         make_request("alexnet", "gtx_1080", graph=True)
     cpu = next(name for name in devices.names() if devices.find(name).kind == "cpu")

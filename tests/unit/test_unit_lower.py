@@ -666,7 +666,7 @@ def attended(
     rows = {"forward": Passes(inputs=1, outputs=1)}
     made = replace(
         stack(), menus=menus,
-        attention=AttentionChoice(cache_kernels_prefill=2, cache_kernels_decode=0),
+        attention=AttentionChoice(cache_kernels=(2, 0)),
         passes=stack().passes | {"quantise_attention": rows},
     )  # fmt: skip
     (option,) = options(lowered(trace, made, precision=precision))

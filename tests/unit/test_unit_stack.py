@@ -142,7 +142,7 @@ def test_each_value_knows_the_component_that_set_it_and_its_source() -> None:
     assert "computeOffsetsKernel" in tuned["conv.index_launches"].source
     assert (found["reserved"].value, found["reserved"].component) == ("300 MB", "frameworks/torch7.toml [gpu]")
     assert found["passes.tanh.forward"].component == "base.toml"
-    assert (found["graphs"].value, found["graphs"].component) == ("false", "")
+    assert (found["graphs"].value, found["graphs"].component) == ("never", "")
 
 
 def test_a_source_stands_for_the_keys_below_it_and_the_longest_wins() -> None:
