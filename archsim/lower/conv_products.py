@@ -21,25 +21,22 @@ INDEX = 4  # B of one stored index
 def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     """The product whose B is gathered from the images while tiles load it: no workspace (Chetlur et al. 2014, cuDNN, section 3).
 
-    Kernels for tensor cores pad channels to whole loads and skip the zeros of a strided data gradient. Channels that fill no load
-    (`few_gathered`) are loaded value by value. Groups are launches of their own, or products of one launch.
+    Kernels for tensor cores pad channels to whole loads and skip the zeros of a strided data gradient. Groups are launches of
+    their own, or products of one launch.
     """
     rules = context.stack.conv
-    gathered_alone = (context.tensor and rules.few_gathered and layer.phase == "forward" and layer.element >= HALF
-                      and layer.ci * layer.element < VECTOR)  # fmt: skip
-    whole = layer if gathered_alone or not context.tensor else padded(layer, rules.channel_load_bytes, rules.channel_load_few)
+    whole = padded(layer, rules.channel_load_bytes, rules.channel_load_few) if context.tensor else layer
     m, n, k = whole.product
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))
     a, b, c = layer.operands
     batched = rules.grouped == "batched"
-    menu = context.menu("conv_gathered", f"conv_{layer.phase}") if gathered_alone else context.menu(f"conv_{layer.phase}")
     at_once, repeat = (layer.groups, 1) if batched else (1, layer.groups)
     kernel = Kernel(
-        name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=menu,
+        name="implicit_gemm", role=Role.CONVOLUTION, efficiency=efficiency, menu=context.menu(f"conv_{layer.phase}"),
         m=m, n=n, k=k, count=at_once, operand_a=layer.element, operand_b=layer.element * gathered(layer, rules.tile_pixels),
         a_bytes=a / repeat, b_bytes=b / repeat, c_bytes=c / repeat, flop=2.0 * layer.macs / repeat, items=float(m * n * at_once),
-        repeat=repeat, gpu=GpuColumns(load=float(layer.element if gathered_alone else VECTOR)),
+        repeat=repeat,
     )  # fmt: skip
     indices = element_wise("indices", Role.FILL, 0.0, float(layer.taps * layer.ci * INDEX), element=INDEX)
     before = [indices] * rules.index_launches

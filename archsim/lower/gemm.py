@@ -45,21 +45,18 @@ def product(
     flop = 2 m n k count        a_bytes = m k count element        b_bytes = k n count element        c_bytes = m n count result
 
     element: size of an operand's value [B], result: of a result's [B]. A is the operand that the op before has not just
-    written: the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product is
-    an element-wise kernel, which reads the matrix once, unless the library's tiles are for `thin` ones too; so is any product
-    of a stack that loses nothing (`ideal`). `menu` and `family` name the tiles and the constant of the library's kernel,
-    `suffix` completes its display name. `rows`: lengths of the rows of operands and result in memory; where one is no multiple
-    of 16 B, tensor cores have the tiles of `menu_narrow`.
+    written: the weights, where there are any. `transposed`: the rows of both operands are contiguous along k. A thin product,
+    of up to `THIN` rows or columns on lanes and of one on tensor cores, is an element-wise kernel, which reads the matrix once;
+    so is any product of a stack that loses nothing (`ideal`). `menu` and `family` name the tiles and the constant of the
+    library's kernel, `suffix` completes its display name. `rows`: lengths of the rows of operands and result in memory; where
+    one is no multiple of 16 B, tensor cores have the tiles of `menu_narrow`.
     """
     element = float(context.element)
     a_bytes, b_bytes = m * k * count * element, k * n * count * element
     c_bytes = m * n * count * float(context.result)
     flop = 2.0 * m * n * k * count
     gpu = context.device_kind == "gpu"
-    tiles = context.stack.menus.get(context.menu(menu, "gemm"))
-    fewer = THIN if tiles is None else tiles.thin - 1
-    most = fewer if gpu and count == 1 and k <= LONGEST else 1
-    thin = min(m, n) <= min(most, fewer)
+    thin = min(m, n) <= (THIN if gpu and not context.tensor and count == 1 and k <= LONGEST else 1)
     if thin or context.lossless:
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,

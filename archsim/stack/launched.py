@@ -27,7 +27,7 @@ SIZES = (
     re.compile(r"(?:gemm|cudnn)\w*?_(?P<m>\d+)x(?P<n>\d+)(?!\d)"),
 )
 ROLES = {  # a part of a name -> the role; the first that is in it
-    "sdpa": "", "fmha": "", "indexed_wo_smem": "conv_gathered", "fprop": "conv_forward", "dgrad": "conv_backward_data",
+    "sdpa": "", "fmha": "", "indexed_wo_smem": "", "fprop": "conv_forward", "dgrad": "conv_backward_data",
     "wgrad": "conv_backward_filter", "scudnn": "conv_forward", "align1": "gemm_narrow", "align2": "gemm_narrow",
 }  # fmt: skip
 BY_PIXELS = "fprop", "dgrad"  # names say columns and rows

@@ -98,7 +98,6 @@ class Menu:
         "shortest part of the inner dimension of which wide products are cut into more; none: never", low=1, default=inf
     )
     architectures: tuple[str, ...] = key("architectures on which NAME.x takes the place of NAME", default=())
-    thin: int = key("fewest rows and columns that its tiles compute; fewer take a matrix-vector kernel", low=1, default=9)
     split_launches: int = key("kernels where it splits: 2 if a second one adds up the parts", low=1, default=1)
 
     def on(self, architecture: str) -> tuple[Tile, ...]:

@@ -90,9 +90,6 @@ class Conv:
         low=0, default=0,
     )  # fmt: skip
     channel_load_few: int = key("input channels that fit one load of so many bytes are padded to that; 0: none", low=0, default=0)
-    few_gathered: bool = key(
-        "tensor cores: input channels that fill no load of 16 B are not padded; each value is loaded by itself", default=False
-    )  # fmt: skip
     stage_channels: Mapping[str, int] = key(
         "inference in int8 on tensor cores: architecture = channels of the middle convolutions of residual blocks that are one "
         "kernel where they stand in a row", low=1, default={},
@@ -142,8 +139,10 @@ class Stack(Identified):
     fp16_arithmetic: str = key(
         "arithmetic of fp16 products on chips without fast units for it", choices=("fp32", "fp16"), default="fp32"
     )
-    graphs: str = key("whether a run is replayed as a CUDA graph: not at all, where `--graph` asks for it, or without being asked",
-                      choices=("never", "asked", "always"), default="never")  # fmt: skip
+    graphs: str = key(
+        "whether a run is replayed as a CUDA graph: not at all, where `--graph` asks for it, or without being asked",
+        choices=("never", "asked", "always"), default="never",
+    )  # fmt: skip
     host: str = key("constant: the host's time for one call of the framework; none: no time", default="")
     host_calls: Mapping[str, int] = key("op kind = calls of the framework that it is made of; others 1", low=1, default={})
     nested_calls: Mapping[str, int] = key(

@@ -26,9 +26,8 @@ from archsim.stack.stack import Stack
 BEGIN, END = "<!-- keys: begin -->", "<!-- keys: end -->"
 PROFILES, SOURCE = "hopper_kernels.csv.gz", "launches of PyTorch 2.11 on an H100: reports/published/hopper_kernels.csv.gz"
 LEAST = 2
-FILES = {"cublas-12": ("gemm_tensor",), "cudnn-9": ("conv_forward_tensor", "conv_gathered_tensor")}
+FILES = {"cublas-12": ("gemm_tensor",), "cudnn-9": ("conv_forward_tensor",)}
 SIZES = {"": ("fp16", "bf16"), "_word": ("tf32",)}  # of the name of a menu -> precisions
-ANYWHERE = ("conv_gathered_tensor",)  # kernels for Ampere, which later architectures run too
 ALSO = {"conv_forward_tensor": "conv_backward_data_tensor"}  # gradients of images, of which no launch is recorded
 
 
@@ -92,7 +91,7 @@ def kernel_tables() -> Mapping[str, str]:
             for name in [name for name, roles in FILES.items() if row["role"] in roles]:
                 roles = [row["role"], *([ALSO[row["role"]]] if row["role"] in ALSO else [])]
                 own = {"role": " ".join(f"{role}{suffix}" for role in roles)}
-                rows[name].append({**row, **own, **({"architectures": ""} if row["role"] in ANYWHERE else {})})
+                rows[name].append({**row, **own})
     return {name: table_of(found) for name, found in rows.items()}
 
 

@@ -81,10 +81,10 @@ def test_a_tile_is_taken_up_to_its_largest_result(tokens: int, features: int, si
     assert set(found.tile_n.tolist()) == {side}
 
 
-def test_thin_products_run_in_the_tiles_of_a_library_that_has_no_other_kernel() -> None:
-    for rows, thin, names in ((8, 9, ["gemv"]), (9, 9, ["gemm"]), (1, 2, ["gemv"]), (2, 2, ["gemm"]), (1, 1, ["gemm"])):
-        made = library(gemm_tensor=Menu(tiles=(TILE,), thin=thin))
-        assert [kernel.name for kernel in kernels(product(rows, 4096, 4096), made, "bf16").kernels] == names
+def test_products_of_one_row_run_by_values_on_tensor_cores_and_of_up_to_eight_on_lanes() -> None:
+    made = library(gemm_tensor=Menu(tiles=(TILE,)), gemm=Menu(tiles=(TILE,)))
+    for rows, precision, names in ((1, "bf16", ["gemv"]), (2, "bf16", ["gemm"]), (8, "fp32", ["gemv"]), (9, "fp32", ["gemm"])):
+        assert [kernel.name for kernel in kernels(product(rows, 4096, 512), made, precision).kernels] == names
 
 
 def attention(queries: int, heads: int, window: int = 0, causal: bool = True) -> BoundOp:
@@ -233,8 +233,6 @@ def launch(name: str, threads: int = 128) -> RecordedLaunch:
     ("nvjet_sm90_hsh_128x256_64x4_2x1_v_bz_coopA_bias_TNN", ("gemm_tensor", "128", "256", "64", "2", "persistent")),
     ("sm90_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize256x96x64_warpgroupsize2x1x1_g1_cudnn",
      ("conv_forward_tensor", "96", "256", "64", "", "persistent")),
-    ("sm80_xmma_fprop_implicit_gemm_indexed_wo_smem_f16f16_nhwc_tilesize128x32x16_stage1_tensor16x8x16",
-     ("conv_gathered_tensor", "32", "128", "16", "", "warp_mma")),
     ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize64x256x8_stage3_ffma_aligna4", ("gemm", "64", "256", "8", "", "")),
     ("void cutlass::Kernel2<cutlass_75_tensorop_f16_s1688gemm_f16_128x64_32x2_nn_align1>(...)",
      ("gemm_narrow_tensor", "128", "64", "32", "", "warp_mma")),

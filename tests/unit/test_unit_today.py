@@ -82,12 +82,6 @@ def test_filters_of_one_pixel_are_products_in_either_layout() -> None:
     assert "pixel_gemm" not in options(conv(64, 28, 128), LAST, "fp32")
 
 
-def test_few_channels_are_gathered_value_by_value() -> None:
-    image, deep = (product(options(conv(channels, 28, 64, 3), LAST)["implicit_gemm"]) for channels in (3, 64))
-    assert (image.k, image.gpu.load, image.menu) == (27, 2, "conv_gathered_tensor")
-    assert (deep.k, deep.gpu.load) == (576, 16)
-
-
 def test_winograd_and_fourier_transforms_are_not_taken_on_hopper() -> None:
     assert set(options(conv(64, 28, 64, 3), TODAY, "fp32")) == {"implicit_gemm"}
 
