@@ -113,14 +113,14 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
         op.kind.op, Role.PASS, reads / launches, writes / launches, flop=op.flop / launches, element=context.vector,
         repeat=launches, efficiency=efficiency,
     )  # fmt: skip
-    loop = "" if rows.window_slots else context.stack.window_loop
+    loop = context.stack.window_loop
     row, piece = _row_of(op, context, launches)
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
     cta = min(rows.row_threads, row * context.element / context.vector)
     values = prod(op.shape) / launches
-    slots, alone = _slots(rows, values, windows, row, cta)
+    slots, alone = _slots(rows, values, row, cta)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
     gpu = GpuColumns(slots=slots, lane_slots=alone, cache_bytes=context.element * windows,
                      checked=covered / launches * (loop == "checked"), unrolled=loads / launches * (loop == "unrolled"),
@@ -130,18 +130,15 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
 
 
-def _slots(rows: Passes, values: float, windows: float, row: float, threads: float) -> tuple[float, float]:
+def _slots(rows: Passes, values: float, row: float, threads: float) -> tuple[float, float]:
     """Issue slots of a launch that the stack counts, and of one lane for its part of a row.
 
-    all = values value_slots + windows window_slots + values / row row_threads row_slots
-    lane = row / threads value_slots + row_slots        of as many as the CTA has
+    all = values value_slots        lane = row / threads value_slots, of as many as the CTA has
 
-    >>> _slots(Passes(inputs=2, outputs=1, value_slots=50, row_slots=230, row_threads=128), 1024.0, 0.0, 1024.0, 128.0)
-    (80640.0, 630.0)
+    >>> _slots(Passes(inputs=2, outputs=1, value_slots=50, row_threads=128), 1024.0, 1024.0, 128.0)
+    (51200.0, 400.0)
     """
-    of_rows = values / row * rows.row_threads * rows.row_slots if row else 0.0
-    lane = row / threads * rows.value_slots + rows.row_slots if row and threads else 0.0
-    return values * rows.value_slots + windows * rows.window_slots + of_rows, lane
+    return values * rows.value_slots, row / threads * rows.value_slots if row and threads else 0.0
 
 
 def _window(op: BoundOp) -> tuple[int, int] | None:

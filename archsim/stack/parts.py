@@ -29,9 +29,6 @@ class Passes:
     )
     value_slots: float = key("GPU: issue slots of a lane for each value of the output; 0: those of its arithmetic", low=0,
                              default=0.0)  # fmt: skip
-    window_slots: float = key("GPU: issue slots of a lane for each value of a window, besides those of its result; 0: by the "
-                              "stack's `window_loop`", low=0, default=0.0)  # fmt: skip
-    row_slots: float = key("GPU: issue slots of a lane of a CTA for each row, besides those of its values", low=0, default=0.0)
     row_least: int = key("fewest threads of such a CTA, however short its row", low=1, default=1)
     row_updates: int = key("kernels in which each such CTA ends with an atomic update of one address for all", low=0, default=0)
     grid: tuple[int, int] = key("CTAs, and threads of each, of a first kernel that finds the largest value, however small the "

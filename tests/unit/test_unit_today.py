@@ -93,7 +93,7 @@ def test_instructions_of_values_and_rows_are_counted() -> None:
     norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 512]}, x=[64, 512])
     rows = stacks.find(TODAY).passes["layer_norm"]["forward"]
     (kernel,) = options(norm, TODAY)["element_wise"].kernels
-    assert kernel.gpu.slots == 64 * 512 * rows.value_slots + 64 * rows.row_threads * rows.row_slots
+    assert kernel.gpu.slots == 64 * 512 * rows.value_slots
 
 
 def softmax(length: int, stack: str, precision: str = "fp32") -> Kernel:
@@ -111,7 +111,7 @@ def test_a_lane_alone_has_its_part_of_a_row() -> None:
     norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 1024]}, x=[64, 1024])
     full, half = (options(norm, TODAY, precision)["element_wise"].kernels[0] for precision in ("fp32", "fp16"))
     of = rows["layer_norm"]["forward"]
-    assert full.gpu.lane_slots == half.gpu.lane_slots == 1024 / 128 * of.value_slots + of.row_slots
+    assert full.gpu.lane_slots == half.gpu.lane_slots == 1024 / 128 * of.value_slots
 
 
 def pooled(kind: str, stack: str, precision: str) -> Kernel:
