@@ -15,6 +15,7 @@ from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
 
 ATOMIC = 64  # B of L2 traffic for one addition to a value in memory: its sector of 32 B is read and written
+WORD = 4  # B of the narrowest load of a lane
 INDEX = 4  # B of one stored index
 
 
@@ -25,7 +26,7 @@ def implicit_gemm(layer: Layer, context: Context, efficiency: str) -> Option:
     their own, or products of one launch.
     """
     rules = context.stack.conv
-    whole = padded(layer, rules.channel_load_bytes, rules.channel_load_few) if context.tensor else layer
+    whole = padded(layer) if context.tensor else layer
     m, n, k = whole.product
     if context.tensor and layer.phase == "backward_data":
         k = ceil(k / (layer.sh * layer.sw))
@@ -75,25 +76,18 @@ def pixel_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None
     return Option(algorithm="pixel_gemm", kernels=(replace(kernel, name="pixel_gemm", efficiency=efficiency),))
 
 
-def padded(layer: Layer, load: int, few: int = 0) -> Layer:
-    """The layer with its channels rounded up to whole loads of `load` bytes; 0: as it is. Input channels that fit one load of
-    `few` bytes are rounded up to that.
+def padded(layer: Layer) -> Layer:
+    """The layer with its channels rounded up to whole loads of `VECTOR` bytes; input channels that fit a word, to that.
+
+    NVIDIA cuDNN 7 developer guide (2017), tensor core operations; TensorRT 8 developer guide (2021), I/O formats CHW4 of int8.
 
     >>> layer = Layer(phase="forward", batch=1, groups=1, ci=3, co=64, h=8, w=8, ho=8, wo=8, kh=3, kw=3, sh=1, sw=1, dense=True,
     ...               element=2)
-    >>> padded(layer, 16).ci, padded(layer, 0).ci
-    (8, 3)
-    >>> padded(layer, 16, few=8).ci
-    4
+    >>> padded(layer).ci, padded(replace(layer, element=1)).ci
+    (8, 4)
     """
-    whole, one = max(1, load // layer.element), few // layer.element
-    return replace(layer, ci=one if layer.ci <= one else ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
-
-
-def whole_loads(layer: Layer, load: int) -> bool:
-    """Whether input and output channels fill loads of `load` bytes without padding."""
-    whole = max(1, load // layer.element)
-    return layer.ci % whole == 0 and layer.co % whole == 0
+    whole, few = max(1, VECTOR // layer.element), WORD // layer.element
+    return replace(layer, ci=few if layer.ci <= few else ceil(layer.ci / whole) * whole, co=ceil(layer.co / whole) * whole)
 
 
 def scatter_gemm(layer: Layer, context: Context, efficiency: str) -> Option | None:

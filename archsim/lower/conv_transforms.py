@@ -7,7 +7,7 @@ from math import ceil
 
 from archsim.lower.columns import Role
 from archsim.lower.context import Context, element_wise
-from archsim.lower.conv_products import whole_loads
+from archsim.lower.conv_products import padded
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.layer import Layer
 
@@ -139,7 +139,7 @@ def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: in
     words = context.device_kind == "cpu" and layer.element == 1
     if words and (results > WORDS or not context.stack.conv.winograd_words):
         return None
-    if not _small_dense(layer, side) or (context.tensor and not whole_loads(layer, context.stack.conv.channel_load_bytes)):
+    if not _small_dense(layer, side) or (context.tensor and padded(layer) != layer):
         return None
     inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
     outer = layer.ci if layer.phase == "backward_data" else layer.co
@@ -159,7 +159,7 @@ def fft(layer: Layer, context: Context, efficiency: str) -> Option | None:
     """The whole image through the frequency domain, padded to the next power of two (Mathieu et al. 2014)."""
     size = max(layer.h, layer.w, layer.ho + layer.kh - 1, layer.wo + layer.kw - 1)
     padded = max(SMALLEST, 1 << (size - 1).bit_length())
-    return _fourier(layer, context, efficiency, padded, "fft") if padded <= context.stack.conv.fft_max_side else None
+    return _fourier(layer, context, efficiency, padded, "fft")
 
 
 def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: str) -> Option | None:

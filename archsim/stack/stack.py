@@ -80,16 +80,10 @@ class Conv:
     tile_pixels: int = key(
         "pixels of the tile of an implicit product, which loads what its taps share once; 0: for each tap", low=0, default=0
     )
-    fft_max_side: float = key("largest image, padded to a power of two, that is transformed as a whole", low=1, default=inf)
     fft_fused_side: float = key(
         "largest padded image whose rows and columns are transformed in one kernel; larger ones pass through memory between",
         low=1, default=inf,
     )  # fmt: skip
-    channel_load_bytes: int = key(
-        "kernels for tensor cores: channels are padded to whole loads of so many bytes, Winograd needs them whole; 0: no padding",
-        low=0, default=0,
-    )  # fmt: skip
-    channel_load_few: int = key("input channels that fit one load of so many bytes are padded to that; 0: none", low=0, default=0)
     stage_channels: Mapping[str, int] = key(
         "inference in int8 on tensor cores: architecture = channels of the middle convolutions of residual blocks that are one "
         "kernel where they stand in a row", low=1, default={},

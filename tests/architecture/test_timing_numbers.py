@@ -48,7 +48,7 @@ STRUCTURE = {
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},
     "lower/context.py": {"SIZED": "bytes of operands", "HALF": "bytes"},
     "lower/conv.py": {"BLOCK": "values of a block that is transposed", "PACK": "channels of a register"},
-    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes"},
+    "lower/conv_products.py": {"ATOMIC": "bytes", "INDEX": "bytes", "WORD": "bytes"},
     "lower/lower.py": {
         "REQUANTISED": "operations for a value", "UNCACHED": "bytes beyond any cache", "CHANNELS": "axes of a result"},
     "lower/conv_transforms.py": {

@@ -202,20 +202,10 @@ def test_halves_are_scattered_only_where_nothing_else_is_there() -> None:
 def test_tensor_cores_pad_channels_to_whole_loads_and_multiply_no_zeros() -> None:
     layer = conv(["N", 8, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1]) | {"in": ["first"]}
     trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
-    for precision, wide, forward, backward in (
-        ("fp32", 16, 6 * 9, 8 * 9), ("fp16", 0, 6 * 9, 8 * 9 / 4), ("fp16", 16, 8 * 9, 8 * 9 / 4),
-    ):  # fmt: skip
-        chosen = stack("implicit_gemm", channel_load_bytes=wide)
-        result = lowered(trace, chosen, precision=precision)
+    for precision, forward, backward in (("fp32", 6 * 9, 8 * 9), ("fp16", 8 * 9, 8 * 9 / 4)):
+        result = lowered(trace, stack("implicit_gemm"), precision=precision)
         found = {op.phase: options(result, i)[0].kernels[0].k for i, op in enumerate(result.ops) if "first" not in op.name}
         assert (found["forward"], found["backward_data"]) == (forward, backward)
-
-
-@pytest.mark.parametrize(("channels", "few", "depth"), [(3, 0, 16), (3, 4, 4), (4, 4, 4), (5, 4, 16), (17, 4, 32)])
-def test_few_input_channels_are_padded_to_a_narrower_load(channels: int, few: int, depth: int) -> None:
-    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
-    chosen = stack("implicit_gemm", channel_load_bytes=16, channel_load_few=few)
-    assert options(lowered(trace, chosen, precision="int8"))[0].kernels[-1].k == depth * 9
 
 
 def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
@@ -235,7 +225,7 @@ def test_indices_are_stored_before_an_implicit_product() -> None:
 def test_winograd_on_tensor_cores_needs_channels_that_fill_its_loads() -> None:
     for channels, algorithms in ((6, {"implicit_gemm"}), (8, {"implicit_gemm", "winograd_nonfused"})):
         trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
-        result = lowered(trace, stack("implicit_gemm", "winograd_nonfused", channel_load_bytes=16), precision="fp16")
+        result = lowered(trace, stack("implicit_gemm", "winograd_nonfused"), precision="fp16")
         assert {option.algorithm for option in options(result)} == algorithms
 
 
@@ -268,13 +258,6 @@ def test_images_too_large_for_one_kernel_are_transformed_by_rows_and_by_columns(
         assert written == (expected * gemm.a_bytes, expected * gemm.b_bytes, expected * gemm.c_bytes)
         again = [(expected - 1) * size for size in (gemm.a_bytes, gemm.b_bytes, gemm.c_bytes)]
         assert [of_filter.b_bytes, of_input.b_bytes, back.c_bytes] == [a + b for a, b in zip(tensors, again, strict=True)]
-
-
-def test_a_library_transforms_whole_images_up_to_its_largest_side() -> None:
-    trace = network(conv(["N", 8, 31, 31], kernel=[3, 3], pad=[1, 1]), data=["N", 6, 31, 31])
-    for largest, found in ((64, ["implicit_gemm", "fft"]), (63, ["implicit_gemm"])):
-        made = options(lowered(trace, stack("implicit_gemm", "fft", fft_max_side=largest)))
-        assert [option.algorithm for option in made] == found
 
 
 def test_taps_share_the_pixels_of_a_tile() -> None:
@@ -739,7 +722,7 @@ def test_thin_products_are_matrix_vector_products_up_to_eight_rows_unless_they_a
 def test_channels_are_padded_to_whole_loads_of_tensor_cores() -> None:
     """9 and 10 channels of halves become 16, of which a load holds 8."""
     trace = network(conv(["N", 10, 7, 7], kernel=[3, 3]), data=["N", 9, 9, 9])
-    made = stack("implicit_gemm", channel_load_bytes=16)
+    made = stack("implicit_gemm")
     half, single = (options(lowered(trace, made, precision=name))[0].kernels[0] for name in ("fp16", "fp32"))
     assert (half.m, half.n, half.k) == (16, 2 * 49, 16 * 9)
     assert (single.m, single.n, single.k) == (10, 2 * 49, 9 * 9)
