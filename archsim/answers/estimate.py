@@ -254,10 +254,10 @@ def floor_line(e: Estimate) -> str:
 
 def energy_table(e: Estimate) -> Table:
     """The energy by component."""
-    meaning = {**COMPONENTS, **OF_COMPUTER}
+    meaning = COMPONENTS | OF_COMPUTER
     parts = {name: part for name, part in e.energy_breakdown_j.items() if part}
     most = max(parts.values(), default=0.0)
-    rows = [[words(name, tone=f"energy.{name}"), number(part, "J"), percent(part / e.energy_j),
+    rows = [[words(name.replace("_", " "), tone=f"energy.{name}"), number(part, "J"), percent(part / e.energy_j),
              stacked({f"energy.{name}": part}, most, "J"), words(meaning[name])] for name, part in parts.items()]  # fmt: skip
     heads = columns("component", "energy", "share", "", "covers", numbers=(1, 2), bars=(3,), spare=(4,))
     return Table(title="Where the energy goes", columns=heads, rows=rows, level=2)

@@ -69,7 +69,16 @@ def loops_of(names: Sequence[str]) -> dict[str, ScalarLoop]:
 @cache
 def loop_table(name: str) -> Mapping[str, ScalarLoop]:
     """The rows of a file of `traces/kernels/loops`, or of one at a path."""
-    return dict(rows_in(name, FOLDER, "loops", COLUMNS, _read))
+    found: dict[str, ScalarLoop] = {}
+
+    def read(cells: Mapping[str, str]) -> None:
+        loop, does = _read(cells)
+        if loop in found:
+            raise ValueError(f"{loop}: has a row already")
+        found[loop] = does
+
+    rows_in(name, FOLDER, "loops", COLUMNS, read)
+    return found
 
 
 def _read(cells: Mapping[str, str]) -> tuple[str, ScalarLoop]:

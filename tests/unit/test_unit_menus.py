@@ -311,6 +311,7 @@ def test_the_first_file_with_a_row_serves_the_op(tmp_path: Path) -> None:
         ("tanh,,,guessed", "line 2: does: is empty"),
         ("tanh,forward,steps=1,guessed", "line 2: must have an op, and a phase: nothing, training or backward"),
         ("tanh,steps=1", "line 2: must have 4 cells"),
+        ("tanh,,steps=1,guessed\ntanh,,steps=2,guessed", "line 3: tanh: has a row already"),
     ],
 )
 def test_a_row_that_says_nothing_is_refused(tmp_path: Path, row: str, problem: str) -> None:
