@@ -24,21 +24,18 @@ def pointwise(op: BoundOp, context: Context, times: int = 1) -> Plan | None:
     writes = min(size of the result, moved)
     reads = max(moved - writes, min(size of what it is made from, moved))
 
-    inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of the
-    row, `times` over; None where it has none, as the op is part of another kernel. Where the last dimension is no longer than
-    `short_row`, the row `short_OP` comes first, if there is one; the row
-    `apart_OP` is for an op written as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels
-    lie side by side, `half_OP` for values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The
-    gradient of an add is its incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
+    inputs, outputs: of the row; the result is the output or, in a gradient, as large as the inputs. The launches are those of
+    the row, `times` over; None where it has none, as the op is part of another kernel. The row `apart_OP` is for an op written
+    as several, `stored_OP` for one with stored statistics, `last_OP` for images whose channels lie side by side, `half_OP` for
+    values of two bytes, `native_OP` for a kernel of the framework in place of a library's. The gradient of an add is its
+    incoming gradient; where two of them meet, they are added, as the row `accumulate` says.
     """
     phase, stack = "forward" if op.phase == "forward" else "backward", context.stack
     meets = getattr(op.kind, "accumulate", False)
     special = next((f"{word}_" for word in ("apart", "stored") if getattr(op.kind, word, False)), "")
     settings = {"last_": stack.conv.layout_copies == "none", "half_": context.element == HALF, "native_": True}
     special = next((word for word, holds in settings.items() if holds and f"{word}{op.kind.op}" in stack.passes), special)
-    last = op.shape[-1] if op.shape else 1
-    short = "short_" if last <= stack.short_row else ""
-    own = "accumulate" if meets else f"{special or short}{op.kind.op}"
+    own = "accumulate" if meets else f"{special}{op.kind.op}"
     rows = context.passes(own if own in context.stack.passes else op.kind.op, "forward" if meets else phase)
     if rows.launches == 0:
         return None

@@ -16,8 +16,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "tf32": ("tf32", "fp16_arithmetic"),
     "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.tensor", "conv.architectures"),
     "channels last": ("conv.layout_copies",),
-    "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias",
-                             "short_row"),
+    "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias"),
     "calls of the host": ("host", "host_calls", "nested_calls", "stall", "stalls"),
     "CUDA graph": ("graphs",),
 }  # fmt: skip

@@ -23,19 +23,10 @@ NARROW = ("int8_words", "int8_pairs", "int8_mlal", "int8_dot", "int8_sdot", "int
           "bf16_tile", "fp16_lanes")  # fmt: skip
 PHASES = ("forward", "training", "backward")  # training: the forward pass of a training step
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
+ABSENT = "none"  # in place of the constant of an algorithm that has no kernel
 
 
 NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArchitectureKernels:
-    """What differs on one architecture that the library has other convolution kernels for."""
-
-    algorithms: Mapping[str, Mapping[str, str]] = key(
-        "algorithm = the constant of its kernels on this architecture", names=(CONV_PHASES,), default={}
-    )
-    without: tuple[str, ...] = key("algorithms that have no kernel for this architecture", default=())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +39,10 @@ class Conv:
     tensor: Mapping[str, Mapping[str, str]] = key(
         "the same on tensor cores; none: as `algorithms`", names=(CONV_PHASES,), whole=True, default={}
     )
-    architectures: Mapping[str, ArchitectureKernels] = key("what differs on one architecture", default={})
+    architectures: Mapping[str, Mapping[str, Mapping[str, str]]] = key(
+        "what differs on one architecture: algorithm = its constant there, or `none` where the library has no kernel for it, for "
+        "each pass", names=((), CONV_PHASES), default={},
+    )  # fmt: skip
     workspace_limit: float = key("most workspace of a layer", unit="B", default=inf)
     grouped: str = key(
         "groups run one after the other, or batched in one kernel; CPU: in one parallel loop",
@@ -92,15 +86,13 @@ class Conv:
     def candidates(self, architecture: str, tensor: bool) -> Mapping[str, Mapping[str, str]]:
         """The algorithms to choose from on an architecture, with or without tensor cores: pass -> {algorithm: its constant}."""
         chosen = self.tensor if tensor and self.tensor else self.algorithms
-        refused, other = set[str](), ArchitectureKernels()
-        if architecture in self.architectures:
-            own = self.architectures[architecture]
-            refused |= {*own.without}
-            other = own if chosen is self.algorithms else other
-        return {
-            phase: {name: other.algorithms.get(phase, {}).get(name, c) for name, c in rows.items() if name not in refused}
-            for phase, rows in chosen.items()
-        }
+        found: dict[str, dict[str, str]] = {}
+        for phase, rows in chosen.items():
+            own = self.architectures.get(architecture, {}).get(phase, {})
+            here = {name: own.get(name, constant) for name, constant in rows.items()}
+            plain = chosen is self.algorithms  # constants of one architecture are those of kernels without tensor cores
+            found[phase] = {name: here[name] if plain else rows[name] for name in rows if here[name] != ABSENT}
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,7 +185,6 @@ class Stack(Identified):
     )  # fmt: skip
     fusion: FusionRule = key("which chains of ops are one kernel", default=FusionRule())
     optimiser_passes: Mapping[str, UpdatePasses] = key("optimiser = the traffic of an update, in units of the parameters")
-    short_row: int = key("values of the last dimension up to which the row short_OP of `passes` holds; 0: none", low=0, default=0)
     vector_bytes: int = key("bytes that a thread of an element-wise kernel loads at once; 0: one value", low=0, default=0)
     window_loop: str = key(
         "GPU: how a kernel goes through a window, of pixels (pooling) or channels (LRN): at the rate of memory, checking the "

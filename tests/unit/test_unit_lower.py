@@ -478,17 +478,6 @@ def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
     assert (one.b_bytes.item(), four.b_bytes.item()) == (512, 512)
 
 
-def test_a_short_row_of_a_softmax_is_read_once_where_the_stack_says_so() -> None:
-    rows = {"forward": Passes(inputs=1, outputs=1)}
-    made = replace(stack(), passes=stack().passes | {"short_softmax": rows}, short_row=1024)
-    reads = []
-    for features in (1024, 1025):
-        op = {"op": "softmax", "name": "s", "in": ["data"], "out": ["N", features]}
-        (option,) = options(lowered(network(op, data=["N", features]), made))
-        reads.append(option.kernels[0].b_bytes / (4 * 2 * features))
-    assert reads == [1, 2]
-
-
 def test_narrow_values_are_half_as_large() -> None:
     trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     wide, narrow = (options(lowered(trace, stack("implicit_gemm"), precision=p))[0].kernels[0] for p in ("fp32", "fp16"))

@@ -133,7 +133,7 @@ def test_a_record_inside_a_record_is_listed_by_its_path() -> None:
 def test_what_an_architecture_has_no_kernel_for_is_no_candidate() -> None:
     conv, problems = read(Conv, {
         "algorithms": {"forward": {"a": "one", "b": "two"}}, "tensor": {"forward": {"a": "t"}},
-        "architectures": {"kepler": {"without": ["b"], "algorithms": {"forward": {"a": "own", "z": "no"}}}},
+        "architectures": {"kepler": {"forward": {"a": "own", "b": "none", "z": "no"}}},
     })  # fmt: skip
     assert problems == []
     assert conv is not None
