@@ -156,7 +156,6 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
 
     counts: what the loop does in one launch, `ScalarLoop` [1], [V]
     counted, inferred: clocks of values one by one, by their instructions and from times [clk]
-    plain: clocks of both, and of branches on single values [clk]
     window, called, fetched: clocks of values of windows, of functions, of operands that are fetched or divided [clk]
     c: clocks of each, `loop.steps_clk` and so on [clk], bounds tests as steps (A. Fog, Instruction tables, 2022); of elements,
         operations, windows and functions those of their programs on the core, which `archsim simulate kernels --derive` runs
@@ -171,11 +170,10 @@ def loop_clocks(kernels: CpuKernels, constants: Calibration) -> Array:
     counts = kernels.counts
     counted = counts["elements"] * constants["loop.elements_clk"] + counts["operations"] * constants["loop.operations_clk"]
     inferred = (counts["steps"] + counts["tests"]) * constants["loop.steps_clk"]
-    plain = counted + inferred + counts["branches"] * constants["loop.branches_clk"]
     window = counts["adds"] * constants["loop.adds_clk"] + counts["compares"] * constants["loop.compares_clk"]
     called = counts["exps"] * constants["loop.exps_clk"] + counts["pows"] * constants["loop.pows_clk"]
     fetched = counts["gathers"] * constants["loop.gathers_clk"] + counts["divisions"] * constants["loop.divisions_clk"]
-    return plain + window + called + fetched + counts["transitions"] * constants["loop.transitions_clk"]
+    return counted + inferred + window + called + fetched
 
 
 def core_clocks(

@@ -29,25 +29,21 @@ class ScalarLoop:
     vectors: SIMD instructions for each register of values
 
     Inferred from times:
-    branches: on single values, mispredicted as the data are
     steps: of a load, an operation and a store whose instructions are not known
     divisions: of integers
     gathers: values that are fetched one by one, by index or at a stride
-    transitions: calls between AVX and SSE code that save the upper halves of registers
     """
 
     elements: float = 0.0
     operations: float = 0.0
     steps: float = 0.0
     tests: float = 0.0
-    branches: float = 0.0
     compares: float = 0.0
     adds: float = 0.0
     divisions: float = 0.0
     exps: float = 0.0
     pows: float = 0.0
     gathers: float = 0.0
-    transitions: float = 0.0
     vectors: float = 0.0
 
 

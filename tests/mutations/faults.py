@@ -104,10 +104,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_waves"),
         ("a thread names any register", "& (kernels.registers <= most)", "& (most > 0)",
          TRAFFIC + "test_a_tile_may_take_all_the_registers_that_a_thread_can_name"),
-        ("wide loads count as narrow ones", " - kernels.operand_a / WIDEST)", ")",
-         TODAY + "test_each_narrow_load_takes_slots_of_its_own"),
         ("two thirds of the schedulers", "kernels.slots * rate / issue_lanes", "1.5 * kernels.slots * rate / issue_lanes",
-         TODAY + "test_each_narrow_load_takes_slots_of_its_own"),
+         TODAY + "test_counted_slots_keep_all_schedulers_busy"),
     ],
     "cost/sm.py": [
         ("single warps use the tensor cores in full", "pipe * alone * issue", "pipe * issue",

@@ -566,15 +566,15 @@ def test_panels_are_copied_value_by_value_or_by_simd_instructions_or_ahead_of_th
 
 def test_a_loop_costs_its_clocks_or_its_arithmetic() -> None:
     """Of a loop of which nothing is known each operation takes one step, or a share of a SIMD instruction."""
-    constants = default().with_values({"loop.steps_clk": 2.0, "loop.branches_clk": 10.0, "cpu.vector_flop": 4.0})
+    constants = default().with_values({"loop.steps_clk": 2.0, "cpu.vector_flop": 4.0})
     alone = element_wise(flop=100)
-    short, loops = looping(alone, steps=10), (alone, looping(alone, steps=70, branches=20), looping(alone, steps=70))
-    assert core_clocks(on_cpu(*loops), cpu(), "fp32", 1.0, constants).tolist() == [200, 340, 200]
+    short, loops = looping(alone, steps=10), (alone, looping(alone, steps=70))
+    assert core_clocks(on_cpu(*loops), cpu(), "fp32", 1.0, constants).tolist() == [200, 200]
     assert core_clocks(on_cpu(alone, short, vectorised=1), cpu(), "fp32", 1.0, constants).tolist() == [25, 25]
 
 
 def test_whatever_a_loop_does_takes_the_clocks_of_its_own_constant() -> None:
-    own = {"steps": 3.0, "branches": 7.0, "divisions": 25.0, "exps": 60.0, "pows": 100.0, "gathers": 20.0, "transitions": 290.0,
+    own = {"steps": 3.0, "divisions": 25.0, "exps": 60.0, "pows": 100.0, "gathers": 20.0,
            "elements": 1.25, "operations": 0.25, "adds": 1.5, "compares": 9.5}  # fmt: skip
     constants = default().with_values({f"loop.{name}_clk": value for name, value in own.items()})
     clocks = {**own, "tests": own["steps"], "vectors": 0.0}  # SIMD instructions have the rate of the core's pipes

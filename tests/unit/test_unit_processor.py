@@ -146,9 +146,9 @@ def test_operands_that_are_fetched_by_index_are_gathered_value_by_value() -> Non
     [("relu1", BATCH * 32 * 15 * 15), ("pool1", BATCH * 32 * 15 * 15 * 9)],
 )
 def test_a_loop_does_its_steps_for_each_value_or_window_element(op: str, values: int) -> None:
-    row = ScalarLoop(steps=3, branches=0.5)
+    row = ScalarLoop(steps=3, exps=0.5)
     (kernel,) = kernels(stack("caffe-openblas", loop_rows={"relu": row, "max_pool": row}), op)
-    assert counts(kernel) == {"steps": 3 * values, "branches": values / 2}
+    assert counts(kernel) == {"steps": 3 * values, "exps": values / 2}
 
 
 def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> None:
@@ -157,10 +157,10 @@ def test_a_loop_that_the_stack_does_not_name_does_nothing_value_by_value() -> No
 
 def test_a_phase_of_its_own_beats_the_plain_row() -> None:
     """As a whole: what the plain row says and that of the phase does not, the loop of the phase does not do."""
-    rows = {"relu": ScalarLoop(steps=3, exps=1), "relu.backward": ScalarLoop(steps=5), "relu.training": ScalarLoop(branches=4)}
+    rows = {"relu": ScalarLoop(steps=3, exps=1), "relu.backward": ScalarLoop(steps=5), "relu.training": ScalarLoop(pows=4)}
     values = BATCH * 32 * 15 * 15
     forward, backward = (kernels(stack("caffe-openblas", loop_rows=rows), "relu1", phase)[0] for phase in ("forward", "backward"))
-    assert (counts(forward), counts(backward)) == ({"branches": 4 * values}, {"steps": 5 * values})
+    assert (counts(forward), counts(backward)) == ({"pows": 4 * values}, {"steps": 5 * values})
 
 
 def test_a_loop_in_place_fetches_no_line_to_be_written() -> None:

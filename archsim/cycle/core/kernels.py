@@ -22,8 +22,7 @@ from archsim.cycle.core.variant import LANE_BITS, CpuVariant, Known, Simulated
 from archsim.device.device import Cpu
 
 COUNTED = ("elements", "operations", "tests", "compares", "adds", "exps", "pows")  # what has a program
-INFERRED = ("steps", "branches", "divisions", "gathers")  # from times: whose instructions nobody has counted
-STATES = "transitions"  # between AVX and SSE code: the processor saves its registers, which is no instruction of the loop
+INFERRED = ("steps", "divisions", "gathers")  # from times: whose instructions nobody has counted
 FOOTPRINT, SIDE = 16384, 3  # of the data of `loop_constants` [B]; rows and columns of its window
 ROW = 8  # slots of the loop around the innermost one of an unfolding: pointers, the row's bounds test, counter and branch
 
@@ -42,7 +41,7 @@ def scalar_clocks(v: CpuVariant, on: Simulated) -> float | None:
     for name, count in counts.items():
         values, program, words = _program(name, v)
         total += on.spent(count / values, program, *words) * _together(v, on, program, words)
-    return total + v.count(STATES) * v.terms.constants["loop.transitions_clk"]
+    return total
 
 
 def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], tuple[object, ...]]:
