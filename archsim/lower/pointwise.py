@@ -97,6 +97,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
 
     A CTA that sums up a row has `row_threads` threads, or as many as the row has loads.
 
+    slots = values value_slots        of a lane alone: row / threads value_slots
     """
     covered = _window_values(op)
     # The gradient looks up, for each input value, the windows that cover it: value and gradient of each.
@@ -116,26 +117,14 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
     cta = min(rows.row_threads, row * context.element / context.vector)
-    values = prod(op.shape) / launches
-    slots, alone = _slots(rows, values, row, cta)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
-    gpu = GpuColumns(slots=slots, lane_slots=alone, cache_bytes=context.element * windows,
+    gpu = GpuColumns(slots=prod(op.shape) / launches * rows.value_slots,
+                     lane_slots=row / cta * rows.value_slots if cta else 0.0, cache_bytes=context.element * windows,
                      checked=covered / launches * (loop == "checked"), unrolled=loads / launches * (loop == "unrolled"),
                      row=row, row_piece=piece, row_reads=walked if row else 0.0,
                      row_in_flight=together / cta if cta else 0.0)  # fmt: skip
     kernel = replace(kernel, values=looped, operand_a=context.element, gpu=gpu)
     return plan(op, context, Option(algorithm="element_wise", kernels=(kernel,)))
-
-
-def _slots(rows: Passes, values: float, row: float, threads: float) -> tuple[float, float]:
-    """Issue slots of a launch that the stack counts, and of one lane for its part of a row.
-
-    all = values value_slots        lane = row / threads value_slots, of as many as the CTA has
-
-    >>> _slots(Passes(inputs=2, outputs=1, value_slots=50, row_threads=128), 1024.0, 1024.0, 128.0)
-    (51200.0, 400.0)
-    """
-    return values * rows.value_slots, row / threads * rows.value_slots if row and threads else 0.0
 
 
 def _window(op: BoundOp) -> tuple[int, int] | None:
