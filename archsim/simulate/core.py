@@ -8,23 +8,10 @@ from functools import partial
 from inspect import signature
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
+from archsim.cycle.core import loops as vector
 from archsim.cycle.core import scalar
 from archsim.cycle.core.bounds import bounds, what_binds
 from archsim.cycle.core.library import called
-from archsim.cycle.core.loops import (
-    STREAMED,
-    chase,
-    dot_product,
-    exponential,
-    hyperbolic,
-    local_normalisation,
-    max_pool,
-    moments,
-    row_sum,
-    sigmoid,
-    softmax,
-    streamed,
-)
 from archsim.cycle.core.machine import CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.product import BROADCASTS, gemm_block
@@ -67,7 +54,7 @@ ISAS = {
 }  # fmt: skip
 WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it takes, with what it is if not given
     "gemm": {"unroll": 1, "broadcast": None, "a": 2, "b": 1, "depth": 256, "registers": None, "form": None},
-    **{name: {"unroll": 4, "level": 1} for name in STREAMED},
+    **{name: {"unroll": 4, "level": 1} for name in vector.STREAMED},
     "dot": {"accumulators": 8, "level": 1}, "exp": {"unroll": 1, "degree": 6, "level": 1}, "max pool": {"level": 1},
     "row sum": {"level": 1}, "chase": {"level": 1, "loads": 2},
     **{name: {"level": 1} for name in ("sigmoid", "tanh", "softmax", "local normalisation", "moments")},
@@ -287,10 +274,9 @@ def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: 
     else:
         fitting = {name: isa for name, isa in fitting.items() if forms[name] and (not form or form in forms[name])}
     if name in fitting or (not name and fitting):
-        best = {one: max((float(device.pipe(f)) for f in forms[one]), default=0.0) for one in fitting}
-        chosen = name or max(fitting, key=lambda one: (best[one], list(fitting).index(one)))
-        own = forms[chosen] if precision not in WIDE else ()
-        return chosen, fitting[chosen], form or max(own, key=lambda f: float(device.pipe(f)), default="")
+        best = {one: max(forms[one], key=lambda form: float(device.pipe(form)), default="") for one in fitting}
+        chosen = name or max(reversed(fitting), key=lambda one: float(device.pipe(best[one])) if best[one] else 0.0)
+        return chosen, fitting[chosen], form or best[chosen]
     there = ", ".join(fitting) or "none of those that are modelled"
     of, those = ("", "") if precision in WIDE else (f" of {form or precision}", " with them")
     raise ArgumentError(f"kernel {kernel}: {device.identity.id} has no {name or 'vectors'}{of}; "
@@ -299,9 +285,10 @@ def _instruction_set(device: Cpu, name: str, kernel: str, precision: str, form: 
 
 FOOTPRINT = 1 << 14  # of tensors [B]
 GENERATORS: dict[str, Callable[..., CoreLoop]] = {
-    **{name: partial(streamed, name) for name in STREAMED}, "dot": dot_product, "exp": exponential, "max pool": max_pool,
-    "row sum": row_sum, "chase": chase, "sigmoid": sigmoid, "tanh": hyperbolic, "softmax": softmax,
-    "local normalisation": local_normalisation, "moments": moments, "scalar step": scalar.step, "scalar im2col": scalar.unfold,
-    "scalar max pool": scalar.largest, "scalar average pool": scalar.mean, "scalar exp": partial(called, "exp"),
-    "scalar pow": partial(called, "pow"), "scalar gather": scalar.gathered, "scalar divide": scalar.divided,
+    **{name: partial(vector.streamed, name) for name in vector.STREAMED}, "dot": vector.dot_product, "exp": vector.exponential,
+    "max pool": vector.max_pool, "row sum": vector.row_sum, "chase": vector.chase, "sigmoid": vector.sigmoid,
+    "tanh": vector.hyperbolic, "softmax": vector.softmax, "local normalisation": vector.local_normalisation,
+    "moments": vector.moments, "scalar step": scalar.step, "scalar im2col": scalar.unfold, "scalar max pool": scalar.largest,
+    "scalar average pool": scalar.mean, "scalar exp": partial(called, "exp"), "scalar pow": partial(called, "pow"),
+    "scalar gather": scalar.gathered, "scalar divide": scalar.divided,
 }  # fmt: skip

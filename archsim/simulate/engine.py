@@ -123,7 +123,6 @@ class ServingEngineProcess:
         self.free = cache_room(plan)
         self.spent = NOTHING
         self.steps = self.most_running = 0
-        self._decoding: list[Conversation] = []
         self._woken: Any = env.event()
         env.process(self._run())
 
@@ -149,34 +148,33 @@ class ServingEngineProcess:
             if not self.waiting and not self.running:
                 self._woken = self.env.event()
                 yield self._woken
-            cost, reads = self._step()
+            cost, reads, decoding = self._step()
             self.steps += 1
             self.spent = self.spent.plus(cost)
             yield self.env.timeout(cost.time_s)
-            self._done(reads)
+            self._done(reads, decoding)
 
-    def _step(self) -> tuple[StepCost, list[tuple[Conversation, int]]]:
-        """What the next step does: parts of prompts, and whether requests that run get a token."""
+    def _step(self) -> tuple[StepCost, list[tuple[Conversation, int]], list[Conversation]]:
+        """What the next step does: parts of prompts, and the requests that get a token."""
         decoding = [one for one in self.running if not one.to_read]
-        budget = self.engine.step_tokens or max(2048, self.plan.model.context)
+        left = (self.engine.step_tokens or max(2048, self.plan.model.context)) - len(decoding) * self.engine.cuts_prompts
         reads: list[tuple[Conversation, int]] = []
-        if self.engine.cuts_prompts:
-            budget -= len(decoding)
 
-        def read(one: Conversation, most: int) -> None:
+        def read(one: Conversation, most: int) -> int:
             if (count := min(most, one.to_read - one.read)) > 0:
                 reads.append((one, count))
+            return max(count, 0)
 
         for one in [one for one in self.running if one.to_read]:
-            read(one, budget - sum(tokens for _, tokens in reads))
+            left -= read(one, left)
         while self.waiting and len(self.running) < self.engine.sequences:
-            one, left = self.waiting[0], budget - sum(tokens for _, tokens in reads)
+            one = self.waiting[0]
             whole = one.input + one.answered
             if left <= 0 or (not self.engine.cuts_prompts and whole > left and reads) or not self._reserve(one, whole):
                 break
             self.waiting.popleft()
             self.running.append(one)
-            read(one, left if self.engine.cuts_prompts else max(left, whole))
+            left -= read(one, left if self.engine.cuts_prompts else max(left, whole))
         self.most_running = max(self.most_running, len(self.running))
         together = decoding if self.engine.cuts_prompts or not reads else []
         for one in list(together):
@@ -186,10 +184,9 @@ class ServingEngineProcess:
         reads = [(one, tokens) for one, tokens in reads if one in self.running]
         tokens, end = sum(count for _, count in reads), sum(one.read + count for one, count in reads) / max(1, len(reads))
         context = sum(one.read + 1 for one in together) / len(together) if together else 0.0
-        self._decoding = together
         if not tokens and not together:
             raise RuntimeError("a step without work")
-        return mixed_cost(self.plan, len(together), context, tokens, max(1.0, end), max(1, len(reads))), reads
+        return mixed_cost(self.plan, len(together), context, tokens, max(1.0, end), max(1, len(reads))), reads, together
 
     def _reserve(self, one: Conversation, tokens: int) -> bool:
         """Blocks for so many tokens of a request, if they are free."""
@@ -211,13 +208,13 @@ class ServingEngineProcess:
         self.free += one.held
         one.held = 0.0
 
-    def _done(self, reads: list[tuple[Conversation, int]]) -> None:
+    def _done(self, reads: list[tuple[Conversation, int]], decoding: list[Conversation]) -> None:
         """Tokens of a step that has ended."""
         for one, count in reads:
             one.read += count
             if one.read >= one.input + one.answered:
                 self._token(one)
-        for one in self._decoding:
+        for one in decoding:
             one.read += 1
             self._token(one)
 

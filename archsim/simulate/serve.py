@@ -116,13 +116,12 @@ class Serving:
 class ServingDevices:
     """Equal devices that share a queue; what a batch takes is computed on its first use.
 
-    seen: time of each size of batch that occurred [s]
+    costs: time [s] and energy [J] of each size of batch that occurred
     """
 
     request: Request  # inputs are in host memory, where requests arrive, and cross the link
     batching: Batching
     count: int
-    seen: dict[int, float] = field(default_factory=dict)
     costs: dict[int, tuple[float, float]] = field(default_factory=dict)
 
     def cost(self, size: int) -> tuple[float, float]:
@@ -133,9 +132,8 @@ class ServingDevices:
         return self.costs[size]
 
     def time_s(self, size: int) -> float:
-        """Time of a batch that occurs [s]."""
-        self.seen[size] = self.cost(size)[0]
-        return self.seen[size]
+        """Time of a batch [s]."""
+        return self.cost(size)[0]
 
     @cached_property
     def idle_w(self) -> float:
@@ -188,7 +186,8 @@ def simulate_serving(
         stack_rows=rows_of(request.stack), precision=request.precision,
         scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate,
         requests=load.requests if times is None else len(times), seed=load.seed if load.drawn else None, stable=stable,
-        capacity_per_s=capacity, bound_s=load.bound_s, highest_rate_per_s=highest, batch_latency_s=dict(sorted(on.seen.items())),
+        capacity_per_s=capacity, bound_s=load.bound_s, highest_rate_per_s=highest,
+        batch_latency_s={size: time_s for size, (time_s, _) in sorted(on.costs.items())},
         assumptions=(*notes, f"arrivals: Poisson, seed {load.seed}") if load.drawn else notes,
         provenance=provenance_of(request), **figures,
     )  # fmt: skip
@@ -345,15 +344,14 @@ def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1)
     549.5
     """
     settled = values[int(WARM_UP * len(values)) :]
-    if len(settled) > 1 and float(np.ptp(settled)) <= ROUNDING * abs(figure(settled)):
-        return BatchMean(value=figure(settled), interval=(figure(settled), figure(settled)))
+    value = figure(settled)
+    if len(settled) > 1 and float(np.ptp(settled)) <= ROUNDING * abs(value):
+        return BatchMean(value=value, interval=(value, value))
     size = len(settled) // GROUPS
     if size < least:
-        return BatchMean(value=figure(settled), interval=None)
+        return BatchMean(value=value, interval=None)
     groups = settled[len(settled) - GROUPS * size :].reshape(GROUPS, size)
-    figures = np.array([figure(group) for group in groups])
-    half = STUDENT_95 * float(figures.std(ddof=1)) / sqrt(GROUPS)
-    value = figure(settled)
+    half = STUDENT_95 * float(np.std([figure(group) for group in groups], ddof=1)) / sqrt(GROUPS)
     return BatchMean(value=value, interval=(value - half, value + half))
 
 
@@ -368,8 +366,4 @@ def quantile(share: float) -> Callable[[Array], float]:
     >>> quantile(0.5)(np.array([1.0, 2.0, 3.0, 4.0]))
     2.0
     """
-
-    def figure(values: Array) -> float:
-        return float(np.quantile(values, share, method="inverted_cdf"))
-
-    return figure
+    return lambda values: float(np.quantile(values, share, method="inverted_cdf"))

@@ -149,14 +149,13 @@ def _result(
     plan: ServingPlan, done: Sequence[Conversation], servers: Sequence[ServingEngineProcess], begun_s: float,
     limits: Mapping[str, float], **asked: Any,
 ) -> TextServing:  # fmt: skip
-    duration = max(one.token_s[-1] for one in done) - begun_s
-    ttft = np.array([one.token_s[0] - one.arrival_s for one in done])
-    e2e = np.array([one.token_s[-1] - one.arrival_s for one in done])
-    several = [one for one in done if one.output > 1]
-    tpot = np.array([(one.token_s[-1] - one.token_s[0]) / (one.output - 1) for one in several])
-    itl = np.concatenate([np.diff(one.token_s) for one in several]) if several else np.array([])
-    output, prompts = sum(one.output for one in done), sum(one.input for one in done)
-    kept = _kept(done, limits)
+    arrival, first, last = np.array([(one.arrival_s, one.token_s[0], one.token_s[-1]) for one in done]).T
+    outputs, gaps = np.array([one.output for one in done]), [np.diff(one.token_s) for one in done]
+    several, itl, duration = outputs > 1, np.concatenate(gaps), float(last.max()) - begun_s
+    of_each = {"ttft": first - arrival, "tpot": (last - first) / np.maximum(outputs - 1, 1),
+               "itl": np.array([gap.max(initial=0.0) for gap in gaps]), "e2e": last - arrival}  # fmt: skip
+    tpot, output, prompts = of_each["tpot"][several], int(outputs.sum()), sum(one.input for one in done)
+    kept = int(np.all([of_each[name] <= most for name, most in limits.items()], axis=0).sum())
     idle = first_of(plan.spec.device.power.idle) * plan.devices
     energy = sum(server.spent.energy_j + idle * max(0.0, duration - server.spent.time_s) for server in servers)
     spent = reduce(StepCost.plus, (server.spent for server in servers))
@@ -169,8 +168,8 @@ def _result(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
         stack_rows=rows_of(plan.stack), servers=len(servers), devices=plan.devices * len(servers), requests=len(done), **asked,
         input_tokens=prompts, output_tokens=output, duration_s=duration, requests_per_s=len(done) / duration,
-        tokens_per_s=output / duration, total_tokens_per_s=(output + prompts) / duration, ttft_s=_spread(ttft),
-        tpot_s=_spread(tpot) if len(tpot) else None, itl_s=_spread(itl) if len(itl) else None, e2e_s=_spread(e2e),
+        tokens_per_s=output / duration, total_tokens_per_s=(output + prompts) / duration, ttft_s=_spread(of_each["ttft"]),
+        tpot_s=_spread(tpot) if len(tpot) else None, itl_s=_spread(itl) if len(itl) else None, e2e_s=_spread(of_each["e2e"]),
         limits_s=dict(limits), goodput_per_s=kept / duration if limits else None, kept=kept / len(done) if limits else None,
         running=max(server.most_running for server in servers), preemptions=sum(one.preempted for one in done),
         steps=sum(server.steps for server in servers), cache_tokens=cache_tokens(plan),
@@ -178,18 +177,6 @@ def _result(
         power_w=energy / duration, limited_by=spent.limited_by, assumptions=tuple(assumed),
         provenance=provenance_of(plan),
     )  # fmt: skip
-
-
-def _kept(done: Sequence[Conversation], limits: Mapping[str, float]) -> int:
-    """Requests that keep every limit."""
-
-    def keeps(one: Conversation) -> bool:
-        gaps = np.diff(one.token_s) if len(one.token_s) > 1 else np.zeros(1)
-        found = {"ttft": one.token_s[0] - one.arrival_s, "e2e": one.token_s[-1] - one.arrival_s, "tpot": gaps.mean(),
-                 "itl": gaps.max()}  # fmt: skip
-        return all(found[name] <= most for name, most in limits.items())
-
-    return sum(map(keeps, done))
 
 
 def _spread(values: np.ndarray) -> LatencySpread:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,7 @@ from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation
 from archsim.node.node import Node
 from archsim.node.spec import NodeSpec, host_cpu
-from archsim.schedule.observer import Observer
+from archsim.schedule.observer import Observer, Recording, TimelineSlice
 from archsim.schedule.serving import POWER
 from archsim.schedule.training import BUCKET_BYTES, CORES, DISK, MEMORY, SYNCS, Pipeline, TrainingRun, device_step, train
 
@@ -132,15 +132,15 @@ def simulate_training(
     result = run(asked)
     step = device_step(result.lowered.ops, result.timeline.end_s[0].tolist(), request.value_bytes, bucket_bytes)
     pipeline = input_pipeline(asked, spec, given)
-    at_work = DevicesAtWork(node.gpus[: max(devices)])
-    found: dict[int, TrainingRun] = {}
+    recorded, found = Recording(), dict[int, TrainingRun]()
     counts = sorted({1, *devices})
     for number, count in enumerate(counts, 1):
         tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
-        watched = [*observers, at_work] if observers and count == max(devices) else ()
+        watched = [*observers, recorded] if observers and count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
     energy, idle = float(result.energy_j[0].sum()), float(sum(np.ravel(part)[0] for part in result.idle_w.values()))
-    for time, power in at_work.curve(energy / (step.compute_s + step.update_s), idle):
+    busy_w = energy / (step.compute_s + step.update_s)
+    for time, power in power_levels(recorded.slices, node.gpus[: max(devices)], busy_w, idle):
         for observer in observers:
             observer.level(POWER, time, power)
 
@@ -265,43 +265,28 @@ def _check(
     refuse_arguments(wrong)
 
 
-class DevicesAtWork:
-    """An observer that counts how many devices work at a time.
+def power_levels(
+    slices: Iterable[TimelineSlice], tracks: Collection[str], work_w: float, idle_w: float
+) -> list[tuple[float, float]]:
+    """Moments [s] with the power of all devices from each on [W]; the last is the end, with none.
 
-    tracks: those of the devices; on any of them something runs while the device works
+    tracks: those of the devices, each of which works while anything runs on its track
+
+    >>> ran = [TimelineSlice("gpu0", "forward", 1.0, 3.0, {}), TimelineSlice("gpu1", "forward", 2.0, 3.0, {})]
+    >>> power_levels(ran, ["gpu0", "gpu1"], 100.0, 30.0)
+    [(0.0, 60.0), (1.0, 130.0), (2.0, 200.0), (3.0, 0.0)]
     """
-
-    def __init__(self, tracks: Collection[str]) -> None:
-        self._tracks = frozenset(tracks)
-        self._changes: dict[float, int] = defaultdict(int)
-
-    def ran(self, track: str, name: str, start_s: float, end_s: float, words: Mapping[str, object]) -> None:
-        """A device worked from start to end [s]."""
-        if track in self._tracks:
-            self._changes[start_s] += 1
-            self._changes[end_s] -= 1
-
-    def level(self, counter: str, time_s: float, value: float) -> None:
-        """Of no interest."""
-
-    def followed(self, before: tuple[str, float], after: tuple[str, float]) -> None:
-        """Of no interest."""
-
-    def curve(self, work_w: float, idle_w: float) -> list[tuple[float, float]]:
-        """Moments [s] with the power of all devices from each on [W]; the last is the end, with none.
-
-        >>> seen = DevicesAtWork(["gpu0", "gpu1"])
-        >>> seen.ran("gpu0", "forward", 1.0, 3.0, {})
-        >>> seen.ran("gpu1", "forward", 2.0, 3.0, {})
-        >>> seen.curve(100.0, 30.0)
-        [(0.0, 60.0), (1.0, 130.0), (2.0, 200.0), (3.0, 0.0)]
-        """
-        moments = sorted(time for time, change in self._changes.items() if change)
-        working, found = 0, [(0.0, len(self._tracks) * idle_w)] if moments and moments[0] > 0.0 else []
-        for time in moments:
-            working += self._changes[time]
-            found.append((time, working * work_w + (len(self._tracks) - working) * idle_w))
-        return [*found[:-1], (found[-1][0], 0.0)] if found else []
+    changes: dict[float, int] = defaultdict(int)
+    for piece in slices:
+        if piece.track in tracks:
+            changes[piece.start_s] += 1
+            changes[piece.end_s] -= 1
+    moments = sorted(time for time, change in changes.items() if change)
+    working, found = 0, [(0.0, len(tracks) * idle_w)] if moments and moments[0] > 0.0 else []
+    for time in moments:
+        working += changes[time]
+        found.append((time, working * work_w + (len(tracks) - working) * idle_w))
+    return [*found[:-1], (found[-1][0], 0.0)] if found else []
 
 
 def why_training(t: Training) -> list[str]:
