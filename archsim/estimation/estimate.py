@@ -301,7 +301,7 @@ def read_by(request: Request, key: str) -> str:
     '--fidelity cycle reads it'
     """
     unit = unit_of(request.spec.kind, key)
-    if unit.cache and request.traffic == CLOSED and request.fidelity.caches:
+    if unit.cache and request.traffic == CLOSED and request.fidelity.calibrated:
         return "--traffic simulated reads it"
     if unit.cycle and request.fidelity.name != SIMULATED:
         return f"--fidelity {SIMULATED} reads it"

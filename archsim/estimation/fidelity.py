@@ -27,6 +27,7 @@ from archsim.stack.stack import Stack
 
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
+    from archsim.estimation.request import Request
 
 SIMULATED = "cycle"  # the fidelity that runs kernels on an SM or a core
 FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
@@ -41,26 +42,15 @@ TRAFFIC = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSetting:
-    """What kernels run on and how: D variants of a device.
+    """What kernels run on and how: D variants of a device, as a request has it run.
 
     precision: how operands are multiplied, a pipe of the device
-    clock: the highest core clock of any kernel [Hz], a float or [D, 1]
-    threads: on a CPU, a number or [D, 1]
-    without: parts of the model that are left out
-    limit: each kernel runs at the highest clock up to `clock` at which it draws no more [W]
-    traffic: how the bytes between the levels of caches are found, a row of `TRAFFIC`
-    turbo: whether few cores of a CPU run above `clock`, up to its turbo; a clock that somebody named is that of every core
+    request: whose clock, threads, limit, traffic and constants hold
     """
 
     device: Device
     precision: str
-    clock: Array | float
-    threads: Array | float = 1
-    constants: Calibration
-    without: frozenset[str] = frozenset()
-    limit: Array | float | None = None
-    traffic: str = CLOSED
-    turbo: bool = True
+    request: Request
 
 
 CostModel = Callable[[Kernels, ExecutionSetting], PlanCost]  # what each plan costs
@@ -72,33 +62,30 @@ class Fidelity:
 
     meaning: one line for `archsim list fidelities`
     cost: the cost function of its kernels
-    overheads: whether launches and the host CPU's time for calls count
+    calibrated: whether it is the model whose constants are fitted, so that errors on held-out rows say how far it may be off:
+        launches and the host CPU's time for calls count, and the bytes that kernels move depend on caches
     events: whether ops are put in time by simulation, so that they may overlap, queue and contend; else one follows the other
-    calibrated: whether its constants are fitted, so that errors on held-out rows say how far it may be off
-    caches: whether the bytes that kernels move can come from simulated caches (`traffic`)
     warning: what is said with each of its estimates
     """
 
     name: str
     meaning: str
     cost: CostModel
-    overheads: bool = True
+    calibrated: bool = True
     events: bool = False
-    calibrated: bool = False
-    caches: bool = False
     warning: str = ""
 
 
 def _analytical(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """The closed forms choose the kernels; `traffic` may then replace the bytes that these move."""
     closed = _within_limit(kernels, at)
-    if at.traffic == CLOSED:
+    if at.request.traffic == CLOSED:
         return closed
     from archsim.estimation.traffic import moved_by
 
     if isinstance(at.device, Tpu):
         name = at.device.identity.id
-        raise ArgumentError(f"traffic {at.traffic}: {name} has no caches; its buffer holds what programs put there")
+        raise ArgumentError(f"traffic {at.request.traffic}: {name} has no caches; its buffer holds what programs put there")
     assert closed.variants is not None
     assert closed.choice is not None
     found = moved_by(closed.variants, closed.choice, kernels, at.device, at.precision)
@@ -117,9 +104,9 @@ def _within_limit(
         cost = _cost_at(share, kernels, at, moved)
         return cost if moved is None else replace(cost, busy_s=cost.busy_s + late)
 
-    cost = cost_at(1.0)
-    if at.limit is not None:
-        share = sustained_share(cost, at.device, at.precision, cost.clock, at.limit, at.constants)
+    cost, limit = cost_at(1.0), at.request.limit
+    if limit is not None:
+        share = sustained_share(cost, at.device, at.precision, cost.clock, limit, at.request.calibration)
         cost = cost if (share == 1.0).all() else replace(cost_at(share), share=share)
     return _planned(cost, kernels, at)
 
@@ -167,14 +154,17 @@ def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
 
 def _planned(cost: Cost, kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
-    cap = at.device.power.tdp if at.limit is None else at.limit
-    return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, at.constants),
-                     lambda some: faster_costs(some, at.device, at.precision, at.limit, at.constants))  # fmt: skip
+    limit, constants = at.request.limit, at.request.calibration
+    cap = at.device.power.tdp if limit is None else limit
+    return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, constants),
+                     lambda some: faster_costs(some, at.device, at.precision, limit, constants))  # fmt: skip
 
 
 def _roofline(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     """Every tensor is moved once, whatever the caches."""
-    return roofline_cost(kernels, at.device, at.precision, at.clock, at.threads, at.constants, at.without, at.limit)
+    asked = at.request
+    return roofline_cost(kernels, at.device, at.precision, asked.clock, 1 if asked.threads is None else asked.threads,
+                         asked.calibration, asked.without, asked.limit)  # fmt: skip
 
 
 def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> Any:
@@ -187,16 +177,18 @@ def _terms_at(cost: Cost, device: Device, row: int, shape: tuple[int, ...]) -> A
 
 def _cost_at(share: Array | float, kernels: Kernels, at: ExecutionSetting, moved: MovedBytes | None) -> Cost:
     """The cost with all core clocks at a share of theirs."""
-    device, clock = at.device, at.clock * share
+    device, asked = at.device, at.request
+    clock, constants = asked.clock * share, on_device(asked.calibration, device)
     if isinstance(device, Gpu):
         assert isinstance(kernels, GpuKernels)
-        return gpu_cost(kernels, device, at.precision, clock, on_device(at.constants, device), at.without, moved)
+        return gpu_cost(kernels, device, at.precision, clock, constants, asked.without, moved)
     if isinstance(device, Tpu):
         assert isinstance(kernels, TpuKernels)
-        return tpu_cost(kernels, device, at.precision, clock, at.constants, at.without)
+        return tpu_cost(kernels, device, at.precision, clock, constants, asked.without)
     assert isinstance(kernels, CpuKernels)
-    slower = replace(device, clock=replace(device.clock, boost=(device.clock.boost if at.turbo else at.clock) * share))
-    return cpu_cost(kernels, slower, at.precision, clock, at.threads, on_device(at.constants, device), at.without, moved)
+    assert asked.threads is not None
+    slower = replace(device, clock=replace(device.clock, boost=(device.clock.boost if asked.turbo else asked.clock) * share))
+    return cpu_cost(kernels, slower, at.precision, clock, asked.threads, constants, asked.without, moved)
 
 
 def on_device(constants: Calibration, device: Device) -> Calibration:
@@ -209,28 +201,16 @@ def on_device(constants: Calibration, device: Device) -> Calibration:
     return constants.on(*tables_of(of.origin or of.id, of.kernels_of, first_of(device.sm.warps)))
 
 
-FIDELITIES = {
-    row.name: row
-    for row in (
-        Fidelity(
-            name="roofline", meaning="the lower bound: peak arithmetic or peak bandwidth, whichever takes longer",
-            cost=_roofline, overheads=False, warning="roofline is a lower bound of the time, not a prediction",
-        ),
-        Fidelity(
-            name=FITTED, meaning="tiles, waves, traffic and latency of each kernel, launches and the host CPU's time",
-            cost=_analytical, calibrated=True, caches=True,
-        ),
-        Fidelity(
-            name="event", meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share",
-            cost=_analytical, events=True, calibrated=True, caches=True,
-        ),
-        Fidelity(
-            name=SIMULATED,
-            meaning="each kernel's instructions on an SM or a core, clock by clock: schedulers, pipes, caches, queues",
-            cost=_cycle, calibrated=True, caches=True,
-        ),
-    )
-}  # fmt: skip
+FIDELITIES = {row.name: row for row in (
+    Fidelity(name="roofline", cost=_roofline, calibrated=False, warning="roofline is a lower bound of the time, not a prediction",
+             meaning="the lower bound: peak arithmetic or peak bandwidth, whichever takes longer"),
+    Fidelity(name=FITTED, cost=_analytical,
+             meaning="tiles, waves, traffic and latency of each kernel, launches and the host CPU's time"),
+    Fidelity(name="event", cost=_analytical, events=True,
+             meaning="the same kernels in simulated time: streams, the launch queue, and what kernels share"),
+    Fidelity(name=SIMULATED, cost=_cycle,
+             meaning="each kernel's instructions on an SM or a core, clock by clock: schedulers, pipes, caches, queues"),
+)}  # fmt: skip
 
 
 def find(name: str) -> Fidelity:
@@ -246,7 +226,7 @@ def asked_traffic(name: str, fidelity: Fidelity) -> tuple[str, list[str]]:
     found = resolve("traffic", name, tuple(TRAFFIC), dict, f"one of {', '.join(TRAFFIC)}")
     if found == CLOSED:
         return found, []
-    if not fidelity.caches:
+    if not fidelity.calibrated:
         raise ArgumentError(f"traffic {found}: the {fidelity.name} model moves every tensor once, whatever the caches")
     return found, ["traffic simulated: the constants of the model were fitted with the closed forms of the traffic"]
 
@@ -258,7 +238,7 @@ def check_graph(device: Device, stack: Stack, fidelity: Fidelity) -> None:
     if not stack.records:
         able = ", ".join(name for name in stacks.names() if stacks.find(name).records)
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs; these do: {able}")
-    if not fidelity.overheads:
+    if not fidelity.calibrated:
         raise ArgumentError(f"graph: the {fidelity.name} model has no launches that a graph would save")
 
 

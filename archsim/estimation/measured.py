@@ -21,11 +21,11 @@ from archsim.device.catalog import is_shipped, twins
 from archsim.device.device import Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.device.variant import first_of, values_digest
-from archsim.estimation.clock import clock_and_limit, memory_clock_of
+from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED, find
-from archsim.estimation.hardware import host_of, platform_of
+from archsim.estimation.hardware import platform_of
 from archsim.estimation.pipeline import Run, idle_of, mean_clock, run
-from archsim.estimation.request import Request
+from archsim.estimation.request import Request, following
 from archsim.estimation.wall import WALL, wall_power
 from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, TIMERS, Anchor, Case, DeviceGroup, error_of
 from archsim.evidence.conditions import Conditions
@@ -44,17 +44,13 @@ def request_of(
     case: Case, calibration: Calibration, fidelity: str = FITTED, without: frozenset[str] = NOTHING
 ) -> Request:
     """The request whose answer was measured: all conditions of the row, defaults where it states none."""
-    device, threads = case.spec.device, case.threads
-    clock, limit = clock_and_limit(case.spec, case.clock, case.limit, without, measured=True)
-    if not isinstance(device, Cpu):
-        threads = None
-    elif threads is None:
-        threads = int(case.stack.usual_threads(device.core.count, device.core.threads))
+    asked = {"clock": case.clock, "power_limit": case.limit, "threads": case.threads}
+    follows = following(case.spec, case.stack, asked, without, measured=True)
     return Request(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
-        batch=case.batch, precision=case.precision, threads=threads, clock=clock, turbo=case.clock is None, limit=limit,
-        fidelity=find(fidelity), calibration=calibration, host_cpu=case.host_cpu or host_of(case.spec), dispatch=case.dispatch,
+        batch=case.batch, precision=case.precision, fidelity=find(fidelity), calibration=calibration, dispatch=case.dispatch,
         group=case.group, without=without, graph=case.replayed, stored=case.stored,
+        **follows | ({"host_cpu": case.host_cpu} if case.host_cpu else {}),
     )  # fmt: skip
 
 

@@ -11,31 +11,35 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import ArgumentError, Unsupported
+from archsim.base.record import kept
 from archsim.calibration.constants import Calibration
+from archsim.cost import dispatch
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import HostTime, graph_launch, host_time
+from archsim.cost.dispatch import HostTime, InputStage, SampleBatch
 from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Cpu, Device, Gpu
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import ExecutionSetting
 from archsim.estimation.hardware import arithmetic, in_halves, on_tensor_cores
-from archsim.estimation.host_input import decoding, host_transfer_s
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import CacheState, Lowered, lower
 from archsim.schedule.observer import Observer
 from archsim.schedule.timeline import Timeline, asynchronous, synchronous
-from archsim.trace.trace import BoundOp
+from archsim.trace.dims import BATCH
+from archsim.trace.kind import FORWARD, UPDATE
+from archsim.trace.trace import BoundOp, BoundTrace
 
 if TYPE_CHECKING:
-    from archsim.cost.dispatch import InputStage
     from archsim.schedule.streams import Plans
 
 ROUNDING = 1e-6  # relative; by less an op's time differs from that of its kernels only as floats do
@@ -162,13 +166,9 @@ def run(request: Request, observers: Sequence[Observer] = ()) -> Run:
 def priced(request: Request, kernels: Kernels) -> Priced:
     """The cost of kernels, and the host CPU's time for them, by all of a request but its ops."""
     device = device_of(request)
-    at = ExecutionSetting(
-        device=device, precision=arithmetic(request.stack, device, request.precision), clock=request.clock,
-        threads=1 if request.threads is None else request.threads, constants=request.calibration, without=request.without,
-        limit=request.limit, traffic=request.traffic, turbo=request.turbo,
-    )  # fmt: skip
-    cost = request.fidelity.cost(kernels, at)
-    host = host_time(kernels, cost, request.stack, device, request.host, request.calibration)
+    pipe = arithmetic(request.stack, device, request.precision)
+    cost = request.fidelity.cost(kernels, ExecutionSetting(device=device, precision=pipe, request=request))
+    host = dispatch.host_time(kernels, cost, request.stack, device, request.host, request.calibration)
     return Priced(device=device, kernels=kernels, cost=cost, host=host)
 
 
@@ -179,16 +179,23 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     replayed graph is launched once, before its first op. The step of a group of devices follows from that of one.
     """
     device, cost, constants = costs.device, costs.cost, request.calibration
-    counted = request.dispatch * float(request.fidelity.overheads and "host" not in request.without)
+    counted = request.dispatch * float(request.fidelity.calibrated and "host" not in request.without)
     host = costs.host if counted == 1.0 else costs.host.scaled(counted)
     copy_s = host_transfer_s(request, device) * counted
     if request.graph:
-        copy_s = copy_s + graph_launch(host.issue_s, lowered.plan_of, request.host, constants)
+        copy_s = copy_s + dispatch.graph_launch(host.issue_s, lowered.plan_of, request.host, constants)
         host = host.scaled(0.0)
     stage = decoding(request, device) if counted else None
 
     def alone(plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
-        return in_order(plan_s, host, lowered.plan_of, device, copy_s * copy_factor, request.stack.waits, share)
+        """The ops one after the other. A host that waits for each one, as a CPU's does, issues none ahead."""
+        device_s, issue_s, stall_s = (spread(part, lowered.plan_of) for part in (plan_s, host.issue_s, host.stall_s))
+        issue_s[..., :1] += copy_s * copy_factor
+        if not isinstance(device, Gpu):
+            return synchronous(device_s * share, issue_s)
+        if request.stack.waits:
+            return synchronous(device_s * share, issue_s + stall_s)
+        return asynchronous(device_s * share, issue_s, stall_s)
 
     def order(
         plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
@@ -208,7 +215,7 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
         if stage is not None:
             late_s = timeline.latency_s - alone(cost.time_s, host).latency_s
     step_s = None
-    if request.group is not None and request.fidelity.overheads:
+    if request.group is not None and request.fidelity.calibrated:
         step_s = _group_step(request.group, request, lowered, timeline)
     return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, order=order, stage=stage,
                idle_w=waiting(request), late_s=late_s, overlaps=request.fidelity.events,
@@ -289,33 +296,6 @@ def replayed_gap(device: Gpu, constants: Calibration) -> Array:
     return np.minimum(device.launch.latency, constants["graph.gap_s"])
 
 
-def in_order(
-    plan_s: Array, host: HostTime, plan_of: Index, device: Device, copy_s: Array | float = 0.0, waits: bool = False,
-    share: Array | float = 1.0,
-) -> Timeline:  # fmt: skip
-    """The schedule of ops that run one after the other.
-
-    plan_s: time of the kernels of each plan [s], [D, O]; `plan_of`: the plan of each op, [N]
-    host: time of the host CPU for each plan
-    copy_s: copy of the input, before the first op is issued [s], a float or [D, 1]
-    waits: the host CPU waits for each op before it issues the next, as a CPU always does; otherwise it issues ahead
-    share: of its kernels' time that each op takes, a float or [D, N]
-
-    >>> from archsim.device.catalog import find
-    >>> host = HostTime(issue_s=np.array([[2.0]]), stall_s=np.array([[0.0]]))
-    >>> in_order(np.array([[5.0]]), host, np.array([0, 0]), find("gtx_1080").device).latency_s.tolist()
-    [12.0]
-    >>> in_order(np.array([[5.0]]), host, np.array([0, 0]), find("gtx_1080").device, waits=True).latency_s.tolist()
-    [14.0]
-    """
-    device_s, issue_s = spread(plan_s, plan_of) * share, spread(host.issue_s, plan_of)
-    issue_s[..., :1] += copy_s
-    if not isinstance(device, Gpu):
-        return synchronous(device_s, issue_s)
-    stall_s = spread(host.stall_s, plan_of)
-    return synchronous(device_s, issue_s + stall_s) if waits else asynchronous(device_s, issue_s, stall_s)
-
-
 def spread(per_plan: Array, plan_of: Index) -> Array:
     """Values of plans as values of ops.
 
@@ -327,3 +307,61 @@ def spread(per_plan: Array, plan_of: Index) -> Array:
     values = per_plan[..., plan_of]  # that of the last plan where there is none
     values[..., plan_of < 0] = 0.0
     return values
+
+
+# ------------------------------------------------------------------- what crosses between host and device for a step
+
+
+def host_transfer_s(request: Request, device: Device) -> Array | float:
+    """Time in which inputs and weights cross to the device and back before a step, as the stack has it [s]."""
+    stack, trace = request.stack, request.trace
+    time_s: Array | float = 0.0
+    if stack.inputs == "host" or (stack.inputs == "decoded" and stack.reader.ahead != "batch"):
+        time_s = dispatch.host_transfer_time(input_bytes(trace), stack, device, request.host)
+    if stack.parameter_store != "none":
+        time_s = time_s + dispatch.store_time(updated_bytes(trace), stack, device, request.host)
+    return time_s
+
+
+def decoding(request: Request, device: Device) -> InputStage | None:
+    """What the samples of a batch take that the host decodes; None where it decodes none."""
+    if request.stack.inputs != "decoded" or not isinstance(device, Gpu):
+        return None
+    copy_s = dispatch.host_transfer_time(input_bytes(request.trace), request.stack, device, request.host)
+    cores = first_of(request.host.core.count)
+    return dispatch.input_stage(samples_of(request), request.stack.reader, request.host, cores, request.calibration, copy_s)
+
+
+def samples_of(request: Request) -> SampleBatch:
+    """The samples of a batch as a reader prepares them. Raises ArgumentError for JPEG images of a network that takes none.
+
+    >>> from archsim.estimation.request import make_request
+    >>> samples_of(make_request("alexnet_r", "gtx_1080", batch=8))
+    SampleBatch(count=8, values=3072.0, pixels=1024.0)
+    """
+    count, images = int(request.trace.symbols.get(BATCH, request.batch)), request.trace.images
+    if not images and request.stack.reader.stored == "jpeg":
+        raise ArgumentError(f"inputs decoded: network {request.network} reads no images, as the reader of {request.stack.id} "
+                            "prepares; decoded,stored=array is for other samples")  # fmt: skip
+    return SampleBatch(count=count, values=input_bytes(request.trace) / 4.0 / count,
+                       pixels=float(sum(prod(shape[2:]) for shape in images)))  # fmt: skip
+
+
+@kept(4096)
+def input_bytes(trace: BoundTrace) -> float:
+    """Size of a network's input [B]: tensors that forward ops read and no op writes, 4 B a value.
+
+    >>> from archsim.trace.task import prepared
+    >>> input_bytes(prepared("alexnet", "inference").bind(N=2)) == 2 * 3 * 227 * 227 * 4
+    True
+    """
+    written = {op.name for op in trace.ops}
+    read = [(op.inputs, op.input_shapes) for op in trace.ops if op.phase == FORWARD]
+    sizes = {name: prod(shape) for names, shapes in read for name, shape in zip(names, shapes, strict=False)}
+    return 4.0 * sum(size for name, size in sizes.items() if name not in written)
+
+
+@kept(4096)
+def updated_bytes(trace: BoundTrace) -> float:
+    """Size of the weights that a step updates [B], 4 B a value."""
+    return 4.0 * sum(prod(op.shape) for op in trace.ops if op.phase == UPDATE)

@@ -206,12 +206,12 @@ def make_request(
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     if clock is None and power_limit is None and not isinstance(device, Tpu):
         notes.append(clocks.clock_note(spec, device))
-    follows = _following(spec, chosen, {**asked, "threads": threads})
+    follows = following(spec, chosen, {**asked, "threads": threads})
     notes += power_notes(spec) + clocks.limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [clocks.memory_clock_note(spec, follows["memory"])]
     notes += said + hardware.precision_notes(device, precision, chosen)
     notes += hardware.architecture_notes(spec) + follow_notes(spec.entries)
-    graph = graph or (chosen.replays and isinstance(device, Gpu) and model.overheads)
+    graph = graph or (chosen.replays and isinstance(device, Gpu) and model.calibrated)
     if graph:
         check_graph(device, chosen, model)
         notes.append("graph: recorded beforehand, which takes time of its own; the host issues it at once")
@@ -231,12 +231,18 @@ def make_request(
     )  # fmt: skip
 
 
-def _following(spec: Spec, stack: Stack, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What of a request follows the device where nobody asks: clock, limit, memory clock, threads and the host CPU."""
-    named, threads = clocks.asked_clock(spec, asked), asked.get("threads")
-    clock, limit = clocks.clock_and_limit(spec, named, asked.get("power_limit"))
-    if threads is None and isinstance(spec.device, Cpu):
-        threads = stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+def following(
+    spec: Spec, stack: Stack, asked: Mapping[str, Any], without: frozenset[str] = frozenset(), measured: bool = False
+) -> dict[str, Any]:  # fmt: skip
+    """What of a request follows the device where nobody asks: clock, limit, memory clock, threads and the host CPU.
+
+    asked: arguments of `make_request`; without, measured: as of `clock_and_limit`
+    """
+    named, threads = clocks.asked_clock(spec, asked), None
+    clock, limit = clocks.clock_and_limit(spec, named, asked.get("power_limit"), without, measured)
+    if isinstance(spec.device, Cpu):
+        usual = stack.usual_threads(spec.device.core.count, spec.device.core.threads)
+        threads = usual if asked.get("threads") is None else asked["threads"]
     return {"threads": threads, "clock": clock, "turbo": named is None, "limit": limit,
             "memory": clocks.memory_clock_share(spec, asked.get("memory_clock")),
             "host_cpu": hardware.host_of(spec, asked.get("host_cpu"))}  # fmt: skip
@@ -248,7 +254,7 @@ def with_spec(request: Request, spec: Spec, **asked: Any) -> Request:
     `asked` replaces arguments of `make_request` among clock, memory_clock, power_limit and threads, floats or [D, 1].
     """
     given = {**request.asked, **asked}
-    return replace(request, spec=spec, asked=given, **_following(spec, request.stack, given))
+    return replace(request, spec=spec, asked=given, **following(spec, request.stack, given))
 
 
 def with_batch(request: Request, batch: int) -> Request:

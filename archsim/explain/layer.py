@@ -148,8 +148,7 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
     """The fields of `ExplainedOp` for the op at `index`."""
     op, plan = request.trace.ops[index], int(result.lowered.plan_of[index])
     kernels, timeline = result.lowered.kernels, result.timeline
-    at = ExecutionSetting(device=request.device, precision=request.precision, clock=request.clock, threads=request.threads or 1,
-                          constants=request.calibration)  # fmt: skip
+    at = ExecutionSetting(device=request.device, precision=request.precision, request=replace(request, limit=None))
     least = find_fidelity("roofline").cost(kernels, at) if plan >= 0 else None
     return {
         "network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,

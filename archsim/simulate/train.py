@@ -14,10 +14,9 @@ from archsim.cost.dispatch import input_stage, link_rate, worker_rate
 from archsim.device.device import Gpu
 from archsim.device.variant import called, device_fields, first_of
 from archsim.estimation.estimate import provenance_of
-from archsim.estimation.host_input import input_bytes, samples_of
 from archsim.estimation.measured import differences, measured_on, predicted, request_of, trust
 from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
-from archsim.estimation.pipeline import run
+from archsim.estimation.pipeline import input_bytes, run, samples_of
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
 from archsim.evidence.sources import citation

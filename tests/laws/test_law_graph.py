@@ -9,9 +9,10 @@ import pytest
 
 import archsim
 from archsim.base.errors import ArgumentError, Unsupported
+from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
-from archsim.estimation.pipeline import device_of, graph_launch, run
+from archsim.estimation.pipeline import device_of, run
 from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog as stacks
 

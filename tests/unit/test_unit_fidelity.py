@@ -32,7 +32,7 @@ def cost(kernels: Any, at: ExecutionSetting) -> Any:
 
 @pytest.fixture
 def sixfold(monkeypatch: pytest.MonkeyPatch) -> Fidelity:
-    row = Fidelity(name="sixfold", meaning="six times as long", cost=cost, overheads=False, warning=WARNING)
+    row = Fidelity(name="sixfold", meaning="six times as long", cost=cost, calibrated=False, warning=WARNING)
     monkeypatch.setitem(FIDELITIES, row.name, row)
     return row
 

@@ -15,9 +15,8 @@ from archsim.calibration.constants import default
 from archsim.cost.dispatch import InputStage, SampleBatch, core_rate, host_transfer_time, input_stage, link_rate, worker_rate
 from archsim.cost.team import dispatch_clock
 from archsim.estimation.estimate import estimate, estimate_of
-from archsim.estimation.host_input import input_bytes, samples_of
 from archsim.estimation.measured import differences, request_of
-from archsim.estimation.pipeline import run
+from archsim.estimation.pipeline import input_bytes, run, samples_of
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.network_rows import network_cases
 from archsim.explain.layer import explain

@@ -14,8 +14,7 @@ from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.device.device import Cpu
 from archsim.estimation.hardware import arithmetic, on_tensor_cores
-from archsim.estimation.host_input import input_bytes, updated_bytes
-from archsim.estimation.pipeline import run
+from archsim.estimation.pipeline import input_bytes, run, updated_bytes
 from archsim.estimation.request import make_request, with_spec
 from archsim.stack import catalog as stacks
 from tests import shipped
