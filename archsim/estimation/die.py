@@ -72,17 +72,16 @@ def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:
     [314.0]
     """
     nodes, which = np.unique(np.ravel(np.asarray(device.chip.node, dtype=float)), return_inverse=True)
-    areas, costs = [], []
+    found: list[tuple[Array, Array]] = []
     for size in nodes.tolist():
         one = replace(device, chip=replace(device.chip, node=size))
         area = scale * np.ravel(np.asarray(die_area(one, silicon()), dtype=float))
-        areas.append(area)
-        costs.append(np.asarray(die_cost(area, silicon().node(size), silicon())))
+        found.append((area, np.asarray(die_cost(area, silicon().node(size), silicon()))))
     if len(nodes) == 1:
-        return areas[0], costs[0]
-    points = np.arange(which.size)
-    of_nodes, prices = (np.stack(np.broadcast_arrays(*columns, which)[:-1]) for columns in (areas, costs))
-    return of_nodes[which, points], prices[which, points]
+        return found[0]
+    columns = np.stack([np.broadcast_arrays(*pair, which)[:-1] for pair in found])  # [nodes, 2, D]
+    areas, costs = columns[which, :, np.arange(which.size)].T
+    return areas, costs
 
 
 def die_columns(spec: Spec, columns: Mapping[str, Array], count: int) -> dict[str, Array]:

@@ -18,7 +18,7 @@ from archsim.cost.power import SLOWEST
 from archsim.device.catalog import is_shipped
 from archsim.device.device import Tpu
 from archsim.device.spec import unit_of
-from archsim.device.variant import device_fields, first_of
+from archsim.device.variant import first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.die import moves_area, too_large
 from archsim.estimation.fidelity import CLOSED, SIMULATED
@@ -72,14 +72,12 @@ def estimate_of(
     kind, spread = class_of(request)
     device, power = request.device, energy / latency
     found = Estimate(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id, task=request.task,
-        optimiser=request.optimiser, batch=request.batch, sample=request.trace.sample,
-        seq_len=request.trace.symbols.get(SEQUENCE), precision=request.precision, threads=request.thread_count, devices=1,
-        fidelity=request.fidelity.name, traffic=request.traffic, graph=request.graph, cold=request.cold,
-        streams=request.streams, host_cpu=request.host_cpu.identity.id, clock_hz=float(mean_clock(request, result)[0]),
+        **request.labels, task=request.task, optimiser=request.optimiser, batch=request.batch, sample=request.trace.sample,
+        seq_len=request.trace.symbols.get(SEQUENCE), threads=request.thread_count, devices=1, fidelity=request.fidelity.name,
+        traffic=request.traffic, graph=request.graph, cold=request.cold, streams=request.streams,
+        host_cpu=request.host_cpu.identity.id, clock_hz=float(mean_clock(request, result)[0]),
         memory_clock_hz=memory_clock_of(request.spec, request.memory), latency_s=latency,
-        latency_interval_s=spread.around(latency),
-        interval_level=request.calibration.level, interval_class=kind,
+        latency_interval_s=spread.around(latency), interval_level=request.calibration.level, interval_class=kind,
         held_out=replace(spread, basis="; ".join(filter(None, (spread.basis, own_rows(request.spec))))),
         stack_rows=rows_of(request.stack), throughput_per_s=request.batch / latency,
         power_w=power, power_interval_w=power_interval(request, power),

@@ -27,7 +27,6 @@ from archsim.stack.stack import Stack
 
 if TYPE_CHECKING:
     from archsim.cost.moved import MovedBytes
-    from archsim.estimation.request import Request
 
 SIMULATED = "cycle"  # the fidelity that runs kernels on an SM or a core
 FITTED = "analytical"  # the fidelity that is used where none is named, and whose constants are fitted
@@ -41,16 +40,36 @@ TRAFFIC = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RunSetting:
+    """How kernels run: what a request says of it.
+
+    clock: the highest core clock that kernels may take [Hz], a float or [D, 1]
+    turbo: whether few cores of a CPU run above `clock`, up to its turbo; a clock that somebody named is that of every core
+    limit: power that each kernel keeps to by a lower clock [W], a float or [D, 1]; None where nothing lowers it
+    threads: threads on a CPU, a number or [D, 1]; None on a GPU
+    traffic: how the bytes that kernels move between the levels of caches are found, a row of `TRAFFIC`
+    without: parts of the model that are left out, to see what each contributes
+    """
+
+    clock: float | Array
+    turbo: bool = True
+    limit: float | Array | None = None
+    threads: int | Array | None
+    traffic: str = CLOSED
+    calibration: Calibration
+    without: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutionSetting:
-    """What kernels run on and how: D variants of a device, as a request has it run.
+    """What kernels run on and how: D variants of a device, and how a request has them run.
 
     precision: how operands are multiplied, a pipe of the device
-    request: whose clock, threads, limit, traffic and constants hold
     """
 
     device: Device
     precision: str
-    request: Request
+    request: RunSetting
 
 
 CostModel = Callable[[Kernels, ExecutionSetting], PlanCost]  # what each plan costs

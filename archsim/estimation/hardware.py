@@ -19,10 +19,6 @@ from archsim.trace.trace import BoundTrace
 
 SET = "what-if"  # the file of a value that --set gives
 MAKERS = ("NVIDIA", "AMD", "Apple")  # whose libraries have kernels for their own cards alone
-FOR_OTHERS = {  # option -> why a TPU has none
-    "threads": "threads belong to a CPU; a TPU has none to set",
-    "power_limit": "power limits are not modelled of a TPU: nobody has published how its clock or its voltage follow one",
-}
 BETWEEN_ACTIVATIONS = ("matmul", "attention", "latent_attention")  # no operand is weights
 NARROW = ("int8", "fp16", "bf16")
 
@@ -116,15 +112,14 @@ def check_vendor(spec: Spec, stack: Stack) -> None:
                           f"--stack {own} is that of {spec.identity.id}")  # fmt: skip
 
 
-def check_tpu(device: Tpu, task: str, trace: BoundTrace, asked: Mapping[str, object]) -> None:
-    """Refuse what is not modelled of a request on a TPU; asked: the arguments of `make_request`.
+def check_tpu(device: Tpu, task: str, trace: BoundTrace, power_limit: float | None) -> None:
+    """Refuse what is not modelled of a request on a TPU.
 
-    Raises ArgumentError for options of other devices; Unsupported for training, and for a product of two activations on a TPU
-    that has weights from its memory alone (`fifo`).
+    Raises Unsupported for a power limit, for training, and for a product of two activations on a TPU that has weights from its
+    memory alone (`fifo`).
     """
-    for option, why in FOR_OTHERS.items():
-        if asked.get(option) is not None:
-            raise (ArgumentError if option == "threads" else Unsupported)(why)
+    if power_limit is not None:
+        raise Unsupported("power limits are not modelled of a TPU: nobody has published how its clock or its voltage follow one")
     name = device.identity.id
     if task != "inference":
         able = "runs inference alone" if device.fifo is not None else "trains, but training is not modelled: no row is measured"

@@ -18,7 +18,7 @@ from archsim.base.files import data_folder
 from archsim.calibration.constants import Calibration, Spread, spread_of_product
 from archsim.cost.team import dispatch_clock
 from archsim.device.catalog import is_shipped, twins
-from archsim.device.device import Cpu, Gpu
+from archsim.device.device import Gpu
 from archsim.device.spec import Spec
 from archsim.device.variant import first_of, values_digest
 from archsim.estimation.clock import memory_clock_of
@@ -86,8 +86,7 @@ def value_of(case: Case, request: Request, result: Run) -> float:
         return float(result.total_energy_j[0])
     latency_s, device, calibration = float(result.latency_s[0]), case.spec.device, request.calibration
     if case.system is not None:
-        host = None if isinstance(device, Cpu) else request.host
-        computer = wall_power(float(result.total_energy_j[0]) / latency_s, device, host, *case.system)
+        computer = wall_power(float(result.total_energy_j[0]) / latency_s, device, request.host, *case.system)
         return computer.computer_w * (1.0 if case.metric == "system_power_w" else latency_s)
     if case.metric == "power_w":
         return float(result.total_energy_j[0]) / latency_s

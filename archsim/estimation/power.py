@@ -19,19 +19,10 @@ from archsim.calibration.constants import Calibration, Spread, default
 from archsim.cost.power import within_heat
 from archsim.cost.switched import highest_clock, memory_family, voltage, voltage_line
 from archsim.cost.units import at_other_clocks, package_power, unit_power
+from archsim.device import units
 from archsim.device.device import Cpu, Gpu
 from archsim.device.spec import Spec
-from archsim.device.units import (
-    AWAKE,
-    CORE,
-    PACKAGE_UNITS,
-    UNITS,
-    UnitClocks,
-    package_unit_named,
-    shares_of,
-    unit_named,
-    unit_rates,
-)
+from archsim.device.units import UnitClocks
 from archsim.device.variant import device_fields, first_of
 from archsim.estimation.clock import ROUNDED, check_core_clock, limit_note, limit_notes, memory_clock_of, memory_clock_top
 from archsim.estimation.hardware import find_device, host_of, platform_of, unneeded_keys
@@ -68,19 +59,19 @@ class CountedUnits:
 
 OF_KIND = {
     "gpu": CountedUnits(
-        awake=AWAKE, all=UNITS, named=unit_named, inside=("fp32", "int", "fp64", "special", "tensor", "shared"),
-        idle=("standing", "leakage", "clocks"), errors="units",
+        awake=units.AWAKE, all=units.UNITS, named=units.unit_named, idle=("standing", "leakage", "clocks"),
+        inside=("fp32", "int", "fp64", "special", "tensor", "shared"), errors="units",
         read=("chip.", "power.", "clock.", "rate.", "sm.count", "sm.shared_bandwidth", "l2.bandwidth", "memory.bandwidth",
               "memory.achievable", "memory.data_rate", "memory.type"),
         elsewhere=("power.tdp", "power.throttle", "power.air", "power.thermal_resistance", "memory.data_rate", "clock.sustained"),
         each="sm 1: every SM is taken to work all the time", usual="the sustained clock of the spec",
     ),
     "cpu": CountedUnits(
-        awake=CORE, all=PACKAGE_UNITS, named=package_unit_named, inside=("simd",), idle=("standing",), errors="power",
+        awake=units.CORE, all=units.PACKAGE_UNITS, named=units.package_unit_named, idle=("standing",), inside=("simd",),
         read=("chip.", "power.", "clock.", "core.count", "core.simd", "core.fma_ports", "memory.bandwidth", "memory.type",
               "l2.bandwidth", "l3.bandwidth"),
-        elsewhere=("power.tdp",), each="core 1: every core is taken to be awake all the time",
-        usual="that of dense SIMD code on all cores",
+        elsewhere=("power.tdp",), errors="power", usual="that of dense SIMD code on all cores",
+        each="core 1: every core is taken to be awake all the time",
     ),
 }  # fmt: skip
 
@@ -107,7 +98,7 @@ class PowerEstimate(Answer):
     hardware: str
     hardware_name: str
     changes: Mapping[str, str]
-    name: str
+    name: str = ""
     clock_hz: float
     memory_clock_hz: float | None
     counted_clock_hz: float
@@ -174,7 +165,7 @@ def power_by_unit(
     hw: str, shares: Mapping[str, object], *, clock: float | None = None, memory_clock: float | None = None,
     counted_at: tuple[float, float | None] | None = None, power_limit: float | None = None,
     settings: Mapping[str, str] | None = None, scales: Mapping[str, float] | None = None, calibration: Calibration | None = None,
-    name: str = "", boundary: str | None = None, system: str | None = None,
+    boundary: str | None = None, system: str | None = None,
 ) -> PowerEstimate:  # fmt: skip
     """Power of a GPU, or of the packages of a CPU, whose units are busy for these shares of the time.
 
@@ -205,7 +196,7 @@ def power_by_unit(
     most = within_heat(device, device.power.tdp if power_limit is None else power_limit)
     now = _clocks(spec, first_of(device.usual_clock) if clock is None else clock, memory_clock)
     was = now if counted_at is None else _clocks(spec, *counted_at, counted=now)
-    counted = shares_of(shares, of.named)
+    counted = units.shares_of(shares, of.named)
     if missing := [unit for unit, share in counted.items() if unit in of.all and share > 0.0 and not _has(spec, unit)]:
         raise Unsupported(f"share of {missing[0]}: {spec.identity.id} has no {of.all[missing[0]].partition(',')[0]}")
     use = UnitUse(spec=spec, counted=counted, was=was, now=now, constants=constants,
@@ -223,7 +214,7 @@ def power_by_unit(
 
     keys = [key for key in unneeded_keys(settings or {}, scales or {}, same) if key not in of.elsewhere]
     found = PowerEstimate(
-        **device_fields(spec), name=name, clock_hz=core, memory_clock_hz=memory_clock_of(spec, now.memory),
+        **device_fields(spec), clock_hz=core, memory_clock_hz=memory_clock_of(spec, now.memory),
         counted_clock_hz=first_of(was.core), counted_memory_clock_hz=memory_clock_of(spec, was.memory),
         voltage=voltage(core, device, constants).item(), shares=at_work, parts_w=parts, power_w=power,
         power_interval_w=(max(min(idle, power), low), high), interval_level=constants.level, interval_class=kind,
@@ -278,7 +269,7 @@ def _clocks(spec: Spec, clock: float, memory: float | None, counted: UnitClocks 
 
 def _has(spec: Spec, unit: str) -> bool:
     """Whether a device has a unit; a CPU has all."""
-    return spec.kind == "cpu" or bool(first_of(unit_rates(_gpu(spec), UnitClocks(core=1.0))[unit]) > 0.0)
+    return spec.kind == "cpu" or bool(first_of(units.unit_rates(_gpu(spec), UnitClocks(core=1.0))[unit]) > 0.0)
 
 
 def _warnings(use: UnitUse, power: float, within: float | None, shares: Mapping[str, float]) -> list[str]:
@@ -359,13 +350,13 @@ def powers_of_file(path: str | Path, hw: str, **asked: Any) -> tuple[PowerEstima
     """
     table, problems = read_table(path, LIMITS["shares"]), []
     named = OF_KIND["cpu" if find_device(hw, asked.get("settings"), asked.get("scales")).kind == "cpu" else "gpu"].named
-    units = [name for name in table.header if name not in OWN]
-    for name in units:
+    columns = [name for name in table.header if name not in OWN]
+    for name in columns:
         try:
             named(name)
         except ArchsimError as error:
             problems.append(f"line 1: column {name!r}: {error}")
-    if not units:
+    if not columns:
         problems.append("line 1: no column for a unit; columns are units, name, clock, memory_clock and power")
     refuse(table.path, problems)
     power_by_unit(hw, {}, **asked)  # what is wrong with the device or the words of the question is no problem of a line
@@ -385,7 +376,7 @@ def _power(row: Row, hw: str, asked: Mapping[str, Any]) -> PowerEstimate:
     cells = {name: text.strip() for name, text in row.cells.items() if text.strip()}
     numbers = {name: _number(name, cells.pop(name)) for name in WRITTEN if name in cells}
     name, measured = cells.pop("name", ""), numbers.pop("power", None)
-    found = power_by_unit(hw, cells, **{**asked, **numbers, "name": name})
+    found = replace(power_by_unit(hw, cells, **{**asked, **numbers}), name=name)
     if measured is None:
         return found
     if not measured > 0.0:

@@ -10,15 +10,15 @@ from typing import Any
 from archsim.base.arguments import ARGUMENTS, given_of
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import plain, resolve
-from archsim.calibration.constants import Calibration
-from archsim.calibration.constants import default as default_calibration
+from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.detect.catalog import power_notes, threads_of
 from archsim.device.device import PRECISION_ALIASES, PRECISION_BYTES, Cpu, Device, Gpu, Tpu
 from archsim.device.spec import Spec, follow_notes
+from archsim.device.variant import device_fields
 from archsim.estimation import clock as clocks
 from archsim.estimation import hardware
-from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, asked_traffic, check_graph, check_streams
+from archsim.estimation.fidelity import CLOSED, FITTED, Fidelity, RunSetting, asked_traffic, check_graph, check_streams
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.network import bound, bounded, samples_of, sized, sizes_of
 from archsim.estimation.wall import check_boundary
@@ -38,15 +38,11 @@ WIDE, NARROWED = "fp32", "tf32"  # the precision of products, and what some fram
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(RunSetting):
     """What is asked: this network as this task on this device with this stack, every default filled in.
 
     network, batch: as the user or the source calls and counts them; `trace` has the graph and the samples that run
-    clock: the highest core clock that kernels may take [Hz], a float or [D, 1]
-    turbo: whether few cores of a CPU run above `clock`: nobody named one
-    limit: power that each kernel keeps to by a lower clock [W], a float or [D, 1]; None where nothing lowers it
     memory: memory clock, as a share of the usual one [1], a float or [D, 1]
-    threads: threads on a CPU, a number or [D, 1]; None on a GPU
     work: what the ops are made of; None for single ops that somebody timed
     graph: whether the run is replayed as one CUDA graph
     cold: whether nothing that a run before has used is in the L2; else a run is one of many equal ones
@@ -55,9 +51,7 @@ class Request:
     narrowed: the op kinds whose products run in `precision`, those of others in fp32; None: all
     stored: formats of weights and of cached values in memory, where they are narrower
     dispatch: how much of the host CPU's time for calls and launches counts; 0 for kernels that were timed alone
-    traffic: how the bytes that kernels move between the levels of caches are found (`estimation.fidelity.TRAFFIC`)
     group: devices that share a training step; the trace is then that of one of them
-    without: parts of the model that are left out, to see what each contributes
     asked: the arguments of `make_request`; what was not given there follows the device
     """
 
@@ -69,13 +63,8 @@ class Request:
     task: str
     batch: int
     precision: str
-    threads: int | Array | None
-    clock: float | Array
-    turbo: bool = True
-    limit: float | Array | None = None
     memory: float | Array = 1.0
     fidelity: Fidelity
-    calibration: Calibration
     graph: bool = False
     cold: bool = False
     streams: int = 1
@@ -83,11 +72,14 @@ class Request:
     narrowed: frozenset[str] | None = None
     stored: Stored = AS_MULTIPLIED
     dispatch: float = 1.0
-    traffic: str = CLOSED
     group: DeviceGroup | None = None
-    without: frozenset[str] = frozenset()
     notes: tuple[str, ...] = ()
     asked: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> dict[str, Any]:
+        """What answers say of what was asked: network, device with its changes, stack and precision."""
+        return {"network": self.network, **device_fields(self.spec), "stack": self.stack.id, "precision": self.precision}
 
     @property
     def thread_count(self) -> int | None:
@@ -191,15 +183,15 @@ def make_request(
         notes.append(f"network {net}: {told}")
     if strict and (unknown := bounded(trace)):
         raise Unsupported(f"network {trace.name}: strict: {'; '.join(unknown)}")
+    if threads is not None and not isinstance(device, Cpu):
+        raise ArgumentError(f"threads belong to a CPU; a {device.kind.upper()} has none to set")
     if isinstance(device, Tpu):
-        hardware.check_tpu(device, task, trace, asked)
+        hardware.check_tpu(device, task, trace, power_limit)
         if precision is None:
             precision = device.precisions[0]
             notes.append(f"precision {precision}: what the cells of {device.identity.id} multiply; --precision sets another")
     precision, narrowed, said = _products(precision, device, chosen, trace)
     if isinstance(device, Gpu):
-        if threads is not None:
-            raise ArgumentError("threads belong to a CPU; a GPU has none to set")
         if chosen.inputs == stack_choice.DECODED:
             notes.append(f"input {chosen.reader.words}; --inputs decoded,workers=8 sets a key of the stack's reader")
         if host_cpu is None and chosen.host:
@@ -226,7 +218,7 @@ def make_request(
     hardware.check_vendor(spec, chosen)
     return Request(
         network=net, trace=trace, work=work, spec=spec, stack=chosen, task=task, batch=samples, precision=precision,
-        narrowed=narrowed, fidelity=model, calibration=calibration or default_calibration(), graph=graph, cold=cold,
+        narrowed=narrowed, fidelity=model, calibration=calibration or default(), graph=graph, cold=cold,
         streams=streams, traffic=traffic, notes=(*notes, *said), asked=asked, **follows,
     )  # fmt: skip
 

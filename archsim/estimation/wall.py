@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError
 from archsim.calibration.constants import Spread
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
@@ -21,8 +22,7 @@ from archsim.device.variant import first_of
 if TYPE_CHECKING:
     from archsim.node.system import PoweredSystem
 
-WALL, DEVICE = "wall", "device"
-BOUNDARIES = {DEVICE: "the board, module or package that power_boundary of the device names", WALL: "the plug of the computer"}
+WALL = "wall"  # the plug of the computer, in place of the board, module or package that `power_boundary` of the device names
 # what a computer has besides its devices -> what it covers; keys of energies and powers at the wall
 OF_COMPUTER = {
     "host": "processors of the computer beside the devices", "memory": "its memory modules",
@@ -67,8 +67,9 @@ class WallPower:
 
 def check_boundary(boundary: str | None, system: str | None) -> None:
     """Raise ArgumentError for a boundary that there is not, and for a system that nothing is asked of."""
-    if boundary is not None and boundary not in BOUNDARIES:
-        raise ArgumentError(f"boundary {str(boundary)[:40]!r}: one of {', '.join(BOUNDARIES)}")
+    known = ARGUMENTS["boundary"].choices
+    if boundary is not None and boundary not in known:
+        raise ArgumentError(f"boundary {str(boundary)[:40]!r}: one of {', '.join(known)}")
     if system is not None and boundary != WALL:
         raise ArgumentError(f"system {system}: moves power at the wall alone; add boundary wall")
 
@@ -80,20 +81,19 @@ def usual_wall_power(device_w: float, device: Device, host_cpu: Spec, name: str 
     """
     from archsim.node import system as systems
 
-    host = None if isinstance(device, Cpu) else host_cpu.device
-    assert host is None or isinstance(host, Cpu)  # as `host_of` has made sure
-    if name is not None:
-        return wall_power(device_w, device, host, *systems.asked(name))
-    system = systems.usual(device, host, host_cpu.identity.id)
-    return wall_power(device_w, device, host, system, system.devices)
+    host = host_cpu.device
+    assert isinstance(host, Cpu)  # as `host_of` has made sure
+    usual = systems.usual(device, host, host_cpu.identity.id)
+    return wall_power(device_w, device, host, *((usual, usual.devices) if name is None else systems.asked(name)))
 
 
 def wall_power(
-    device_w: float, device: Device, host: Cpu | None, system: PoweredSystem, devices: int, fans: float | None = None
+    device_w: float, device: Device, host: Cpu, system: PoweredSystem, devices: int, fans: float | None = None
 ) -> WallPower:  # fmt: skip
     """The computer at its plug, while each of its `devices` draws `device_w` [W].
 
-    host: the CPU that dispatches for a GPU, None where the device is the processor; fans: in place of the share that is fitted
+    host: the CPU that dispatches for a GPU, or the device itself where that is the processor
+    fans: in place of the share that is fitted
     """
     constants, kind = wall_constants(), GENERIC if system.generic else DESCRIBED
     share = (constants.fans if fans is None else fans) if system.parts.fans is None else system.parts.fans
@@ -111,10 +111,10 @@ def wall_power(
     )  # fmt: skip
 
 
-def _host(device: Device, host: Cpu | None, system: PoweredSystem, devices: int) -> float:
+def _host(device: Device, host: Cpu, system: PoweredSystem, devices: int) -> float:
     """Power of the processors beside the devices [W]; none where the device is the processor, or holds it as modules do."""
     of = system.host
-    if host is None or device.power.boundary == "module":
+    if isinstance(device, Cpu) or device.power.boundary == "module":
         return 0.0
     if of.idle is not None and of.tdp is not None and of.cores is not None:
         return host_power(of.idle, of.tdp, of.sockets, BUSY * devices, of.sockets * of.cores)

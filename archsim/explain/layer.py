@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
-from archsim.device.variant import called, device_fields
+from archsim.device.variant import called
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED, ExecutionSetting, on_device
 from archsim.estimation.fidelity import find as find_fidelity
@@ -151,8 +151,7 @@ def asked(request: Request, result: Run, index: int) -> dict[str, Any]:
     at = ExecutionSetting(device=request.device, precision=request.precision, request=replace(request, limit=None))
     least = find_fidelity("roofline").cost(kernels, at) if plan >= 0 else None
     return {
-        "network": request.network, **device_fields(request.spec), "stack": request.stack.id, "task": request.task,
-        "batch": request.batch, "seq_len": request.trace.symbols.get(SEQUENCE), "precision": request.precision,
+        **request.labels, "task": request.task, "batch": request.batch, "seq_len": request.trace.symbols.get(SEQUENCE),
         "threads": request.thread_count, "clock_hz": _clock(request, result, plan),
         "memory_clock_hz": memory_clock_of(request.spec, request.memory), "layer": op.name, "kind": op.kind.op,
         "phase": op.phase, "attributes": written(op.kind), "inputs": op.input_shapes, "output": op.shape,

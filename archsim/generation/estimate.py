@@ -9,7 +9,7 @@ from archsim.base.errors import ArgumentError
 from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.calibration.constants import WIDER, Spread
+from archsim.calibration.constants import WIDER
 from archsim.cost.bounds import bound_word
 from archsim.device.variant import first_of
 from archsim.estimation.hardware import platform_of
@@ -131,7 +131,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         devices=plan.devices, tensor_parallel=plan.tensor, pipeline_parallel=plan.stages, expert_parallel=plan.experts,
         node=plan.node.id if plan.node else None, batch=plan.batch, input=plan.input, output=plan.output,
         precision=plan.precision, weights=plan.weights, kv=plan.cache, graph=plan.graph,
-        speculative=plan.asked.get("speculative"), parameters=learned, active_parameters=active,
+        speculative=plan.speculative, parameters=learned, active_parameters=active,
         ttft_s=read.time_s, ttft_interval_s=time.around(read.time_s), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
         tpot_s=tpot, tpot_interval_s=time.around(tpot), e2e_s=total.time_s, e2e_interval_s=time.around(total.time_s),
         tokens_per_s=tokens / total.time_s, tokens_per_s_interval=time.around(tokens / total.time_s),
@@ -146,7 +146,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         interval_basis=f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {WIDER:g} times those of "
         f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models is "
         "fitted",
-        basis=basis(plan, time), references=references_of(plan), benchmark=command(plan),
+        basis=basis(plan, energy.basis), references=references_of(plan), benchmark=command(plan),
         warnings=tuple(said for said, holds in {
             f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves": waves > 1,
             f"steps of more than {recorded} sequences are not replayed as graphs": plan.batch > recorded > 0 and plan.graph,
@@ -163,10 +163,9 @@ def too_large(plan: ServingPlan) -> str:
             f"more devices (--tp), narrower --weights or --kv, or a shorter context would help")  # fmt: skip
 
 
-def basis(plan: ServingPlan, time: Spread) -> dict[str, str]:
-    """What each number rests on: the nearest measured rows."""
+def basis(plan: ServingPlan, power: str) -> dict[str, str]:
+    """What each number rests on: the nearest measured rows, of which `power` says those of powers."""
     kernels = plan.calibration.spread_of("gpu", "kernel", platform_of(plan.spec, plan.stack.id))[1].basis
-    power = served_spread(plan.calibration, "gpu", platform_of(plan.spec, plan.stack.id), POWER)[1].basis
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
     return {
         "ttft_s": near, "tpot_s": near, "tokens_per_s": near,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,12 +13,12 @@ from archsim.base.errors import ArgumentError, Unsupported, refuse_arguments
 from archsim.base.files import is_path
 from archsim.base.naming import resolve
 from archsim.base.record import kept
-from archsim.calibration.constants import Calibration
-from archsim.calibration.constants import default as default_calibration
+from archsim.calibration.constants import Calibration, default
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec, follow_notes
-from archsim.estimation.clock import check_core_clock, check_limit, clock_and_limit
-from archsim.estimation.hardware import find_device, host_of, on_tensor_cores
+from archsim.estimation.clock import check_core_clock, check_limit
+from archsim.estimation.hardware import find_device, on_tensor_cores
+from archsim.estimation.request import following
 from archsim.node.node import Node
 from archsim.node.spec import joining
 from archsim.stack import catalog as stacks
@@ -141,6 +142,8 @@ class ServingPlan:
     precision: of activations and arithmetic; weights, cache: formats in which weights, and keys and values, are stored
     node: where several devices are joined; None for one
     graph: whether decode steps are replayed as CUDA graphs
+    speculative: as it was asked for; speculation: the same, read
+    follows: what of a request follows the device (`archsim.estimation.request.following`)
     """
 
     model: TransformerModel
@@ -157,14 +160,11 @@ class ServingPlan:
     cache: str = USUAL
     node: Node | None = None
     graph: bool = True
+    speculative: str | None = None
     speculation: Speculation | None = None
-    clock: float
-    turbo: bool = True
-    limit: float | None = None
-    host: Spec
+    follows: Mapping[str, Any]
     calibration: Calibration
     notes: tuple[str, ...] = ()
-    asked: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def devices(self) -> int:
@@ -188,7 +188,6 @@ def serving_plan(
 
     Raises UnknownName, ArgumentError, Unsupported, or InputError for a file that a name leads to.
     """
-    asked = {key: value for key, value in locals().items() if value is not None}
     model, notes = models.find(net), []
     if not model.generates:
         why = "decodes what an encoder has read, as no engine here" if model.audio else "does not make text token by token"
@@ -222,15 +221,14 @@ def serving_plan(
     check_core_clock(spec, clock)
     if power_limit is not None:
         check_limit(device, power_limit)
-    highest, limit = clock_and_limit(spec, clock, power_limit)
     replays = stack.serving.graph_sequences > 0 if graph is None else graph
     if replays and not stack.records:
         raise Unsupported(f"graph: stack {stack.id} does not replay CUDA graphs")
     return ServingPlan(
         model=model, spec=spec, stack=stack, input=input, output=output, batch=batch, tensor=tp, stages=pp, experts=ep, **stored,
-        node=joined, graph=replays, speculation=_speculation(speculative, draft), clock=float(highest), turbo=clock is None,
-        limit=None if limit is None else float(limit), host=host_of(spec, host_cpu),
-        calibration=calibration or default_calibration(), notes=(*notes, *model.notes, *follow_notes(spec.entries)), asked=asked,
+        node=joined, graph=replays, speculative=speculative, speculation=_speculation(speculative, draft),
+        follows=following(spec, stack, {"clock": clock, "power_limit": power_limit, "host_cpu": host_cpu}),
+        calibration=calibration or default(), notes=(*notes, *model.notes, *follow_notes(spec.entries)),
     )  # fmt: skip
 
 
@@ -283,8 +281,7 @@ def engine_named(name: str | None, vendor: str = "") -> str:
 
 
 def _version(name: str) -> tuple[float, ...]:
-    digits = "".join(letter if letter.isdigit() or letter == "." else " " for letter in name.rpartition("-")[2]).split()
-    return tuple(float(part) for part in digits[0].split(".") if part) if digits else ()
+    return tuple(map(float, re.findall(r"\d+", name.rpartition("-")[2])))
 
 
 def _formats(precision: str | None, weights: str | None, kv: str | None, device: Gpu) -> dict[str, str]:

@@ -119,7 +119,7 @@ def host_step(plan: ServingPlan, sequences: int) -> StepCost:
 
     f: `dispatch_clock` of the host [Hz]
     """
-    engine, host = plan.stack.serving, plan.host.device
+    engine, host = plan.stack.serving, plan.follows["host_cpu"].device
     assert isinstance(host, Cpu)
     clocks = engine.step_clocks + sequences * engine.sequence_clocks
     return waiting(plan, ENGINE_HOST, clocks / first_of(dispatch_clock(host)), plan.devices)
@@ -170,8 +170,8 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
     cache = _cache_state(plan, trace, settings)
     whole = Request(
         network=plan.model.name, trace=trace, work=None, spec=plan.spec, stack=plan.stack, task="inference",
-        batch=trace.symbols.get("N", 1), precision=plan.precision, threads=None, clock=plan.clock, turbo=plan.turbo,
-        limit=plan.limit, fidelity=find(FITTED), calibration=plan.calibration, graph=replays, host_cpu=plan.host,
+        batch=trace.symbols.get("N", 1), precision=plan.precision, fidelity=find(FITTED), calibration=plan.calibration,
+        graph=replays, **plan.follows,
     )  # fmt: skip
     for precision, stored in dict.fromkeys(settings):
         own = [i for i, each in enumerate(settings) if each == (precision, stored)]
@@ -264,8 +264,7 @@ class PrefillCost:
 
 def step_tokens(plan: ServingPlan, context: int) -> int:
     """Most new tokens of a step that reads prompts: what the engine says, or the longest prompt."""
-    engine = plan.stack.serving
-    return engine.step_tokens if engine.step_tokens else max(2048, min(plan.model.context, context))
+    return plan.stack.serving.step_tokens or max(2048, min(plan.model.context, context))
 
 
 def prefill(plan: ServingPlan, batch: int, tokens: int) -> PrefillCost:

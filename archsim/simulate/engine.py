@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from archsim.base.record import kept
 from archsim.generation.memory import blocks, cache_of, memory_of, room
 from archsim.generation.plan import ServingPlan
-from archsim.generation.step import NOTHING, StepCost, step_cost
+from archsim.generation.step import NOTHING, StepCost, step_cost, step_tokens
 
 if TYPE_CHECKING:
     from simpy import Environment
@@ -25,11 +25,10 @@ NEAR = 16  # tokens of context by which costs of steps are told apart
 SIZES = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 4096)  # sequences that are priced
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)  # two are never the same, however alike
 class Conversation:
     """A request on its way: its lengths, tokens read and answered, its part of the cache `held` [B], when its tokens came [s]."""
 
-    number: int
     arrival_s: float
     input: int
     output: int
@@ -157,7 +156,7 @@ class ServingEngineProcess:
     def _step(self) -> tuple[StepCost, list[tuple[Conversation, int]], list[Conversation]]:
         """What the next step does: parts of prompts, and the requests that get a token."""
         decoding = [one for one in self.running if not one.to_read]
-        left = (self.engine.step_tokens or max(2048, self.plan.model.context)) - len(decoding) * self.engine.cuts_prompts
+        left = step_tokens(self.plan, self.plan.model.context) - len(decoding) * self.engine.cuts_prompts
         reads: list[tuple[Conversation, int]] = []
 
         def read(one: Conversation, most: int) -> int:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from archsim.base.errors import ArgumentError, refuse_arguments
 from archsim.base.units import grouped, show
 from archsim.cost.idle import idle_parts
-from archsim.device.variant import device_fields
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.measured import trust
 from archsim.estimation.memory import largest_batch
@@ -182,11 +181,9 @@ def simulate_serving(
     figures = _figures(load.scenario, on.served(load, rate, observers), on) if stable else {}
     notes = (*request.notes, trust(request), "inputs arrive in host memory and cross the link; a device runs one batch at a time")
     return Serving(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id,
-        stack_rows=rows_of(request.stack), precision=request.precision,
-        scenario=load.scenario, devices=devices, batching=batching, rate_per_s=rate,
-        requests=load.requests if times is None else len(times), seed=load.seed if load.drawn else None, stable=stable,
-        capacity_per_s=capacity, bound_s=load.bound_s, highest_rate_per_s=highest,
+        **request.labels, stack_rows=rows_of(request.stack), scenario=load.scenario, devices=devices, batching=batching,
+        rate_per_s=rate, requests=load.requests if times is None else len(times), seed=load.seed if load.drawn else None,
+        stable=stable, capacity_per_s=capacity, bound_s=load.bound_s, highest_rate_per_s=highest,
         batch_latency_s={size: time_s for size, (time_s, _) in sorted(on.costs.items())},
         assumptions=(*notes, f"arrivals: Poisson, seed {load.seed}") if load.drawn else notes,
         provenance=provenance_of(request), **figures,
@@ -227,7 +224,7 @@ def _check(request: Request, load: Load, batching: Batching, devices: int) -> No
     server, recorded = load.scenario == "Server", load.recorded_s is not None
     arrivals = (load.rate is not None, recorded, load.bound_s is not None)
     rate, bound = (1.0 if given is None else given for given in (load.rate, load.bound_s))
-    wrong = {
+    refuse_arguments({
         f"scenario {load.scenario!r} is not one of {', '.join(SCENARIOS)}": load.scenario not in SCENARIOS,
         f"rate {rate:g} is not a number of requests per second above 0": not 0 < rate < 1e12,
         "a server needs arrivals: give --rate, --trace or, to find a rate, --p99": server and not any(arrivals),
@@ -242,8 +239,7 @@ def _check(request: Request, load: Load, batching: Batching, devices: int) -> No
         f"batching wait={batching.wait_s:g} s is not a time from 0": not 0 <= batching.wait_s < 1e6,
         f"{load.scenario} sends one query at a time, to one device: leave out --devices":
             devices > 1 and load.scenario in QUERIES,
-    }  # fmt: skip
-    refuse_arguments(wrong)
+    })  # fmt: skip
     most, fixed = MULTI_STREAM if load.scenario == "MultiStream" else batching.most, request.template.fixed_batch
     if fixed is not None and (most > 1 or fixed > 1):
         way = "batching max=1" if fixed == 1 else "write 'N' in place of it in its file"

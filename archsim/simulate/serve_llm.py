@@ -114,9 +114,9 @@ def serve_llm(
     def arrivals() -> Generator[Any, Any, None]:
         """Requests join the queue when they arrive."""
         columns = (requests.arrival_s, requests.input, requests.output)
-        for number, (at, prompt, answer) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        for at, prompt, answer in zip(*(column.tolist() for column in columns), strict=True):
             yield env.timeout(max(0.0, at - env.now))
-            servers[0].put(Conversation(number=number, arrival_s=at, input=prompt, output=answer))
+            servers[0].put(Conversation(arrival_s=at, input=prompt, output=answer))
 
     if split:
         servers.insert(0, ServingEngineProcess(env, plan, hand_over, only_reads=True))

@@ -12,7 +12,7 @@ from archsim.base.errors import Unsupported, refuse_arguments
 from archsim.base.units import show
 from archsim.cost.dispatch import input_stage, link_rate, worker_rate
 from archsim.device.device import Gpu
-from archsim.device.variant import called, device_fields, first_of
+from archsim.device.variant import called, first_of
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.measured import differences, measured_on, predicted, request_of, trust
 from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
@@ -163,8 +163,7 @@ def simulate_training(
     memory, capacity = footprint_of(asked, result), first_of(request.device.memory.capacity)
     said = f"does not fit: each device needs {memory.total / 2**30:.2f} GiB of {capacity / 2**30:.2f} GiB"
     return Training(
-        network=request.network, **device_fields(request.spec), node=node.id, stack=request.stack.id,
-        precision=request.precision, optimiser=str(request.optimiser), batch=request.batch, sync=sync, overlap=overlap,
+        **request.labels, node=node.id, optimiser=str(request.optimiser), batch=request.batch, sync=sync, overlap=overlap,
         input=given, bucket_bytes=bucket_bytes, buckets=len(step.buckets), gradient_bytes=sum(size for _, size in step.buckets),
         memory=memory, memory_capacity_bytes=capacity, fits=fits(memory, capacity), points=tuple(map(point, devices)),
         references=_references(asked, DeviceGroup(node=node, devices=1, overlaps=overlap), devices, otherwise),
@@ -238,11 +237,9 @@ def _notes(request: Request, spec: NodeSpec, given: Input) -> tuple[str, ...]:
             pixels = f", {node.input.pixels:g} pixels of an image" if node.input.pixels and request.trace.images else ""
             asked = f"from the clock of {node.host_cpu.id} and the reader of {request.stack.id}{pixels}"
         notes.append(f"input: all workers together decode {rate:.4g} samples per second, {asked}")
-    notes.append(trust(request))
-    notes.append(assumptions(request))
-    notes.append(f"gradients are exchanged as memory holds them, {request.value_bytes} B each; the exchange takes no SM time and "
-                 "no memory bandwidth of the devices")  # fmt: skip
-    return tuple(notes)
+    return (*notes, trust(request), assumptions(request),
+            f"gradients are exchanged as memory holds them, {request.value_bytes} B each; the exchange takes no SM time and no "
+            "memory bandwidth of the devices")  # fmt: skip
 
 
 def _check(
@@ -251,7 +248,7 @@ def _check(
     if not isinstance(request.device, Gpu):
         raise Unsupported(f"{request.spec.identity.id}: data-parallel training is modelled on GPUs")
     most = spec.node.devices
-    wrong = {
+    refuse_arguments({
         f"task {request.task}: training is simulated with task training_step": request.task != "training_step",
         **{f"devices {count} is not between 1 and {most}, which node {spec.node.id} holds": not 1 <= count <= most
            for count in devices},
@@ -260,8 +257,7 @@ def _check(
         f"sync {sync!r} is not one of {', '.join(SYNCS)}": sync not in SYNCS,
         f"bucket {bucket_bytes:g} B is not a size above 0": not 0 < bucket_bytes < 1e15,
         f"steps {steps} is not between {LEAST_STEPS} and {MOST_STEPS}": not LEAST_STEPS <= steps <= MOST_STEPS,
-    }  # fmt: skip
-    refuse_arguments(wrong)
+    })  # fmt: skip
 
 
 def power_levels(

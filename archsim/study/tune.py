@@ -21,7 +21,6 @@ from archsim.base.units import show
 from archsim.cost.power import SLOWEST
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.variant import device_fields
 from archsim.estimation.clock import ROUNDED, highest_clock, memory_clock_of
 from archsim.estimation.estimate import check_budget
 from archsim.estimation.hardware import find_device
@@ -266,8 +265,7 @@ def tune(
     first = found.best[0] if found.best else None
     best = None if first is None else _point(request, first, first)
     return Tuning(
-        network=request.network, **device_fields(request.spec), stack=request.stack.id,
-        stack_rows=rows_of(request.stack), task=request.task, precision=request.precision, fidelity=request.fidelity.name,
+        **request.labels, stack_rows=rows_of(request.stack), task=request.task, fidelity=request.fidelity.name,
         minimise=aim, where=tuple(c.written for c in conditions), energy_budget_j=energy_budget,
         ranges=(*(range_words(axis, request.spec.kind) for axis in space.axes), *held),
         points=found.points, feasible=found.feasible, impossible=found.broken, why=found.why, default=own, best=best,

@@ -86,8 +86,7 @@ def fitted(file: str) -> str:
     for case in cases:
         request = request_of(case, default())
         assert case.system is not None
-        host = None if case.spec.kind == "cpu" else request.host
-        system = usual(case.spec.device, host, request.host_cpu.identity.id)
+        system = usual(case.spec.device, request.host, request.host_cpu.identity.id)
         unknown.append(row_of(replace(case, limit=None, system=(system, case.system[1]))))
     at = best(rows)
     for (name, errors), (_, other) in zip(rows, unknown, strict=True):

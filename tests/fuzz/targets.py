@@ -253,8 +253,8 @@ def run_system(data: bytes, folder: Path) -> None:
 
     system = load(Path(_file(data, folder, "system.toml")))
     host = cpu("i7_6700k")
-    for device, beside in ((find("gtx_1080").device, host), (host, None)):
-        found = wall_power(100.0, device, beside, system, system.devices)
+    for device in (find("gtx_1080").device, host):
+        found = wall_power(100.0, device, host, system, system.devices)
         all_finite([found.computer_w, found.share_w, found.load, *found.parts_w.values()])
 
 

@@ -117,7 +117,7 @@ def test_a_step_that_does_both_is_no_shorter_than_each_and_a_run_of_such_steps_e
 
 
 def test_a_request_that_was_put_back_is_read_again_with_its_answer():
-    one = Conversation(number=0, arrival_s=0.0, input=5, output=3)
+    one = Conversation(arrival_s=0.0, input=5, output=3)
     assert one.to_read == 5
     assert replace(one, read=5, answered=1).to_read == 0
     assert replace(one, read=0, answered=2).to_read == 7
