@@ -45,7 +45,12 @@ def area_scale(spec: Spec) -> float:
     True
     """
     device = gpu_of(with_own_area(spec))
-    return 1.0 if device.chip.area is None else float(device.chip.area) / float(die_area(device, silicon()))
+    return _area(device) / float(die_area(device, silicon()))
+
+
+def _area(device: Gpu) -> float:
+    """The area of a die as it was published, or as it is modelled [mm2]."""
+    return float(die_area(device, silicon()) if device.chip.area is None else device.chip.area)
 
 
 def largest_area(spec: Spec) -> float:
@@ -58,9 +63,7 @@ def largest_area(spec: Spec) -> float:
     """
     while spec.base is not None:
         spec = spec.base
-    origin = gpu_of(spec)
-    area = float(die_area(origin, silicon())) if origin.chip.area is None else float(origin.chip.area)
-    return silicon().field * (math.ceil(area / silicon().field) if is_shipped(spec) else 1)
+    return silicon().field * (math.ceil(_area(gpu_of(spec)) / silicon().field) if is_shipped(spec) else 1)
 
 
 def area_and_cost(device: Gpu, scale: float) -> tuple[Array, Array]:

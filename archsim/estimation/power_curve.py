@@ -74,13 +74,9 @@ def power_curve(request: Request, result: Run) -> PowerCurve:
     """The power of a run over its time, on the first of its devices."""
     streams = result.overlaps and request.streams > 1 and result.cost.variants is not None
     lengths, powers = _of_streams(request, result) if streams else _one_by_one(result)
-    return _curve(lengths, powers)
-
-
-def _curve(lengths: Array, powers: Array) -> PowerCurve:
-    """The curve of steps [s, W], equal neighbours as one."""
     kept = lengths > NEGLIGIBLE * lengths.sum()
     lengths, powers = lengths[kept], powers[kept]
+    # equal neighbours are one step
     changes = np.concatenate([[True], np.abs(np.diff(powers)) > NEGLIGIBLE * powers[1:]])
     starts = np.flatnonzero(changes)
     edges = np.concatenate([[0.0], np.cumsum(np.add.reduceat(lengths, starts))])

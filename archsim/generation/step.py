@@ -224,14 +224,10 @@ def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:
     # of an all-to-all each device keeps its own share
     sent = size * (model.experts.top if model.experts else 0)
     exchanged = plan.node.collective.start + sent / plan.tensor * (plan.tensor - 1) / plan.tensor / rate_to(plan.node, 1)
-    calls, time = 0, 0.0
-    for layer in range(first, last):
-        spread_out = plan.experts > 1 and model.experts is not None and model.experts.has(layer)
-        parallel = model.order.startswith("parallel")  # both parts are summed at once
-        calls += 1 if parallel or spread_out else 2
-        time += 2.0 * exchanged if spread_out else 0.0
-    calls += int(first == 0)  # the table of words is shared out too
-    time += calls * unloaded_time_s(all_reduce(plan.node, plan.tensor, size), plan.node)
+    spread_out = sum(model.experts.has(layer) for layer in range(first, last)) if plan.experts > 1 and model.experts else 0
+    both = 0 if model.order.startswith("parallel") else last - first - spread_out  # layers whose parts are summed one by one
+    calls = last - first + both + (first == 0)  # the table of words is shared out too
+    time = 2.0 * exchanged * spread_out + calls * unloaded_time_s(all_reduce(plan.node, plan.tensor, size), plan.node)
     return waiting(plan, LINKS, time, plan.tensor)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -228,7 +228,7 @@ class ServingEngineProcess:
 
 def cache_room(plan: ServingPlan) -> float:
     """What the fullest device has for keys and values beside all else [B]."""
-    fixed = memory_of(replace(plan, batch=1), 1, 1)
+    fixed = memory_of(plan, 1, 1)
     return max(0.0, room(plan) - (fixed.total - fixed.kv_cache))
 
 

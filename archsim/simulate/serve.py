@@ -212,12 +212,12 @@ def _figures(scenario: str, served: ServingRun, on: ServingDevices) -> dict[str,
     }  # fmt: skip
     if scenario == "Offline":  # all samples arrive at the start, so their latencies only repeat the throughput
         return use
-    latency = {"mean": batch_means(served.latency_s, mean)} | {
+    latency = {"mean": batch_means(served.latency_s, np.mean)} | {
         name: batch_means(served.latency_s, quantile(share), int(LEAST_TAIL / (1 - share) + 0.5))
         for name, share in PERCENTILES.items()
     }
     curve = tuple((share, batch_means(served.latency_s, quantile(share)).value) for share in SHARES)
-    return use | {"latency_s": latency, "distribution": curve, "wait_s": batch_means(served.wait_s, mean)}
+    return use | {"latency_s": latency, "distribution": curve, "wait_s": batch_means(served.wait_s, np.mean)}
 
 
 def _check(request: Request, load: Load, batching: Batching, devices: int) -> None:
@@ -336,11 +336,11 @@ def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1)
     Holds where a group is long compared with the time over which requests influence each other, so that groups are nearly
     independent; single requests are not.
 
-    >>> batch_means(np.arange(1000.0), mean).value  # without the first tenth
+    >>> batch_means(np.arange(1000.0), np.mean).value  # without the first tenth
     549.5
     """
     settled = values[int(WARM_UP * len(values)) :]
-    value = figure(settled)
+    value = float(figure(settled))
     if len(settled) > 1 and float(np.ptp(settled)) <= ROUNDING * abs(value):
         return BatchMean(value=value, interval=(value, value))
     size = len(settled) // GROUPS
@@ -349,11 +349,6 @@ def batch_means(values: Array, figure: Callable[[Array], float], least: int = 1)
     groups = settled[len(settled) - GROUPS * size :].reshape(GROUPS, size)
     half = STUDENT_95 * float(np.std([figure(group) for group in groups], ddof=1)) / sqrt(GROUPS)
     return BatchMean(value=value, interval=(value - half, value + half))
-
-
-def mean(values: Array) -> float:
-    """The mean of the values, [M], in their unit."""
-    return float(values.mean())
 
 
 def quantile(share: float) -> Callable[[Array], float]:
