@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from archsim.base.errors import ArchsimError, ArgumentError, InputError, Unsupported
 from archsim.calibration.nearness import Platform
@@ -36,10 +37,8 @@ def unneeded_keys(
     found = []
     for key in dict.fromkeys((*settings, *scales)):
         others = {name: value for name, value in settings.items() if name != key}
-        try:
+        with suppress(ArchsimError):  # without this key the others make no device, so it has an effect
             found += [key] if same(others, {name: value for name, value in scales.items() if name != key}) else []
-        except ArchsimError:  # without this key the others make no device, so it has an effect
-            continue
     return found
 
 

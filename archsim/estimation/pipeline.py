@@ -30,7 +30,6 @@ from archsim.device.variant import first_of
 from archsim.estimation.fidelity import ExecutionSetting
 from archsim.estimation.hardware import arithmetic, in_halves, on_tensor_cores
 from archsim.estimation.request import Request
-from archsim.evidence.case import DeviceGroup
 from archsim.lower.kernel import Index, Kernels
 from archsim.lower.lower import CacheState, Lowered, lower
 from archsim.schedule.observer import Observer
@@ -214,12 +213,8 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
         timeline = order(cost.time_s, host)
         if stage is not None:
             late_s = timeline.latency_s - alone(cost.time_s, host).latency_s
-    step_s = None
-    if request.group is not None and request.fidelity.calibrated:
-        step_s = _group_step(request.group, request, lowered, timeline)
-    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, order=order, stage=stage,
-               idle_w=waiting(request), late_s=late_s, overlaps=request.fidelity.events,
-               group_step_s=step_s)  # fmt: skip
+    return Run(lowered=lowered, cost=cost, timeline=timeline, host=host, order=order, stage=stage, idle_w=waiting(request),
+               late_s=late_s, overlaps=request.fidelity.events, group_step_s=_group_step(request, lowered, timeline))  # fmt: skip
 
 
 def waiting(request: Request) -> dict[str, Array]:
@@ -241,8 +236,11 @@ def _simulated(
                      observers=observers, plans=None if observers else costs.phases)  # fmt: skip
 
 
-def _group_step(group: DeviceGroup, request: Request, lowered: Lowered, timeline: Timeline) -> Array:
-    """Time of a training step of several devices [s], [1], of which each alone runs this timeline."""
+def _group_step(request: Request, lowered: Lowered, timeline: Timeline) -> Array | None:
+    """Time of a training step of several devices [s], [1], of which each alone runs this timeline; None for one device."""
+    group = request.group
+    if group is None or not request.fidelity.calibrated:
+        return None
     from archsim.schedule.training import Pipeline, device_step, train
 
     step = device_step(lowered.ops, timeline.end_s[0].tolist(), request.value_bytes)

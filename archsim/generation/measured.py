@@ -159,11 +159,9 @@ def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
         if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.prompt_chunk:
             run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
             runs.setdefault(run, []).append(case)
-    for _, cases in sorted(runs.items(), key=lambda one: _distance(plan, one[1][0])):
-        found = [reference for case in cases for reference in _reference(plan, case)]
-        if found:
-            return tuple(found)
-    return ()
+    nearest = sorted(runs.values(), key=lambda cases: _distance(plan, cases[0]))
+    found = (tuple([reference for case in cases for reference in _reference(plan, case)]) for cases in nearest)
+    return next(filter(None, found), ())
 
 
 def _distance(plan: ServingPlan, case: Case) -> float:
@@ -201,7 +199,6 @@ def _cases(model: str, hardware: str) -> Iterator[Case]:
 
 @cache
 def _name(written: str) -> str:
-    try:
+    with suppress(ArchsimError):
         return canonical(written)
-    except ArchsimError:
-        return ""
+    return ""
