@@ -16,7 +16,6 @@ from archsim.base.errors import ArchsimError
 from archsim.cli.main import group
 from archsim.estimation.request import make_request
 from archsim.estimation.result import Estimate
-from archsim.estimation.wall import BOUNDARIES
 from archsim.generation.plan import serving_plan
 from archsim.stack.parts import LEVELS
 from archsim.study.axis import axis_of
@@ -96,7 +95,6 @@ def test_words_of_one_row_mean_one_thing():
 
 def test_lists_that_are_closed_are_those_of_the_model():
     assert ARGUMENTS["fusion"].choices == LEVELS
-    assert ARGUMENTS["boundary"].choices == tuple(BOUNDARIES)
     assert all(names_of(row.names) for row in (*ARGUMENTS.values(), *SERVED.values()) if row.names)
     assert all(hasattr(Estimate, row.estimated) or row.estimated in Estimate.__dataclass_fields__ for row in ROWS.values()
                if row.estimated)  # fmt: skip
