@@ -208,6 +208,12 @@ def test_tensor_cores_pad_channels_to_whole_loads_and_multiply_no_zeros() -> Non
         assert (found["forward"], found["backward_data"]) == (forward, backward)
 
 
+@pytest.mark.parametrize(("channels", "depth"), [(3, 4), (4, 4), (5, 16), (17, 32)])
+def test_few_input_channels_are_padded_to_a_word(channels: int, depth: int) -> None:
+    trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", channels, 9, 9])
+    assert options(lowered(trace, stack("implicit_gemm"), precision="int8"))[0].kernels[-1].k == depth * 9
+
+
 def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
     pool = {"op": "max_pool", "name": "pool", "in": ["data"], "out": ["N", 8, 4, 4], "kernel": [2, 2], "stride": [2, 2]}
     trace = network(pool, data=["N", 8, 8, 8])
