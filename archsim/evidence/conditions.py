@@ -10,11 +10,11 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from archsim.base.errors import nearest
-from archsim.base.files import data_folder
 from archsim.base.schema import Form, Word, problems_of
 from archsim.detect import catalog as devices
 from archsim.evidence.case import QUANTITY, TIMERS
 from archsim.evidence.family import families
+from archsim.node.shipped import names_in
 from archsim.stack import catalog as stacks
 from archsim.trace.file import names as networks
 from archsim.trace.op import OPTIMISERS
@@ -24,16 +24,10 @@ ANY = "*"
 COLD = "cold"
 
 # What a rule looks at: columns of a row, by one name whatever its file calls them
-COLUMNS = {
-    "family": "the kind of file, as `archsim validate` calls it", "source_ref": "the row's place in its source",
-    "hardware": "id of the device", "architecture": "of the device", "stack": "the row's own word for it",
-    "framework": "of the stack that models it", "software": "what ran, in the source's words",
-    "library": "of a framework, or a variant", "network": "network or model", "task": "what was timed of it",
-    "op": "of a row of a single kernel", "sub_op": "its variant", "kernel": "the kernel's name", "precision": "as written",
-    "metric": "of the value", "seq_len": "tokens of a sequence", "clock_mhz": "core clock",
-    "power_stat": "what a power is called", "arrival": "of requests", "notes": "remarks", "suspicious": "mark of a misprint",
-    "accepted": "0: disturbed",
-}  # fmt: skip
+COLUMNS = (
+    "family", "source_ref", "hardware", "architecture", "stack", "framework", "software", "library", "network", "task", "op",
+    "sub_op", "kernel", "precision", "metric", "seq_len", "clock_mhz", "power_stat", "arrival", "notes", "suspicious", "accepted",
+)  # fmt: skip
 
 
 class Meter(Form):
@@ -45,40 +39,35 @@ class Meter(Form):
     running: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the time of which it is the mean in which the kernel ran [1]
 
 
-def field(meaning: str, usual: Any, ge: float | None = None, said: str = "") -> Any:
-    """A field of `Conditions`: its meaning with its unit, its usual value, its least one, and what an estimate calls it."""
-    return Field(usual, description=meaning, ge=ge, title=said)
-
-
 class Conditions(Form):
-    """What is known of a measurement beyond what was timed. A field that is empty or 0 is as the row says, or as usual."""
+    """What is known of a measurement beyond what was timed. A field that is empty or 0 is as the row says, or as usual.
 
-    stack: str = field("the stack that models the software", "")
-    graph: str = field("the graph that was built under the network's name; else as the framework builds it", "", said="network")
-    task: str = field("the task as it ran, which may be more than the table says", "")
-    precision: str = field("the precision that ran", "")
-    tokens: int = field("tokens of each sequence", 0, ge=0)
-    per_sample: int = field("what the batch of the table counts of each sample, such as its tokens", 1, ge=1)
-    input_gradient: bool = field("the backward pass goes down to the images", False, said="gradient of the network's input")
-    optimiser: str = field("what updates the weights", "", said="weights updated by")
-    clock_mhz: float = field("core clock that was set [MHz]", 0.0, ge=0, said="core clock")
-    host: str = field("the CPU that dispatched to a GPU; else the usual one beside it", "", said="host CPU")
-    node: str = field("the node whose devices share a batch", "")
-    input: Literal["", "device", "host", "decoded"] = field("where the timed loop finds its input; else as the stack says", "")
-    timer: str = field("; ".join(f"`{name}`: {row.words}" for name, row in TIMERS.items()), "host_sync", said="timed")
-    calls: int = field("calls of what was timed in one round or graph", 1, ge=1)
-    loop: int | Literal["cold"] = field(
-        "sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with "
-        "operands in no cache and no power limit yet", 0, said="caches",
-    )  # fmt: skip
-    operands: Literal["", "constant", "quantised"] = field(
-        "`constant`: each value is like the next; `quantised`: activations came to one byte before they were timed", "",
-    )  # fmt: skip
-    meter: Meter = field("how a power was read: `every_s`, `rounds`, `settled_s`, `running`", Meter())
-    use: Literal["fit", "score", "doubt", "skip"] = field(
-        "`score`: no constant is fitted to the row (split `watched`); `doubt`: neither, as its own source contradicts what it "
-        "states, but intervals count it (split `doubted`); `skip`: it is not predicted", "fit",
-    )  # fmt: skip
+    The title of a field is what an estimate calls it. `reports/README.md` has the fields as a table.
+    """
+
+    stack: str = ""  # that models the software
+    graph: str = Field("", title="network")  # that was built under the network's name; else as the framework builds it
+    task: str = ""  # as it ran, which may be more than the table says
+    precision: str = ""  # that ran
+    tokens: int = Field(0, ge=0)  # of each sequence
+    per_sample: int = Field(1, ge=1)  # what the batch of the table counts of each sample, such as its tokens
+    input_gradient: bool = Field(False, title="gradient of the network's input")  # the backward pass goes down to the images
+    optimiser: str = Field("", title="weights updated by")
+    clock_mhz: float = Field(0.0, ge=0, title="core clock")  # that was set [MHz]
+    host: str = Field("", title="host CPU")  # that dispatched to a GPU; else the usual one beside it
+    node: str = ""  # whose devices share a batch
+    input: Literal["", "device", "host", "decoded"] = ""  # where the timed loop finds its input; else as the stack says
+    timer: str = Field("host_sync", title="timed")  # a name of `TIMERS`
+    calls: int = Field(1, ge=1)  # of what was timed in one round or graph
+    # Sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with
+    # operands in no cache and no power limit yet.
+    loop: int | Literal["cold"] = Field(0, title="caches")
+    # `constant`: each value is like the next; `quantised`: activations came to one byte before they were timed.
+    operands: Literal["", "constant", "quantised"] = ""
+    meter: Meter = Meter()
+    # `score`: no constant is fitted to the row (split `watched`); `doubt`: neither, as its own source contradicts what it
+    # states, but intervals count it (split `doubted`); `skip`: it is not predicted.
+    use: Literal["fit", "score", "doubt", "skip"] = "fit"
 
     @field_validator("stack", "graph", "task", "optimiser", "host", "node", "timer")
     @classmethod
@@ -89,15 +78,11 @@ class Conditions(Form):
         return value
 
 
-def _nodes() -> Collection[str]:
-    return [file.name.removesuffix(".toml") for file in data_folder("hwspecs/hosts").iterdir()]
-
-
 # names that a word of a rule must be among: of a condition, or of a column
 NAMES: dict[str, Callable[[], Collection[str]]] = {
     "stack": stacks.names, "graph": networks, "task": lambda: TASKS, "optimiser": lambda: OPTIMISERS, "host": devices.names,
-    "node": _nodes, "timer": lambda: TIMERS, "hardware": devices.names, "family": lambda: [one.name for one in families()],
-    "metric": lambda: QUANTITY,
+    "node": lambda: names_in("hwspecs/hosts"), "timer": lambda: TIMERS, "hardware": devices.names,
+    "family": lambda: [one.name for one in families()], "metric": lambda: QUANTITY,
 }  # fmt: skip
 
 
