@@ -30,7 +30,7 @@ from archsim.estimation.wall import WALL, wall_power
 from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, TIMERS, Anchor, Case, DeviceGroup, error_of
 from archsim.evidence.conditions import Conditions
 from archsim.evidence.network_rows import network_cases
-from archsim.evidence.sources import citation, source_of
+from archsim.evidence.sources import source_of
 from archsim.stack import catalog as stacks
 from archsim.stack.catalog import rows_of
 from archsim.stack.stack import Stack
@@ -48,8 +48,8 @@ def request_of(
     follows = following(case.spec, case.stack, asked, without, measured=True)
     return Request(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
-        batch=case.batch, precision=case.precision, fidelity=find(fidelity), calibration=calibration, dispatch=case.dispatch,
-        group=case.group, without=without, graph=case.replayed, stored=case.stored,
+        batch=case.batch, precision=case.precision, fidelity=find(fidelity), calibration=calibration, dispatch=float(case.timer.host),
+        group=case.group, without=without, graph=case.timer.graph, stored=case.stored,
         **follows | ({"host_cpu": case.host_cpu} if case.host_cpu else {}),
     )  # fmt: skip
 
@@ -183,7 +183,7 @@ def _reference(case: Case, request: Request) -> Reference | None:
         return None
     return Reference(
         metric=case.metric, measured=case.measured, predicted=value, error=error_of(case.metric, case.measured, value),
-        source=citation(case.source), stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
+        source=source_of(case.source).citation, stack=case.fields["stack"], clock_hz=float(mean_clock(own, result)[0]),
         boundary=source_of(case.source).boundary if QUANTITY[case.metric] != "time" else "",
         conditions=differences(own, request),
     )  # fmt: skip

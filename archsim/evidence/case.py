@@ -32,11 +32,6 @@ METRICS = ("latency_s", "throughput_per_s", "power_w", "energy_j", *SYSTEM_METRI
 
 # ---------------------------------------------------------------------------------------------------------------- timers
 
-def whole_run(run_s: float) -> float:
-    """The time of a run as it is scheduled [s]."""
-    return run_s
-
-
 def calls_ahead(run_s: float, wait_s: float, host_s: float) -> float:
     """Time of one of many calls that the host issues without waiting for those before [s]: what host or device need.
 
@@ -79,28 +74,28 @@ class Timer:
     """One way to time a call.
 
     words: how a call is timed, as in "timed on the device alone"
-    time: from what `arguments` names to the time that a table has [s]
-    host: whether the host's time for calls and launches is in it
+    time: from what `arguments` names to the time that a table has [s]; usually that of the run as it is scheduled
+    host: whether the host's time for calls and launches is in it; it is not where a kernel is timed alone
     waits: whether the host waits for the device after each op
     graph: whether the whole run is recorded as one graph, which the host launches
     """
 
     words: str
-    time: Callable[..., float] = whole_run
+    time: Callable[..., float] = float
     arguments: tuple[str, ...] = ("run_s",)
     host: bool = True
     waits: bool = False
     graph: bool = False
 
 
-REPLAYS = ("run_s", "calls", "gap_s", "launch_s")
 TIMERS = {
     "host_sync": Timer(words="with a wait at the end of the run"),
     "each_layer": Timer(words="with a wait after each layer", waits=True),
     "host_async": Timer(words="with no wait between calls", time=calls_ahead, arguments=("run_s", "wait_s", "host_s")),
     "graph": Timer(words="as one graph, launched and waited for", graph=True),
     "device": Timer(words="on the device alone", host=False),
-    "graphs": Timer(words="in graphs of some calls, replayed one after the other", time=replays, arguments=REPLAYS, host=False),
+    "graphs": Timer(words="in graphs of some calls, replayed one after the other", time=replays, host=False,
+                    arguments=("run_s", "calls", "gap_s", "launch_s")),
     "events": Timer(words="between two events of the stream", time=event_pair, arguments=("run_s", "latency_s"), host=False),
 }  # fmt: skip
 
@@ -292,16 +287,6 @@ class Case:
     def ops(self) -> tuple[BoundOp, ...]:
         """The ops that were timed."""
         return self.trace.ops
-
-    @property
-    def dispatch(self) -> float:
-        """How much of the host CPU's time for calls and launches was timed; 0 for a kernel timed alone."""
-        return float(self.timer.host)
-
-    @property
-    def replayed(self) -> bool:
-        """Whether the run was one graph."""
-        return self.timer.graph
 
     @property
     def disturbed(self) -> str:

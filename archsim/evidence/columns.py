@@ -61,7 +61,8 @@ def with_ids(cases: Sequence[Case]) -> list[Case]:
     seen: Counter[str] = Counter()
     found: list[Case] = []
     for case in cases:
-        name = _digest(case)
+        text = json.dumps([case.file, case.metric, sorted(conditions(case).items())])
+        name = hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
         seen[name] += 1
         name = name if seen[name] == 1 else f"{name}-{seen[name]}"
         found.append(replace(case, fields={**case.fields, ID: name}))
@@ -79,8 +80,3 @@ def case_line(case: Case) -> str:
     named = ("source", "label", "hardware", "stack", "task", "batch", "precision", "metric", "file")
     own = {name: OWN[name](case) for name in named}
     return json.dumps({ID: case.fields[ID], **own, "row": conditions(case)}, ensure_ascii=True)
-
-
-def _digest(case: Case) -> str:
-    text = json.dumps([case.file, case.metric, sorted(conditions(case).items())])
-    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]

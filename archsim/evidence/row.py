@@ -15,7 +15,7 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.base.files import named_file
-from archsim.base.record import ByIdentity
+from archsim.base.record import kept
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
@@ -146,21 +146,20 @@ def _without_half_arithmetic(spec: Spec) -> Spec:
     return spec.with_settings({key: single for key in ("rate.fp16", "rate.tensor_fp16") if key in spec.entries})
 
 
-@lru_cache(maxsize=4096)
-def _as_measured(stack: ByIdentity[Stack], conditions: ByIdentity[Conditions], sets: int, library: str) -> Stack:
+@kept(4096)
+def _as_measured(stack: Stack, how: Conditions, sets: int, library: str) -> Stack:
     """The stack with what a measurement adds to it: inputs, operands, a timer that waits for each layer.
 
     library: the op for which the stack's library was called directly, without a framework around it. Convolutions take tensors
     in the library's own layout: DeepBench's 1 x 1 convolutions of halves on a T4 take less time than one copy of their input
     would. A recurrent layer is one call for the whole sequence, with one product and one kernel for its gates in each step.
     """
-    own, how = stack.it, conditions.it
-    passes = {name: rows for name, rows in own.passes.items() if (name, how.operands) != ("quantise", "quantised")}
-    found = replace(own, inputs=how.input or own.inputs, waits=TIMERS[how.timer].waits, operand_sets=sets or own.operand_sets,
-                    passes=passes)  # fmt: skip
+    passes = {name: rows for name, rows in stack.passes.items() if (name, how.operands) != ("quantise", "quantised")}
+    found = replace(stack, inputs=how.input or stack.inputs, waits=TIMERS[how.timer].waits, passes=passes,
+                    operand_sets=sets or stack.operand_sets)  # fmt: skip
     if not library:
         return found
-    return replace(found, conv=replace(own.conv, layout_copies="none"), recurrent="fused", recurrent_launches=2)
+    return replace(found, conv=replace(stack.conv, layout_copies="none"), recurrent="fused", recurrent_launches=2)
 
 
 def host_of(how: Conditions, spec: Spec) -> Spec | None:
@@ -247,7 +246,7 @@ class PublishedRow:
         written = self.family.cell(self.cells, "hardware")
         found = setting(written, self.words["stack"] or how.stack, how.precision or self.words["precision"], threads)
         sets = NEVER_AGAIN if how.loop == COLD else int(how.loop)  # of operands, before the first comes again; 0: not alone
-        return replace(found, stack=_as_measured(ByIdentity(found.stack), ByIdentity(how), sets, library))
+        return replace(found, stack=_as_measured(found.stack, how, sets, library))
 
     def case(
         self, label: str, metric: str, measured: float, *ops: BoundOp, how: Conditions | None = None, ran: Setting | None = None,

@@ -38,11 +38,6 @@ def source_of(name: str) -> PublishedSource:
     return sources().get(name) or PublishedSource(citation=name)
 
 
-def citation(name: str) -> str:
-    """The short citation of a source; its id where it is not described."""
-    return source_of(name).citation
-
-
 def conditions_of(source: str, words: Mapping[str, str]) -> tuple[Conditions, str]:
     """The conditions of a row with these words by column, and why it is used as it is; equal words give the same object.
 
@@ -114,7 +109,6 @@ class Miss(Form):
     stack: Word = "*"
     task: Word = "*"
     threads: str = "*"
-    metric: Word = "*"
     predicted: Literal["", "too fast", "too slow", "too high", "too low"] = ""
 
     def matches(self, case: Case) -> bool:
@@ -122,7 +116,7 @@ class Miss(Form):
         return all(fnmatchcase(value, pattern) for value, pattern in (
             (case.source, self.source), (case.label, self.network), (case.hardware, self.hardware),
             (published_stack(case), self.stack), (case.fields.get("task", case.task), self.task),
-            (case.fields.get("threads", ""), self.threads), (case.metric, self.metric),
+            (case.fields.get("threads", ""), self.threads),
         ))  # fmt: skip
 
     def explains(self, error: float) -> bool:

@@ -18,7 +18,7 @@ from archsim.evidence import network_rows
 from archsim.evidence.case import Case, ServingPattern, error_of
 from archsim.evidence.family import serving_files
 from archsim.evidence.row import Refused, row_of
-from archsim.evidence.sources import citation
+from archsim.evidence.sources import source_of
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.plan import ServingPlan, served, serving_plan
 from archsim.generation.step import NOTHING, answered, prefill, token_cost
@@ -183,7 +183,7 @@ def _reference(plan: ServingPlan, case: Case) -> Iterator[ServedReference]:
         return
     yield ServedReference(
         metric=case.metric, measured=case.measured, predicted=predicted, error=error_of(case.metric, case.measured, predicted),
-        source=citation(case.source), engine=case.fields["engine"], precision=case.precision, batch=case.batch,
+        source=source_of(case.source).citation, engine=case.fields["engine"], precision=case.precision, batch=case.batch,
         input=pattern.input, output=round(pattern.output), same=_distance(plan, case) == 0.0,
     )  # fmt: skip
 

@@ -19,7 +19,7 @@ from archsim.estimation.memory import Footprint, assumptions, fits, footprint_of
 from archsim.estimation.pipeline import input_bytes, run, samples_of
 from archsim.estimation.request import Request
 from archsim.evidence.case import DeviceGroup
-from archsim.evidence.sources import citation
+from archsim.evidence.sources import source_of
 from archsim.node.node import Node
 from archsim.node.spec import NodeSpec, host_cpu
 from archsim.schedule.observer import Observer, Recording, TimelineSlice
@@ -215,7 +215,7 @@ def _references(
             asked = replace(request, group=replace(group, devices=case.group.devices))
             found.append(TrainingReference(
                 devices=case.group.devices, measured_s=case.measured, predicted_s=step_s, error=step_s / case.measured - 1,
-                source=citation(case.source), conditions=(*differences(own, asked), *options),
+                source=source_of(case.source).citation, conditions=(*differences(own, asked), *options),
             ))  # fmt: skip
     return tuple(sorted(found, key=lambda reference: devices.index(reference.devices)))
 

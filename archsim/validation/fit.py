@@ -272,7 +272,7 @@ def _influences(name: str, group: Group) -> bool:
         return gpu and rest == device.identity.kernels_of
     if family in ("dispatch", "stall"):
         parts = {"launch": gpu, "nested": bool(case.stack.nested_calls)}
-        return parts.get(rest, name in (case.stack.host, case.stack.stall)) and any(c.dispatch for c in group.cases)
+        return parts.get(rest, name in (case.stack.host, case.stack.stall)) and any(c.timer.host for c in group.cases)
     if family == "energy":
         return bool(with_power(group.cases)) and _has_energy(rest, device)
     if group.lowered is None:
@@ -318,4 +318,4 @@ def _worth(case: Case) -> float:
     """How much a row counts beside one of a single kernel."""
     if case.metric == "clock_hz":
         return CARD
-    return NETWORK if case.dispatch and len(case.ops) > 1 else 1.0
+    return NETWORK if case.timer.host and len(case.ops) > 1 else 1.0

@@ -39,7 +39,7 @@ def class_of(case: Case) -> str:
     if case.pattern is not None:
         by_clock = "by clock" if isinstance(case.pattern, ClockPattern) else quantity(case)
         return f"{case.spec.kind} {'units' if isinstance(case.pattern, UnitPattern) else by_clock}"
-    alone = not case.dispatch or len(case.ops) <= FEW_OPS
+    alone = not case.timer.host or len(case.ops) <= FEW_OPS
     if case.metric in ("power_w", "energy_j"):
         return f"{case.spec.kind} {'kernel power' if alone else 'power'}"
     return f"{case.spec.kind} {'kernel' if alone else 'training' if case.training else 'inference'}"
@@ -129,11 +129,8 @@ def widening(errors: Array, weights: Array, steps: Array, level: float) -> tuple
 def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Case], str]) -> Array:
     """How near the rows of each class are that a row's prediction could learn from: those of another value of the fold."""
     cells = [(name, platform_of(case), key(case)) for case, name in zip(rows, names, strict=True)]
-    behind: dict[str, dict[Platform, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for name, platform, held in cells:
-        behind[name][platform].add(held)
     known = {(name, platform, held): step_of([Evidence(platform=at, source="", rows=1)
-                                              for at, values in behind[name].items() if values - {held}], platform)
+                                              for other, at, own in set(cells) if other == name and own != held], platform)
              for name, platform, held in set(cells)}  # fmt: skip
     return np.array([known[cell] for cell in cells], dtype=np.intp)
 

@@ -70,7 +70,7 @@ def together(cases: Sequence[Case]) -> list[list[int]]:
     found: dict[object, list[int]] = {}
     for position, case in enumerate(cases):
         host = None if case.host_cpu is None else case.host_cpu.digest
-        setting = (case.clock, case.limit, case.threads, case.training, case.replayed, host, case.simulated)
+        setting = (case.clock, case.limit, case.threads, case.training, case.timer.graph, host, case.simulated)
         key: object = (case.spec.digest, case.stack.digest, case.precision, case.stored, *setting)
         if isinstance(case.pattern, evidence.UNSIMULATED):
             key = (case.spec.digest, type(case.pattern), position if isinstance(case.pattern, evidence.ServingPattern) else None)

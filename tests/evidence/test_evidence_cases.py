@@ -16,7 +16,7 @@ from archsim.evidence.conditions import COLUMNS, ConditionRule, Conditions, Mete
 from archsim.evidence.family import PEER_ROWS, PEERS, family_called, serving_files, shipped_files
 from archsim.evidence.network_rows import network_cases, read_network
 from archsim.evidence.row import row_of
-from archsim.evidence.sources import PublishedSource, citation, conditions_of, read_sources, rules, source_of, sources
+from archsim.evidence.sources import PublishedSource, conditions_of, read_sources, rules, source_of, sources
 from archsim.evidence.table import Row
 
 
@@ -66,8 +66,8 @@ def test_rows_of_single_ops_and_rows_that_are_not_predicted_are_left_out(tmp_pat
 
 
 def test_a_source_has_a_citation() -> None:
-    assert citation("nvidia_tx1_wp") == "NVIDIA Jetson TX1 whitepaper, 2015"
-    assert citation("no such source") == "no such source"
+    assert source_of("nvidia_tx1_wp").citation == "NVIDIA Jetson TX1 whitepaper, 2015"
+    assert source_of("no such source").citation == "no such source"
 
 
 def test_all_that_is_wrong_with_the_sources_is_said_at_once() -> None:

@@ -179,7 +179,7 @@ def test_products(write: Write) -> None:
     assert plain.kind == Linear(bias=False)
     assert isinstance(batched.kind, Matmul)
     assert batched.macs == 50 * 17 * 13 * 119
-    assert [case.dispatch for case in cases] == [True, False, True]  # only eager PyTorch launches from the host
+    assert [case.timer.host for case in cases] == [True, False, True]  # only eager PyTorch launches from the host
     assert [case.stack_id for case in cases] == ["pytorch-2", "tensorrt-llm", "pytorch-2"]
     assert cases[0].measured == pytest.approx(20e-6)
     assert cases[1].precision == "bf16"
@@ -278,7 +278,7 @@ def test_a_version_of_its_own_does_not_make_a_launch_a_replay(write: Write, soft
     """The collector of vLLM times its products of fp8 in blocks without a graph, whatever the version."""
     row = kernel(op="gemm", m="8", n="16", k="32", dtype=dtype, software=software, hardware="h200_sxm_141gb")
     cases, _ = rows(write, KERNELS, row | {"source_id": "aiconfigurator"})
-    assert [case.dispatch for case in cases] == [launched]
+    assert [case.timer.host for case in cases] == [launched]
     assert [case.timer is TIMERS["host_async"] for case in cases] == [launched == 1.0]
 
 
@@ -346,7 +346,7 @@ def bench(**cells: str) -> dict[str, str]:
 def test_deepbench_product(write: Write) -> None:
     (case,), _ = rows(write, DEEPBENCH, bench(op="gemm", M="1760", N="16", K="1024"))
     assert (case.ops[0].input_shapes, case.ops[0].shape) == (((16, 1024),), (16, 1760))
-    assert (case.measured, case.dispatch, case.task) == (0.5e-3, False, "inference")
+    assert (case.measured, case.timer.host, case.task) == (0.5e-3, False, "inference")
 
 
 @pytest.mark.parametrize(("a", "b", "phase"), [("T", "N", "forward"), ("N", "N", "backward_data"), ("N", "T", "backward_filter")])
@@ -578,10 +578,10 @@ def test_nothing_is_fitted_to_the_power_of_operands_that_nothing_wrote(write: Wr
 def test_a_kernel_that_the_host_launched_takes_as_long_as_the_host(write: Write) -> None:
     (replayed, *_), _ = rows(write, POWERS, metered("bf16", "60"))
     (launched, *_), _ = rows(write, POWERS, metered("fp8_block", "60"))
-    assert (replayed.dispatch, launched.dispatch) == (0.0, 1.0)
+    assert (replayed.timer.host, launched.timer.host) == (0.0, 1.0)
     pytorch = kernel(op="gemm", m="8", n="8", k="8", software="pytorch-2.1.0", hardware="tesla_t4", latency_us="60")
     (eager,), _ = rows(write, KERNELS, pytorch | {"source_id": "neusight"})
-    assert eager.dispatch == 1.0
+    assert eager.timer.host == 1.0
 
 
 def test_a_source_names_the_cpu_that_dispatched(write: Write) -> None:
@@ -590,9 +590,9 @@ def test_a_source_names_the_cpu_that_dispatched(write: Write) -> None:
     (one, other), _ = rows(write, KERNELS, named, unknown)
     assert one.host_cpu is not None
     assert (one.host_cpu.identity.id, other.host_cpu) == ("xeon_e5_2650_v3", None)
-    assert (one.dispatch, other.dispatch) == (1.0, 1.0)
+    assert (one.timer.host, other.timer.host) == (1.0, 1.0)
     (replayed,), _ = rows(write, KERNELS, named | {"software": "trtllm-1.0.0"})
-    assert replayed.dispatch == 0.0
+    assert replayed.timer.host == 0.0
 
 
 def test_rows_that_their_source_contradicts_are_scored_and_never_fitted(write: Write) -> None:

@@ -18,7 +18,7 @@ from archsim.evidence.case import Case
 from archsim.evidence.conditions import Conditions
 from archsim.evidence.family import shipped_files
 from archsim.evidence.readers import cases_of, family_of
-from archsim.evidence.sources import citation
+from archsim.evidence.sources import source_of
 from archsim.evidence.table import CsvTable, read_table
 from archsim.validation.predict import predict
 
@@ -37,7 +37,7 @@ def table() -> CsvTable:
 
 
 def row_of(case: Case) -> Row:
-    return citation(case.source), case.fields["stack"], case.metric, case.measured
+    return source_of(case.source).citation, case.fields["stack"], case.metric, case.measured
 
 
 @cache

@@ -139,7 +139,7 @@ def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:
         "precision": "fp16", "devices": "1", "metric": "latency_s", "value": "0.001", "split": "test"}  # fmt: skip
     replayed, launched = (next(read_network(row_of(family_called("networks"), Row(2, {**cells, "stack": stack}), "mine.csv")))
                           for stack in (f"{TODAY}-graphs", TODAY))  # fmt: skip
-    assert (replayed.replayed, launched.replayed) == (True, False)
+    assert (replayed.timer.graph, launched.timer.graph) == (True, False)
 
 
 def test_counted_slots_keep_all_schedulers_busy() -> None:
