@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache, partial
 from importlib.resources.abc import Traversable
-from typing import TypeVar
 
 from archsim.base.files import LIMITS, data_folder, read_text
-from archsim.base.schema import LONGEST_WORD, Form, Word, rows_of
-from archsim.evidence.table import MOST_COUNTED, CsvTable, counted, number, positive, whole
+from archsim.base.schema import LONGEST_WORD, F, Form, Word, rows_of
+from archsim.evidence.table import MOST_COUNTED, CsvTable, number, positive, whole
 
 FOLDER = "reports/published"
 PEERS = f"{FOLDER}/peers"  # rows to which nothing is fitted, and the published predictions of other tools for them
@@ -18,24 +17,25 @@ PEER_ROWS = ("transformers.csv", PEER_SERVED)
 SERVING = f"{FOLDER}/serving"  # runs of language models that engines served; no constant is fitted to them
 
 
+def _tables(folder: str) -> list[Traversable]:
+    """The measurement files in a folder, by name."""
+    return sorted((f for f in data_folder(folder).iterdir() if f.name.endswith((".csv", ".csv.gz"))), key=lambda f: f.name)
+
+
 def shipped_files(*, with_peers: bool = False) -> list[Traversable]:
     """The measurement files, by name; the rows of other tools' predictions come last."""
-    files = [f for f in data_folder(FOLDER).iterdir() if f.name.endswith((".csv", ".csv.gz"))]
-    return sorted(files, key=lambda f: f.name) + ([data_folder(PEERS).joinpath(name) for name in PEER_ROWS] if with_peers else [])
+    return [*_tables(FOLDER), *(data_folder(PEERS).joinpath(name) for name in PEER_ROWS if with_peers)]
 
 
 def serving_files() -> list[Traversable]:
     """The files of served language models, by name; the rows of other tools' predictions come last."""
-    files = [f for f in data_folder(SERVING).iterdir() if f.name.endswith(".csv.gz")]
-    return [*sorted(files, key=lambda f: f.name), data_folder(PEERS).joinpath(PEER_SERVED)]
+    return [*_tables(SERVING), data_folder(PEERS).joinpath(PEER_SERVED)]
 
 
 def peer_files() -> list[Traversable]:
     """The files of other tools' predictions, by name: one a tool, by the ids of the rows."""
-    files = [f for f in data_folder(PEERS).iterdir() if f.name.endswith(".csv") and f.name not in PEER_ROWS]
-    return sorted(files, key=lambda f: f.name)
+    return [file for file in _tables(PEERS) if file.name not in PEER_ROWS]
 
-F = TypeVar("F", bound=Form)
 
 
 def toml_rows(form: type[F], name: str, folder: str, file: str) -> tuple[F, ...]:
@@ -79,7 +79,7 @@ def family_called(name: str) -> Family:
     return next(one for one in families() if one.name == name)
 
 
-offset = partial(whole, least=0)
+counted, offset = partial(number, counter=True), partial(whole, least=0)
 
 
 def malformed(table: CsvTable, family: Family) -> dict[int, list[str]]:

@@ -123,38 +123,25 @@ def _header_problems(header: Sequence[str]) -> list[str]:
     return [f"line 1: column {name!r} stands twice" for name in twice]
 
 
-def number(text: str) -> float:
-    """A positive or zero finite number in plain notation; ValueError says what is wrong.
+def number(text: str, counter: bool = False) -> float:
+    """A positive or zero finite number in plain notation, or of either sign as counters of a profiler give it; ValueError says
+    what is wrong.
 
-    >>> number("1.5e-3")
-    0.0015
-    """
-    if not _NUMBER.match(text.strip()):
-        if _DECIMAL_COMMA.match(text.strip()):
-            raise ValueError(f"{_short(text)} has a decimal comma; write a point")
-        if text.strip().startswith("-") and _NUMBER.match(text.strip()[1:]):
-            raise ValueError(f"{_short(text)} is negative")
-        raise ValueError(f"{_short(text)} is not a number")
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{_short(text)} is not finite")
-    if value and not LEAST <= value <= MOST:
-        raise ValueError(f"{_short(text)} is not between {LEAST:g} and {MOST:g}, as every measured value is")
-    return value
-
-
-def counted(text: str) -> float:
-    """A finite number of either sign, as counters of a profiler give it; ValueError says what is wrong.
-
-    >>> counted("-1.4e-11")
-    -1.4e-11
+    >>> number("1.5e-3"), number("-1.4e-11", counter=True)
+    (0.0015, -1.4e-11)
     """
     plain = text.strip()
-    if not _NUMBER.match(plain.removeprefix("-")):
-        return number(text)
+    unsigned = plain.removeprefix("-")
+    if not _NUMBER.match(unsigned):
+        comma = _DECIMAL_COMMA.match(plain)
+        raise ValueError(f"{_short(text)} {'has a decimal comma; write a point' if comma else 'is not a number'}")
+    if unsigned != plain and not counter:
+        raise ValueError(f"{_short(text)} is negative")
     value = float(plain)
     if not math.isfinite(value):
         raise ValueError(f"{_short(text)} is not finite")
+    if value and not counter and not LEAST <= value <= MOST:
+        raise ValueError(f"{_short(text)} is not between {LEAST:g} and {MOST:g}, as every measured value is")
     return value
 
 
