@@ -7,8 +7,7 @@ kernels reach, c [s] is what every op costs besides. The three are fitted to the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -21,7 +20,6 @@ from archsim.estimation.measured import differences, request_of, value_of
 from archsim.estimation.pipeline import run, spread
 from archsim.estimation.request import Request, make_request
 from archsim.evidence.case import Case
-from archsim.lower.kernel import Index
 from archsim.validation.predict import Group, evaluate
 
 PLAIN = "plain"  # the model itself, asked with the words of the row alone
@@ -31,16 +29,14 @@ MOST_FITTED = 1500  # rows: three numbers need no more
 SHARES = np.geomspace(0.02, 1.0, 14)
 PER_OP_S = np.concatenate([[0.0], np.geomspace(1e-6, 1e-3, 13)])
 Conditions = tuple[str, ...]
+Timed = Callable[[float, float, Array | float], Array]
 FINER = 5  # values of each constant in the second, finer pass
 
 
 def roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
     """What the roofline predicts, NaN for rows without ops, to which it has no answer."""
-    found = evaluate(groups, calibration, "roofline")
-    for group in groups:
-        if group.lowered is None:
-            found[group.positions] = np.nan
-    return found
+    size = sum(len(group.cases) for group in groups)
+    return evaluate([group for group in groups if group.lowered is not None], calibration, "roofline", size=size)
 
 
 def plain_values(cases: Sequence[Case], calibration: Calibration, fidelity: str) -> tuple[Array, list[Conditions]]:
@@ -80,12 +76,10 @@ def constants_of(cases: Sequence[Case], groups: Sequence[Group]) -> Array:
     usable = np.flatnonzero(timed & np.array([case.split == "calibrate" for case in cases]))
     if not usable.size:
         return np.full(len(cases), np.nan)
-    compute, dram, count = _at_peaks(groups, len(cases))
+    peaks, count = _at_peaks(groups, len(cases))
     seconds = batch_times(cases, np.array([case.measured for case in cases]))
     chosen = usable[np.linspace(0, usable.size - 1, min(MOST_FITTED, usable.size)).astype(np.intp)]
-    some = Parts.of([compute[i] for i in chosen], [dram[i] for i in chosen], count[chosen])
-    share, of_bandwidth, per_op = _fitted(some, seconds[chosen])
-    time = Parts.of(compute, dram, count).time(share, of_bandwidth, per_op)[0]
+    time = _timed(peaks, count)(*_fitted(_timed([peaks[i] for i in chosen], count[chosen]), seconds[chosen]))[0]
     with np.errstate(divide="ignore"):
         return np.where(timed, batch_times(cases, time), np.nan)
 
@@ -96,11 +90,10 @@ def batch_times(cases: Sequence[Case], values: Array) -> Array:
     return np.where(rate, np.array([case.batch for case in cases]) / values, values)
 
 
-def _at_peaks(groups: Sequence[Group], size: int) -> tuple[list[Array], list[Array], Array]:
-    """Of each case the times of its ops at the peaks of arithmetic and of the memory [s], and how many launch something."""
-    compute: list[Array] = [np.zeros(1)] * size
-    dram: list[Array] = [np.zeros(1)] * size
-    count = np.zeros(size)
+def _at_peaks(groups: Sequence[Group], size: int) -> tuple[list[Array], Array]:
+    """Of each case the times of its ops at the peaks of arithmetic and of the memory [s], [2, ops], and how many launch
+    something."""
+    peaks, count = [np.zeros((2, 1))] * size, np.zeros(size)
     for group in groups:
         if group.lowered is None:
             continue
@@ -108,48 +101,38 @@ def _at_peaks(groups: Sequence[Group], size: int) -> tuple[list[Array], list[Arr
         threads = 1 if first.threads is None else first.threads
         terms = RooflineTerms(kernels=group.lowered.kernels, device=first.spec.device, precision=first.precision,
                               clock=first.clock, threads=threads)  # fmt: skip
-        at_peak, at_bandwidth = np.broadcast_arrays(compute_bound(terms), memory_bound(terms))
+        bounds = np.concatenate(np.broadcast_arrays(compute_bound(terms), memory_bound(terms)))
         for position, plan_of in zip(group.positions, group.plans, strict=True):
-            compute[position], dram[position] = spread(at_peak, plan_of)[0], spread(at_bandwidth, plan_of)[0]
-            count[position] = np.sum(plan_of >= 0)
-    return compute, dram, count
+            peaks[position], count[position] = spread(bounds, plan_of), np.sum(plan_of >= 0)
+    return peaks, count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Parts:
-    """Ops of all cases in one row: `compute` and `dram` [s] at the peaks; case i owns those from `start[i]` on."""
+def _timed(peaks: Sequence[Array], count: Array) -> Timed:
+    """Time of each case by the shares of both peaks and the time of an op [s], [times of an op, cases]; see `_at_peaks`."""
+    start = np.cumsum([0, *(part.shape[1] for part in peaks)], dtype=np.intp)[:-1]
+    compute, dram = np.concatenate(peaks, axis=1)
 
-    compute: Array
-    dram: Array
-    start: Index
-    count: Array  # ops of each case that launch something
+    def time(share: float, of_bandwidth: float, per_op: Array | float) -> Array:
+        at_shares = np.add.reduceat(np.maximum(compute / share, dram / of_bandwidth), start)
+        return at_shares + np.atleast_1d(per_op)[:, None] * count
 
-    @classmethod
-    def of(cls, compute: Sequence[Array], dram: Sequence[Array], count: Array) -> Parts:
-        """The ops of some cases."""
-        start = np.cumsum([0, *(part.size for part in compute)], dtype=np.intp)[:-1]
-        return cls(compute=np.concatenate(compute), dram=np.concatenate(dram), start=start, count=count)
-
-    def time(self, compute: float, bandwidth: float, per_op: Array | float) -> Array:
-        """Time of each case with these constants [s], [constants of an op, cases]."""
-        at_shares = np.add.reduceat(np.maximum(self.compute / compute, self.dram / bandwidth), self.start)
-        return at_shares + np.atleast_1d(per_op)[:, None] * self.count
+    return time
 
 
-def _fitted(parts: Parts, seconds: Array) -> tuple[float, float, float]:
+def _fitted(timed: Timed, seconds: Array) -> tuple[float, float, float]:
     """The least mean |log(predicted / measured)| on a coarse grid, then on a finer one around its best point."""
-    best = _search(parts, seconds, SHARES, SHARES, PER_OP_S)
+    best = _search(timed, seconds, SHARES, SHARES, PER_OP_S)
     step = float(SHARES[1] / SHARES[0])
     near = np.geomspace(1 / step, step, FINER)
     near_a, near_b = (np.minimum(1.0, value * near) for value in best[:2])
     near_c = np.append(0.0, best[2] * np.geomspace(0.5, 2.0, FINER))
-    return _search(parts, seconds, near_a, near_b, near_c)
+    return _search(timed, seconds, near_a, near_b, near_c)
 
 
-def _search(parts: Parts, seconds: Array, compute: Array, bandwidth: Array, per_op: Array) -> tuple[float, float, float]:
+def _search(timed: Timed, seconds: Array, compute: Array, bandwidth: Array, per_op: Array) -> tuple[float, float, float]:
     best = (np.inf, 1.0, 1.0, 0.0)
     for a, b in product(compute, bandwidth):
-        off = np.mean(np.abs(np.log(np.maximum(parts.time(float(a), float(b), per_op), 1e-12) / seconds)), axis=1)
+        off = np.mean(np.abs(np.log(np.maximum(timed(float(a), float(b), per_op), 1e-12) / seconds)), axis=1)
         i = int(np.argmin(off))
         best = min(best, (float(off[i]), float(a), float(b), float(per_op[i])))
     return best[1:]

@@ -17,7 +17,7 @@ from archsim.detect.catalog import find as find_device
 from archsim.device.catalog import spec_beside
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.measured import PARTS
-from archsim.evidence.case import RATES, TEST, WATCHED, Case, Skip
+from archsim.evidence.case import TEST, WATCHED, Case, Skip, error_of
 from archsim.evidence.columns import column, known_columns, quantity
 from archsim.evidence.sources import published_stack, reason_of
 from archsim.stack.catalog import canonical as exact_stack
@@ -202,9 +202,8 @@ def validate(
 
 def errors(cases: Sequence[Case], predicted: Array) -> Array:
     """predicted / measured - 1 of each case; of a rate, that of the time that it stands for."""
-    measured = np.array([case.measured for case in cases])
     with np.errstate(divide="ignore"):
-        return np.where([case.metric in RATES for case in cases], measured / predicted, predicted / measured) - 1.0
+        return np.array([error_of(case.metric, case.measured, value) for case, value in zip(cases, predicted, strict=True)])
 
 
 # ----------------------------------------------------------------------------------------------------------- predictions

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-C = TypeVar("C", bound=Hashable)
+from archsim.cost.cost import Array
 
 LEVEL = 0.95  # of the bootstrap interval
 RESAMPLES = 1000
@@ -60,21 +59,16 @@ def score(error: Array, inside: NDArray[np.bool_] | None = None) -> Score:
     return Score(
         n=int(error.size), mape=float(off.mean()), median_ape=float(np.median(off)), p90_ape=float(np.percentile(off, 90)),
         bias=float(np.median(error)), mape_interval=bootstrap(off),
-        coverage=float(inside.mean()) if inside is not None and inside.size else None,
+        coverage=None if inside is None else float(inside.mean()),
     )  # fmt: skip
 
 
-def bootstrap(values: Array, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = SEED) -> tuple[float, float]:
+def bootstrap(values: Array) -> tuple[float, float]:
     """Percentile bootstrap interval of the mean (Efron 1979), the same on every run."""
-    if values.size == 1:
-        return float(values[0]), float(values[0])
-    random = np.random.default_rng(seed)
-    block = max(1, BLOCK // values.size)
-    means: list[Array] = []
-    for begin in range(0, resamples, block):
-        count = min(block, resamples - begin)
-        means.append(values[random.integers(0, values.size, (count, values.size), dtype=np.int32)].mean(axis=1))
-    low, high = np.percentile(np.concatenate(means), [50 * (1 - level), 50 * (1 + level)])
+    random, means = np.random.default_rng(SEED), np.empty(RESAMPLES)
+    for block in np.array_split(means, -(-RESAMPLES * values.size // BLOCK)):
+        block[:] = values[random.integers(0, values.size, (block.size, values.size), dtype=np.int32)].mean(axis=1)
+    low, high = np.percentile(means, [50 * (1 - LEVEL), 50 * (1 + LEVEL)])
     return float(low), float(high)
 
 
@@ -94,9 +88,9 @@ def kendall_tau(first: Array, second: Array) -> float:
     return float(np.sum(a * b) / norm) if norm else float("nan")
 
 
-def _by_cell(cells: Sequence[C], names: Sequence[str], measured: Array, predicted: Array) -> Iterator[tuple[C, Array, Array]]:
+def _by_cell(cells: Sequence[Any], names: Sequence[str], measured: Array, predicted: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Measured and predicted values of the names in each cell that has several, each once, by the median of its rows."""
-    by_cell: dict[C, dict[str, list[int]]] = {}
+    by_cell: dict[Any, dict[str, list[int]]] = {}
     for row, (cell, name) in enumerate(zip(cells, names, strict=True)):
         by_cell.setdefault(cell, {}).setdefault(name, []).append(row)
     for cell, rows in by_cell.items():

@@ -76,7 +76,7 @@ def test_one_device_has_no_order() -> None:
 
 def test_bootstrap_of_more_values_than_one_block_holds() -> None:
     values = np.arange(5000, dtype=float)
-    low, high = bootstrap(values, resamples=500)
+    low, high = bootstrap(values)
     error = np.std(values) / np.sqrt(values.size)
     assert low == pytest.approx(values.mean() - 1.96 * error, rel=0.01)
     assert high == pytest.approx(values.mean() + 1.96 * error, rel=0.01)
