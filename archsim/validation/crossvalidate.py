@@ -42,12 +42,10 @@ class Refits:
         return Problem.of(self.cases, self.start, self.prefixes)
 
     @cached_property
-    def _begin(self) -> Array:
-        return np.clip(self._problem.logs(self.optimum), *self._problem.bounds)
-
-    @cached_property
-    def _slopes(self) -> Array:
-        return self._problem.slopes(self._begin, self.workers)
+    def _at_optimum(self) -> tuple[Array, Array]:
+        """The logs of the constants, [P], and the slopes there, [R, P]."""
+        logs = np.clip(self._problem.logs(self.optimum), *self._problem.bounds)
+        return logs, self._problem.slopes(logs, self.workers)
 
     def without(self, held_out: Callable[[Case], bool], start: Calibration | None = None) -> Calibration:
         """The constants fitted to the cases that are not held out; at their priors where no such case feels any of them.
@@ -60,15 +58,15 @@ class Refits:
         keep = np.array([not held_out(case) for case in self.cases], dtype=bool)
         if not keep.any() or not self._problem.names:
             return base
-        problem = replace(self._problem, start=base)
-        weight = weights([case for case, stays in zip(self.cases, keep, strict=True) if stays])
+        problem, (begin, slopes) = replace(self._problem, start=base), self._at_optimum
+        weight = weights([case for case in self.cases if not held_out(case)])
         groups = [i for i, group in enumerate(problem.groups) if keep[group.positions].any()]
-        jacobian = with_priors(weight[:, None] * self._slopes[keep])
+        jacobian = with_priors(weight[:, None] * slopes[keep])
 
         def residuals(x: Array) -> Array:
             return np.concatenate([weight * problem.errors(x, groups)[keep], problem.pull(x)])
 
-        answer = robust_least_squares(residuals, self._begin, lambda x: jacobian, problem.bounds, max_nfev=STEPS, ftol=ENOUGH,
+        answer = robust_least_squares(residuals, begin, lambda x: jacobian, problem.bounds, max_nfev=STEPS, ftol=ENOUGH,
                                       xtol=1e-3)  # fmt: skip
         return problem.calibration(answer.x)
 

@@ -63,22 +63,11 @@ CLOCKS = "_clk"  # how the names of starts end, which memory and L2 decide as we
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Sample:
-    """Random ops on one device, lowered, and what they take when simulated.
-
-    A library has the fastest of its tiles, as timing them or its rules tell. The closed form alone would name the one that its
-    constants favour, so each op has the least time of what it names with starts of several lengths.
-    """
+    """Random ops on one device, lowered, and what they take when simulated."""
 
     request: Request
-    ops: tuple[BoundOp, ...]
+    ops: Sequence[BoundOp]
     simulated_s: Array
-
-    @classmethod
-    def of(cls, request: Request, ops: Sequence[BoundOp], constants: Calibration) -> _Sample:
-        row = constants.constants[START]
-        starts = [{START: max(row.low, row.value * factor)} for factor in START_FACTORS] if _rings(request) else [{}]
-        found = [times(request, ops, constants.with_values(start), SIMULATED) for start in starts]
-        return cls(request, tuple(ops), np.asarray(np.minimum.reduce(found)))
 
     def errors(self, constants: Calibration) -> Array:
         """log(closed form / simulated) of the ops that take time."""
@@ -142,14 +131,13 @@ class _Free:
         return np.concatenate([*rows, np.diag(np.where(np.arange(len(x)) < n, TIE, TIE_OF_DEVICE))])
 
 
-def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, earlier: Derived | None = None) -> Derived:
+def derive(family: str, names: Sequence[str], earlier: Derived | None = None) -> Derived:
     """The constants that bring the closed form nearest to the cycle model, on random kernels of GPUs with one kind of SM.
 
     Up to three devices tell what the SM decides, which is one value for all; how long CTAs start is sought for each device.
 
-    names: of the constants; those that change no kernel are left out. kernels: of each device in each precision. earlier: a
-    row of this family, of which all is kept that the same code made from the same values, so that a new device costs its own
-    search alone
+    names: of the constants; those that change no kernel are left out. earlier: a row of this family, of which all is kept that
+    the same code made from the same values, so that a new device costs its own search alone
 
     Raises MissingExtra without scipy, Unsupported for a family that no shipped GPU is of.
     """
@@ -160,9 +148,9 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
     shared = [*[name for name in names if name not in starts], BESIDE]
     free = _Free(names=(*shared, *starts), shared=len(shared), begin=_as_derived(names))
     chosen, known = _representatives(family, members), memo()
-    of_family = _source(*chosen, names, kernels, free.begin.constants)
+    of_family = _source(*chosen, names, KERNELS_OF_DEVICE, free.begin.constants)
     kept = earlier if earlier and earlier.made_from.get(family) == of_family else None
-    row = kept or _solved(free, chosen, kernels, known)
+    row = kept or _solved(free, chosen, known)
     shown = {**row.constants, BESIDE: row.beside}
     common = np.log([shown.get(name, free.begin[name]) for name in free.names])
     devices, made_from = {hw: row.devices[hw] for hw in chosen}, {family: of_family}
@@ -171,17 +159,16 @@ def derive(family: str, names: Sequence[str], kernels: int = KERNELS_OF_DEVICE, 
         if kept and kept.made_from.get(hw) == made_from[hw]:
             devices[hw] = kept.devices[hw]
         else:
-            logs = _alone(hw, free, common, kernels, known)
-            devices[hw] = _values(free.names, logs, {*row.constants} & {*starts})
+            devices[hw] = _values(free.names, _alone(hw, free, common, known), {*row.constants} & {*starts})
     return replace(row, devices=dict(sorted(devices.items())), made_from=made_from)
 
 
-def _solved(free: _Free, chosen: Sequence[str], kernels: int, known: Known) -> Derived:
+def _solved(free: _Free, chosen: Sequence[str], known: Known) -> Derived:
     """What the representatives of a family tell: the constants of all, and their own starts.
 
     Of the answers of the searches from either side the nearest; of two as near the one with fewer warps.
     """
-    n, devices = len(free.names), [_samples(hw, free.begin, kernels, known) for hw in chosen]
+    n, devices = len(free.names), [_samples(hw, free.begin, known) for hw in chosen]
     at, far = free.names.index(HALVED), np.full(len(devices) * (n - free.shared), APART)
     low, high = (np.concatenate([end, sign * far]) for end, sign in zip(free.bounds, (-1.0, 1.0), strict=True))
     best = None
@@ -203,10 +190,10 @@ def _solved(free: _Free, chosen: Sequence[str], kernels: int, known: Known) -> D
     )  # fmt: skip
 
 
-def _alone(hw: str, free: _Free, common: Array, kernels: int, known: Known) -> Array:
+def _alone(hw: str, free: _Free, common: Array, known: Known) -> Array:
     """The constants of one more device: its own starts beside what the SM decides."""
     k, (low, high) = free.shared, free.bounds
-    samples = _samples(hw, free.begin, kernels, known)
+    samples = _samples(hw, free.begin, known)
 
     def residuals(x: Array) -> Array:
         return np.concatenate([free.errors(samples, np.concatenate([common[:k], x])), TIE_OF_DEVICE * (x - common[k:])])
@@ -232,11 +219,19 @@ def _values(names: Sequence[str], logs: Array, kept: set[str]) -> Mapping[str, f
     return {name: float(f"{math.exp(x):.4g}") for name, x in zip(names, logs.tolist(), strict=True) if name in kept}
 
 
-def _samples(hw: str, constants: Calibration, kernels: int, known: Known) -> Samples:
-    found = []
+def _samples(hw: str, constants: Calibration, known: Known) -> Samples:
+    """Random ops in each precision of a device.
+
+    A library has the fastest of its tiles, as timing them or its rules tell. The closed form alone would name the one that its
+    constants favour, so each op has the least time of what it names with starts of several lengths.
+    """
+    found, row = [], constants.constants[START]
     for precision in precisions(hw):
         request, rng = request_on(hw, precision, share=issue_share(hw, known)), random.Random(SEED)
-        found.append(_Sample.of(request, [random_op(rng, precision, _rings(request)) for _ in range(kernels)], constants))
+        ops = [random_op(rng, precision, _rings(request)) for _ in range(KERNELS_OF_DEVICE)]
+        starts = [{START: max(row.low, row.value * factor)} for factor in START_FACTORS] if _rings(request) else [{}]
+        simulated = [times(request, ops, constants.with_values(start), SIMULATED) for start in starts]
+        found.append(_Sample(request, ops, np.asarray(np.minimum.reduce(simulated))))
     return found
 
 

@@ -189,13 +189,13 @@ def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> l
     return found
 
 
-def judged(ops: Sequence[str] = MEASURED_OPS, rows: int = MEASURED_ROWS, seed: int = SEED) -> list[Judged]:
+def judged() -> list[Judged]:
     """Which model published times agree with, of a sample of rows that are not kept for tests."""
     cases, _ = read_files()
     found = []
-    for op in ops:
+    for op in MEASURED_OPS:
         own = [c for c in cases if c.label == op and c.spec.kind == "gpu" and c.fitted and c.metric == "latency_s"]
-        sample = random.Random(seed).sample(own, min(rows, len(own)))
+        sample = random.Random(SEED).sample(own, min(MEASURED_ROWS, len(own)))
         measured = np.array([case.measured for case in sample])
         errors = [float(np.median(np.abs(predict(sample, default(), fidelity) / measured - 1.0)))
                   for fidelity in (FITTED, SIMULATED)]  # fmt: skip

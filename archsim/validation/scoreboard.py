@@ -35,27 +35,21 @@ LONGEST_NAME = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predictions:
-    """What one predictor says, by the ids of cases.
+    """What one predictor says.
 
+    rows: by the ids of cases the value and the ends of its interval, NaN where there is none
     seconds: what one prediction takes [s]; None where nobody says
     about: whose they are and where they stand
     """
 
     name: str
-    values: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]]
+    rows: Mapping[str, tuple[float, float, float]]
     seconds: float | None
     about: str = ""
 
     def of(self, cases: Sequence[Case]) -> Array:
-        """The value of each case, NaN where there is none."""
-        return np.array([self.values.get(case.fields[ID], np.nan) for case in cases])
-
-    def intervals_of(self, cases: Sequence[Case]) -> tuple[Array, Array]:
-        """The ends of the interval of each case, NaN where there is none."""
-        none = (np.nan, np.nan)
-        ends = [self.intervals.get(case.fields[ID], none) for case in cases]
-        return np.array([low for low, _ in ends]), np.array([high for _, high in ends])
+        """Values and the ends of their intervals, [3, cases], NaN where there is none."""
+        return np.array([self.rows.get(case.fields[ID], (math.nan,) * 3) for case in cases]).reshape(-1, 3).T
 
 
 def is_file(word: str) -> bool:
@@ -67,14 +61,14 @@ def is_file(word: str) -> bool:
     return word.lower().endswith(FILES) and not Path(word).name.startswith("-")
 
 
-def from_file(place: str | Traversable, known: Collection[str] | None, name: str = "") -> Predictions:
+def from_file(place: str | Traversable, known: Collection[str] | None) -> Predictions:
     """The predictions of a file, by ids that are `known`, or by any where that is None.
 
     Raises MissingFile, or InputError with every problem and its line.
     """
     file = Path(place) if isinstance(place, str) else place
     data = read_bytes(file, LIMITS["measurements"].size)
-    return _checked(table_of(data, str(place)), known, name or table_name(file.name), about=_remarks(data))
+    return _checked(table_of(data, str(place)), known, table_name(file.name), about=_remarks(data))
 
 
 def from_command(command: str, cases: Sequence[Case], known: Collection[str]) -> Predictions:
@@ -137,8 +131,8 @@ def _checked(
     refuse(table.path, problems)
     seconds = [one[SECONDS] for one in found.values() if SECONDS in one]
     return Predictions(
-        name=name[:LONGEST_NAME], values={own: one[VALUE] for own, one in found.items()}, about=about,
-        intervals={own: (one[LOW], one[HIGH]) for own, one in found.items() if LOW in one},
+        name=name[:LONGEST_NAME], about=about,
+        rows={own: (one[VALUE], one.get(LOW, math.nan), one.get(HIGH, math.nan)) for own, one in found.items()},
         seconds=float(np.mean(seconds)) if seconds else None if took is None else took / len(found),
     )  # fmt: skip
 
@@ -229,19 +223,19 @@ def scoreboard(
 
     Rows that nobody else answers are left to `validate`: they would say nothing of a predictor.
     """
-    answered = {own for one in others for own in one.values}
+    answered = {own for one in others for own in one.rows}
     played = [case for case in cases if case.fields[ID] in answered]
     computed = [case for case in played if not isinstance(case.pattern, UNSIMULATED)]  # a roofline has no answer without ops
     own = [_own(OWN, settings.fidelity, played, settings, tell), _own(ROOFLINE, ROOFLINE, computed, settings, tell)]
-    entered = [one for one in (*own, *others) if any(case.fields[ID] in one.values for case in played)]
-    values = {one.name: one.of(played) for one in entered}
+    entered = [one for one in (*own, *others) if any(case.fields[ID] in one.rows for case in played)]
+    values = {one.name: one.of(played)[0] for one in entered}
     entrants = []
     for one in entered:
-        low, high = one.intervals_of(played)
+        predicted, low, high = one.of(played)
         beside = {name: values[name] for name in (OWN, ROOFLINE) if name in values and name != one.name}
         overall, groups = (_scores(one, played, beside, by) for by in (("quantity",), settings.by))
-        entrants.append(ScoredPredictor(predictions=one, predicted=values[one.name], error=errors(played, values[one.name]),
-                                        low=low, high=high, overall=overall, groups=groups))  # fmt: skip
+        entrants.append(ScoredPredictor(predictions=one, predicted=predicted, error=errors(played, predicted), low=low,
+                                        high=high, overall=overall, groups=groups))  # fmt: skip
     all_answer = np.all([np.isfinite(one.predicted) for one in entrants], axis=0) if entrants else np.zeros(len(played), bool)
     shared = [case for case, wanted in zip(played, all_answer, strict=True) if wanted]
     common = [_scores(one.predictions, shared, {}, ("quantity",)) for one in entrants] if shared else []
@@ -255,14 +249,13 @@ def _own(
     """The predictions of a fidelity of archsim, timed."""
     asked = replace(settings, fidelity=fidelity, baselines=())
     begin = time.perf_counter()
-    found = validate(cases, (), asked, tell)
+    v = validate(cases, (), asked, tell)
     took = time.perf_counter() - begin
-    ids = [case.fields[ID] for case in found.cases]
-    ends = [(float(a), float(b)) for a, b in zip(found.low, found.high, strict=True)] if name == OWN else []
+    low, high = (v.low, v.high) if name == OWN else np.full((2, len(v.cases)), math.nan)
+    values = zip(v.predicted.tolist(), low.tolist(), high.tolist(), strict=True)
     return Predictions(
-        name=name, values=dict(zip(ids, map(float, found.predicted), strict=True)), seconds=took / len(ids) if ids else None,
-        intervals={own: pair for own, pair in zip(ids, ends, strict=bool(ends)) if np.isfinite(pair[0])},
-        about=f"the {fidelity} model of archsim, timed here",
+        name=name, rows=dict(zip([case.fields[ID] for case in v.cases], values, strict=True)),
+        seconds=took / len(v.cases) if v.cases else None, about=f"the {fidelity} model of archsim, timed here",
     )  # fmt: skip
 
 
@@ -270,8 +263,8 @@ def _scores(
     one: Predictions, cases: Sequence[Case], beside: dict[str, Array], by: Sequence[str]
 ) -> tuple[GroupScore, ...]:
     """The scores of the rows that a predictor answers."""
-    predicted = one.of(cases)
-    rows = np.flatnonzero(np.isfinite(predicted))
-    left = [cases[int(i)] for i in rows]
-    return group_scores(left, {name: column(left, name) for name in by}, predicted[rows], *one.intervals_of(left),
+    found = one.of(cases)
+    rows = np.flatnonzero(np.isfinite(found[0]))
+    left, (predicted, low, high) = [cases[int(i)] for i in rows], found[:, rows]
+    return group_scores(left, {name: column(left, name) for name in by}, predicted, low, high,
                         {name: values[rows] for name, values in beside.items()})  # fmt: skip

@@ -139,7 +139,7 @@ def test_a_command_reads_cases_and_prints_values(cases: list[Case], tmp_path: Pa
     script.write_text(RULE)
     found = from_command(f"{sys.executable} {script}", cases, ids(cases))
     assert found.name == "rule.py"
-    assert [found.values[own] for own in ids(cases)] == [1 / 400, 8 / 400, 16 / 400, 32 / 400]
+    assert [found.rows[own][0] for own in ids(cases)] == [1 / 400, 8 / 400, 16 / 400, 32 / 400]
     assert found.seconds is not None
     assert 0 < found.seconds < 10
 
@@ -162,7 +162,7 @@ def peers() -> tuple[list[Case], dict[str, Predictions]]:
 
 def test_published_predictions_are_of_shipped_rows_and_say_where_they_stand(peers: Any) -> None:
     rows, found = peers
-    assert {name: len(one.values) for name, one in found.items()} == {
+    assert {name: len(one.rows) for name, one in found.items()} == {
         "habitat": 29, "li_et_al": 29, "neusight": 29, "neusight_of_pipeweave": 84, "pipeweave": 84}  # fmt: skip
     assert len(rows) == 29 + 84
     assert all("github.com" in one.about and one.seconds is None for one in found.values())
@@ -174,7 +174,7 @@ def error_of(peers: Any, name: str, label: str, hardware: str, batch: int, metri
     own = [case for case in rows if (case.label.partition("@")[0], case.hardware, case.batch, case.metric, case.task) == (
         label, hardware, batch, metric, "inference")]  # fmt: skip
     assert len(own) == 1
-    return float(found[name].values[own[0].fields[ID]] / own[0].measured - 1.0)
+    return float(found[name].rows[own[0].fields[ID]][0] / own[0].measured - 1.0)
 
 
 def test_published_errors_follow_from_published_predictions(peers: Any) -> None:
