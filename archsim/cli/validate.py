@@ -300,11 +300,11 @@ def calibrate_command(
         # No constant was fitted to rows of the other kind of device, so all of them are held out.
         predicted = np.concatenate([held_out, predict(others, result)])
         measured_by = [*rows, *others]
-        found = intervals_of(measured_by, predicted, start.level, intervals, FOLDS[intervals])
+        spreads, wider, evidence = intervals_of(measured_by, predicted, start.level, intervals, FOLDS[intervals])
         stacks = tuple(sorted({case.stack_id for case in measured_by}))
         result = replace(
-            result, spreads={**start.spreads, **found.spreads}, stacks=start.stacks if of_energy else stacks,
-            wider=start.wider if of_energy else found.wider, evidence={**start.evidence, **found.evidence},
+            result, spreads={**start.spreads, **spreads}, stacks=start.stacks if of_energy else stacks,
+            wider=start.wider if of_energy else wider, evidence={**start.evidence, **evidence},
         )  # fmt: skip
     note(f"median error {100 * record.median_before:.1f} % -> {100 * record.median_after:.1f} %")
     for why, which in unchanged(shares, given, wanted, only_told).items():

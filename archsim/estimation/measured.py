@@ -28,9 +28,8 @@ from archsim.estimation.pipeline import Run, idle_of, mean_clock, run
 from archsim.estimation.request import Request, following
 from archsim.estimation.wall import WALL, wall_power
 from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, TIMERS, Anchor, Case, DeviceGroup, error_of
-from archsim.evidence.conditions import Conditions
 from archsim.evidence.network_rows import network_cases
-from archsim.evidence.sources import source_of
+from archsim.evidence.sources import Conditions, source_of
 from archsim.stack import catalog as stacks
 from archsim.stack.catalog import rows_of
 from archsim.stack.stack import Stack

@@ -36,11 +36,6 @@ def column(cases: Sequence[Case], name: str) -> list[str]:
     return [str(own(case)) if own else case.fields.get(name, "") for case in cases]
 
 
-def known_columns(cases: Sequence[Case]) -> list[str]:
-    """The names that `column` has values for."""
-    return list(dict.fromkeys([*OWN, *DERIVED, *(name for case in cases for name in case.fields)]))
-
-
 ID = "id"
 DIGITS = 12  # hexadecimal; two of 50,000 rows agree by chance once in 200,000 corpora
 # What a file says of its values besides the values: in other units, as ratios, as printed, how exactly they were read.

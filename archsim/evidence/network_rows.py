@@ -17,10 +17,9 @@ from archsim.base.errors import ArchsimError
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import METRICS, QUANTITY, SYSTEM_METRICS, TIMERS, Anchor, Case, DeviceGroup, ServingPattern, Timer
-from archsim.evidence.conditions import Conditions
 from archsim.evidence.family import Family, family_called, shipped_files
 from archsim.evidence.row import PublishedRow, Refused, Setting, host_of, integer, network, not_described, parameters, row_of
-from archsim.evidence.sources import source_of
+from archsim.evidence.sources import Conditions, source_of
 from archsim.evidence.table import Row, table_name
 from archsim.stack import catalog as stacks
 from archsim.trace.formats import Sizes
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 Files = Callable[[], Iterable[Traversable]]
 TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
-LONGEST_COUNT = 8  # characters of a number of threads
 _HALF_OF_VCPUS = re.compile(r"vCPUs/2")
 _RESULT = re.compile(r"/results/([^/]+)/")  # what MLPerf calls a system
 _ACCELERATORS = re.compile(r"[a-zA-Z]x(\d{1,2})(?=[_-])")
@@ -166,10 +164,10 @@ def _only(ops: tuple[BoundOp, ...], names: str) -> tuple[BoundOp, ...]:
 
 def _counted_threads(cells: Mapping[str, str]) -> int:
     """The threads of a row; 0 where it does not say."""
-    text, found = cells.get("threads", "").strip(), threads(cells)
-    if text.isdecimal() and found is None and text.strip("0"):
+    text = cells.get("threads", "").strip()
+    if text.isdecimal() and float(text) > MOST_THREADS:
         raise Refused(f"more than {MOST_THREADS} threads")
-    return found or 0
+    return threads(cells) or 0
 
 
 def threads(cells: Mapping[str, str]) -> int | None:
@@ -178,7 +176,7 @@ def threads(cells: Mapping[str, str]) -> int | None:
     More than any computer has are as none.
     """
     text = cells.get("threads", "").strip()
-    if text.isdecimal() and len(text) <= LONGEST_COUNT and 0 < int(text) <= MOST_THREADS:
+    if text.isdecimal() and 0 < float(text) <= MOST_THREADS:
         return int(text)
     match = _VCPUS.search(cells.get("source_ref", "")) if _HALF_OF_VCPUS.search(text) else None
     return max(1, int(match[1]) // 2) if match else None
@@ -251,17 +249,13 @@ def read_epoch(row: PublishedRow) -> Iterator[Case]:
     if cells["metric"] != "energy_j":
         raise Refused(f"metric {cells['metric']!r} is not power_w or energy_j")
     energy, power = ({at: float(one["value"]) for one in row.beside if one["metric"] == metric and one["value"]
-                      and _optimiser(one) == _optimiser(cells) and (at := _epoch_limit(one))}
+                      and parameters(one).get("optimizer") == parameters(cells).get("optimizer") and (at := _epoch_limit(one))}
                      for metric in ("energy_j", "power_w"))  # fmt: skip
     top = max(energy)
     if limit == top or limit not in power or top not in power:
         raise Refused("the run to which those under a lower limit are compared" if limit == top else "no mean power is given")
     yield case("energy_j", energy[limit], Anchor(limit=top, measured=energy[top]))
     yield case("latency_s", energy[limit] / power[limit], Anchor(limit=top, measured=energy[top] / power[top]))
-
-
-def _optimiser(cells: Mapping[str, str]) -> str:
-    return str(parameters(cells).get("optimizer", ""))
 
 
 def _epoch_limit(cells: Mapping[str, str]) -> float | None:

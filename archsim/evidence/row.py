@@ -20,9 +20,8 @@ from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
 from archsim.evidence.case import DOUBTED, TIMERS, WATCHED, Case
-from archsim.evidence.conditions import COLD, COLUMNS, Conditions
 from archsim.evidence.family import Family
-from archsim.evidence.sources import conditions_of
+from archsim.evidence.sources import COLD, COLUMNS, Conditions, conditions_of
 from archsim.evidence.table import UNPREDICTED, Row
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks

@@ -1,20 +1,171 @@
-"""What is known of sources: where each is published and how it measured (`sources.toml`), why predictions of its rows are far off
-(`misses.toml`), and what other tools claim of themselves (`peers/claims.toml`)."""
+"""What is known of sources: where each is published and under which conditions it measured (`sources.toml`, `rules.toml`), why
+predictions of its rows are far off (`misses.toml`), and what other tools claim of themselves (`peers/claims.toml`)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from archsim.base.errors import InputError
+from pydantic import Field, field_validator
+
+from archsim.base.errors import InputError, nearest
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
-from archsim.evidence.case import Case
-from archsim.evidence.conditions import ConditionRule, Conditions, of_rules, rules_of
-from archsim.evidence.family import FOLDER, PEERS, toml_rows
+from archsim.detect import catalog as devices
+from archsim.evidence.case import QUANTITY, TIMERS, Case
+from archsim.evidence.family import FOLDER, PEERS, families, toml_rows
+from archsim.node.shipped import names_in
+from archsim.stack import catalog as stacks
+from archsim.trace.file import names as networks
+from archsim.trace.op import OPTIMISERS
+from archsim.trace.training import TASKS
+
+ANY = "*"
+COLD = "cold"
+
+# What a rule looks at: columns of a row, by one name whatever its file calls them
+COLUMNS = (
+    "family", "source_ref", "hardware", "architecture", "stack", "framework", "software", "library", "network", "task", "op",
+    "sub_op", "kernel", "precision", "metric", "seq_len", "clock_mhz", "power_stat", "arrival", "notes", "suspicious", "accepted",
+)  # fmt: skip
+
+
+class Meter(Form):
+    """How a power was read."""
+
+    every_s: Annotated[float, Field(ge=0)] = 0.0  # read when a run begins, and then as often [s]; 0: all the time
+    rounds: Annotated[int, Field(ge=1)] | None = None  # a run is at most so many, of `calls` calls each
+    settled_s: Annotated[float, Field(ge=0)] = 0.0  # shortest call whose repeats last as long as the meter averages [s]
+    running: Annotated[float, Field(gt=0, le=1)] = 1.0  # share of the time of which it is the mean in which the kernel ran [1]
+
+
+class Conditions(Form):
+    """What is known of a measurement beyond what was timed. A field that is empty or 0 is as the row says, or as usual.
+
+    The title of a field is what an estimate calls it. `reports/README.md` has the fields as a table.
+    """
+
+    stack: str = ""  # that models the software
+    graph: str = Field("", title="network")  # that was built under the network's name; else as the framework builds it
+    task: str = ""  # as it ran, which may be more than the table says
+    precision: str = ""  # that ran
+    tokens: int = Field(0, ge=0)  # of each sequence
+    per_sample: int = Field(1, ge=1)  # what the batch of the table counts of each sample, such as its tokens
+    input_gradient: bool = Field(False, title="gradient of the network's input")  # the backward pass goes down to the images
+    optimiser: str = Field("", title="weights updated by")
+    clock_mhz: float = Field(0.0, ge=0, title="core clock")  # that was set [MHz]
+    host: str = Field("", title="host CPU")  # that dispatched to a GPU; else the usual one beside it
+    node: str = ""  # whose devices share a batch
+    input: Literal["", "device", "host", "decoded"] = ""  # where the timed loop finds its input; else as the stack says
+    timer: str = Field("host_sync", title="timed")  # a name of `TIMERS`
+    calls: int = Field(1, ge=1)  # of what was timed in one round or graph
+    # Sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with
+    # operands in no cache and no power limit yet.
+    loop: int | Literal["cold"] = Field(0, title="caches")
+    # `constant`: each value is like the next; `quantised`: activations came to one byte before they were timed.
+    operands: Literal["", "constant", "quantised"] = ""
+    meter: Meter = Meter()
+    # `score`: no constant is fitted to the row (split `watched`); `doubt`: neither, as its own source contradicts what it
+    # states, but intervals count it (split `doubted`); `skip`: it is not predicted.
+    use: Literal["fit", "score", "doubt", "skip"] = "fit"
+
+    @field_validator("stack", "graph", "task", "optimiser", "host", "node", "timer")
+    @classmethod
+    def _named(cls, value: str, info: Any) -> str:
+        """Refuse the name of something that there is not."""
+        if said := unknown(info.field_name, value):
+            raise ValueError(said)
+        return value
+
+
+# names that a word of a rule must be among: of a condition, or of a column
+NAMES: dict[str, Callable[[], Collection[str]]] = {
+    "stack": stacks.names, "graph": networks, "task": lambda: TASKS, "optimiser": lambda: OPTIMISERS, "host": devices.names,
+    "node": lambda: names_in("hwspecs/hosts"), "timer": lambda: TIMERS, "hardware": devices.names,
+    "family": lambda: [one.name for one in families()], "metric": lambda: QUANTITY,
+}  # fmt: skip
+
+
+def unknown(what: str, name: str) -> str:
+    """What is wrong with a name of this kind of thing; empty where there is one."""
+    known = NAMES[what]()
+    if not name or any(matcher(name)(one) for one in known):
+        return ""
+    return f"there is no {what} {name!r}; nearest: {', '.join(nearest(name, tuple(known)) or known)}"
+
+
+@cache
+def matcher(word: str) -> Callable[[str], bool]:
+    """Whether a cell is this word, in which `*` stands for any text. An empty cell is matched by an empty word alone.
+
+    >>> matcher("vllm-*")("vllm-0.24.0"), matcher("vllm-*")("sglang-0.5"), matcher("*")("")
+    (True, False, False)
+    """
+    if ANY not in word:
+        return lambda cell: cell == word
+    found = re.compile(".*".join(map(re.escape, word.split(ANY))))
+    return lambda cell: bool(cell) and found.fullmatch(cell) is not None
+
+
+class ConditionRule(Form):
+    """Conditions of the rows all of whose columns in `when` are one of the words there."""
+
+    when: dict[Word, list[str]] = {}
+    set: dict[Word, Any]
+    why: Word
+
+    @field_validator("when", mode="before")
+    @classmethod
+    def _columns(cls, when: Any) -> Any:
+        """Words as lists of them. Refuse columns that no row has, and names of what there is not."""
+        if not isinstance(when, dict):
+            return when
+        found = {name: [words] if isinstance(words, str) else words for name, words in when.items()}
+        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, tuple(COLUMNS)) or COLUMNS)}"
+                 for name in found if name not in COLUMNS]  # fmt: skip
+        wrong += [said for name in ("family", "hardware", "metric", "task") for word in found.get(name, ())
+                  if isinstance(word, str) and (said := unknown(name, word))]  # fmt: skip
+        if wrong:
+            raise ValueError("; ".join(wrong))
+        return found
+
+    def fits(self, words: Mapping[str, str]) -> bool:
+        """Whether it holds for a row with these words by column."""
+        return all(any(matcher(word)(words.get(column, "")) for word in known) for column, known in self.when.items())
+
+
+def rules_of(rows: object, prefix: str) -> tuple[tuple[ConditionRule, ...], list[str]]:
+    """The rules of a list of tables, and what is wrong with them; `prefix` says whose they are."""
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        return (), [f"{prefix}rule: must be tables `[[{prefix}rule]]`"]
+    found: list[ConditionRule] = []
+    problems: list[str] = []
+    for number, row in enumerate(rows, 1):
+        form, wrong = problems_of(ConditionRule, row, f"{prefix}rule {number}: ")
+        given = row.get("set", {})
+        conditions, more = problems_of(Conditions, given if isinstance(given, dict) else {}, f"{prefix}rule {number}: set.")
+        problems += wrong + more
+        if form is not None and conditions is not None:
+            found.append(form.model_copy(update={"set": {name: getattr(conditions, name) for name in form.set}}))
+    return tuple(found), problems
+
+
+def of_rules(rules: Iterable[ConditionRule], words: Mapping[str, str]) -> tuple[Conditions, str]:
+    """The conditions of a row with these words, of which the last rule that fits decides, and why it is used as it is."""
+    found: dict[str, Any] = {}
+    why = ""
+    for rule in rules:
+        if rule.fits(words):
+            found |= rule.set
+            why = rule.why if "use" in rule.set else why
+    return Conditions.model_construct(**found), why
+
+
+# -------------------------------------------------------------------------------------------------------------- sources
 
 FILES = "sources.toml", "rules.toml"  # of each source, and rules for rows of every source
 RULE = "rule"

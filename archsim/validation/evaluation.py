@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from archsim.device.catalog import spec_beside
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.measured import PARTS
 from archsim.evidence.case import TEST, WATCHED, Case, Skip, error_of
-from archsim.evidence.columns import column, known_columns, quantity
+from archsim.evidence.columns import DERIVED, OWN, column, quantity
 from archsim.evidence.sources import published_stack, reason_of
 from archsim.stack.catalog import canonical as exact_stack
 from archsim.stack.stack import STACK_KEYS
@@ -98,7 +98,7 @@ def settings_of(
     baseline: Sequence[str] = ("roofline", "constants"), without: Sequence[str] = (), calibration: Calibration | None = None,
 ) -> ValidationSettings:  # fmt: skip
     """What a validation of these cases compares. Raises UnknownName for a column, fidelity, baseline or part that is none."""
-    known = [*known_columns(cases), CELL]
+    known = dict.fromkeys([*OWN, *DERIVED, *(name for case in cases for name in case.fields), CELL])
     return ValidationSettings(
         calibration=calibration or default(),
         fidelity=find(fidelity).name,
@@ -305,15 +305,15 @@ def _flat(case: Case) -> Case:
 
 def group_scores(
     cases: Sequence[Case], by: Mapping[str, Sequence[str]], predicted: Array, low: Array, high: Array,
-    baselines: Mapping[str, Array],
+    baselines: Mapping[str, Array], only: Iterable[int] | None = None,
 ) -> tuple[GroupScore, ...]:  # fmt: skip
-    """One score for each combination of values in the columns `by`, the largest group first.
+    """One score for each combination of values in the columns `by`, the largest group first; `only`: of these rows.
 
     A group has a coverage where all its rows have an interval, and the score of a baseline that predicts all of them.
     """
     rows: dict[tuple[str, ...], list[int]] = {}
-    for i, names in enumerate(zip(*by.values(), strict=True)):
-        rows.setdefault(names, []).append(i)
+    for i in range(len(cases)) if only is None else only:
+        rows.setdefault(tuple([values[i] for values in by.values()]), []).append(i)
     error, off = errors(cases, predicted), {name: errors(cases, values) for name, values in baselines.items()}
     measured = np.array([case.measured for case in cases])
     inside = (low <= measured) & (measured <= high)

@@ -185,7 +185,9 @@ def fit(
     constants = {name: replace(c, fitted=True, identified=told[name]) if name in told else c
                  for name, c in fitted.constants.items()}  # fmt: skip
     before, after = (float(np.median(np.abs(np.expm1(problem.errors(x))))) for x in (problem.prior, answer.x))
-    covariance = tuple(tuple(float(f"{value:.4g}") for value in row) for row in _covariance(answer.jac, answer.fun))
+    variance = float(answer.fun @ answer.fun) / max(1, answer.fun.size - answer.x.size)  # of a residual
+    of_logs = np.linalg.pinv(answer.jac.T @ answer.jac) * variance  # pseudo-inverse: rows may not tell constants apart
+    covariance = tuple(tuple(float(f"{value:.4g}") for value in row) for row in of_logs)
     record = FitRecord(
         rows=len(usable), kinds=tuple(sorted({case.spec.kind for case in usable})), rows_hash=rows_hash(usable),
         median_before=before, median_after=after, names=problem.names, covariance=covariance,
@@ -257,19 +259,11 @@ def identified(jacobian: Array) -> Array:
     return np.asarray(np.round(np.clip(1.0 - remaining, 0.0, 1.0), 3))
 
 
-def _covariance(jacobian: Array, residuals: Array) -> Array:
-    """Covariance of the logs, s^2 (J^T J)^-1 (Gauss-Newton); the pseudo-inverse where rows do not tell constants apart."""
-    freedom = max(1, residuals.size - jacobian.shape[1])
-    return np.asarray(np.linalg.pinv(jacobian.T @ jacobian) * float(residuals @ residuals) / freedom)
-
-
 def _influences(name: str, group: Group) -> bool:
     """Whether a constant can move the cases of a group; generous where that is not plain."""
     case, device = group.cases[0], group.cases[0].spec.device
     family, _, rest = name.partition(".")
     gpu = device.kind == "gpu"
-    if family == "issue":
-        return gpu and rest == device.identity.kernels_of
     if family in ("dispatch", "stall"):
         parts = {"launch": gpu, "nested": bool(case.stack.nested_calls)}
         return parts.get(rest, name in (case.stack.host, case.stack.stall)) and any(c.timer.host for c in group.cases)
@@ -282,9 +276,9 @@ def _influences(name: str, group: Group) -> bool:
         return True
     if rest.startswith("cublas"):
         return False
-    if rest == "tensor_prologue_clk":
+    if name == "gemm.tensor_prologue_clk":
         return on_tensor_cores(device, case.precision)
-    if rest == "prologue_clk" and family != "gemm":
+    if name == "attention.prologue_clk":
         return isinstance(kernels, GpuKernels) and bool(np.any(kernels.exps > 0))
     if name == "l2.rows_stay":
         return isinstance(kernels, GpuKernels) and bool(np.any(kernels.row_in_flight > 0))

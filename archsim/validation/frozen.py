@@ -46,10 +46,9 @@ def scores(
     v: Validation, *by: Callable[[Case], str], only: Callable[[Case], bool] = lambda case: True
 ) -> dict[tuple[str, ...], GroupScore]:
     """The scores of the rows of a validation that agree in `by`."""
-    at = [i for i, case in enumerate(v.cases) if only(case)]
-    cases = [v.cases[i] for i in at]
-    columns, baselines = {str(i): list(map(key, cases)) for i, key in enumerate(by)}, v.baselines.items()
-    groups = group_scores(cases, columns, v.predicted[at], v.low[at], v.high[at], {name: of[at] for name, of in baselines})
+    columns = {str(i): [*map(key, v.cases)] for i, key in enumerate(by)}
+    rows = [i for i, case in enumerate(v.cases) if only(case)]
+    groups = group_scores(v.cases, columns, v.predicted, v.low, v.high, v.baselines, rows)
     return {tuple(group.by.values()): group for group in groups}
 
 

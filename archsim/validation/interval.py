@@ -9,9 +9,9 @@ found once, for networks of all classes, and divided out of the errors before th
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -57,17 +57,11 @@ def platform_of(case: Case) -> Platform:
     return Platform(architecture=identity.kernels_of, device=identity.id, stack=case.stack_id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Intervals:
-    """The spread of each class, how much wider it is by nearness, and the rows behind it."""
-
-    spreads: dict[str, Spread]
-    wider: tuple[float, ...]
-    evidence: dict[str, tuple[Evidence, ...]]
-
-
-def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: str, key: Callable[[Case], str]) -> Intervals:
-    """Intervals from predictions of held-out rows on one device; `key` is the value of the `fold` by which a row was held out.
+def intervals_of(
+    cases: Sequence[Case], predicted: Array, level: float, fold: str, key: Callable[[Case], str]
+) -> tuple[dict[str, Spread], tuple[float, ...], dict[str, tuple[Evidence, ...]]]:
+    """The spread of each class, how much wider it is by nearness, and the rows behind it, from predictions of held-out rows on
+    one device; `key` is the value of the `fold` by which a row was held out.
 
     Quantiles of |log(predicted / measured)| over the widening of each row sit at rank ceil((n + 1) level), so that a new row
     falls inside with at least the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2; weights: Tibshirani et al.
@@ -77,7 +71,8 @@ def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: st
                 if (case.anchor, case.group, case.system) == (None, None, None) and case.metric != "clock_hz"]  # fmt: skip
     rows, errors = [cases[i] for i in absolute], log_errors(cases, predicted)[absolute]
     names = np.array([class_of(case) for case in rows])
-    steps, weights = held_out_steps(rows, names.tolist(), key), source_weights(rows)
+    steps, counts = held_out_steps(rows, names.tolist(), key), Counter(case.source for case in rows)
+    weights = np.array([counts[case.source] ** -0.5 for case in rows])
     networks = np.array([name.endswith(NETWORKS) for name in names], dtype=bool)
     wider = widening(np.abs(errors[networks]), weights[networks], steps[networks], level)
     scale = np.where(networks, np.array(wider)[steps], 1.0)
@@ -94,13 +89,7 @@ def intervals_of(cases: Sequence[Case], predicted: Array, level: float, fold: st
                 rows=int(own.sum()), low=-half, high=half, median=float(np.median(off)), p90=float(np.percentile(off, 90)),
                 origin=f"held-out {fold}, {own.sum()} rows{others}",
             )  # fmt: skip
-    return Intervals(spreads=spreads, wider=wider, evidence=evidence_of(rows, names.tolist()))
-
-
-def source_weights(rows: Sequence[Case]) -> Array:
-    """One over the square root of how many rows the source of each has, [cases]."""
-    counts = Counter(case.source for case in rows)
-    return np.array([counts[case.source] ** -0.5 for case in rows])
+    return spreads, wider, evidence_of(rows, names.tolist())
 
 
 def quantile(values: Array, weights: Array, level: float) -> float:
@@ -138,10 +127,11 @@ def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Ca
 def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[Evidence, ...]]:
     """How many rows of each class, cell and source there are."""
     counts = Counter((name, platform_of(case), case.source) for case, name in zip(rows, names, strict=True))
-    found: dict[str, list[Evidence]] = defaultdict(list)
-    for (name, platform, source), count in sorted(counts.items(), key=lambda one: (one[0][1].device, one[0][1].stack, one[0][2])):
-        found[name].append(Evidence(platform=platform, source=source, rows=count))
-    return {name: tuple(behind) for name, behind in sorted(found.items())}
+    found: dict[str, tuple[Evidence, ...]] = {}
+    for name, platform, source in sorted(counts, key=lambda cell: (cell[0], cell[1].device, cell[1].stack, cell[2])):
+        one = Evidence(platform=platform, source=source, rows=counts[name, platform, source])
+        found[name] = (*found.get(name, ()), one)
+    return found
 
 
 def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:

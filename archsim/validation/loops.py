@@ -28,7 +28,6 @@ KINDS = {
     "pairwise_add": "pairwise", "int": "int", "branch": "branch", "zero": "zero", "mov": "mov", "dot": "dot", "tile": "tile",
     "transfer": "transfer",
 }  # fmt: skip
-ACROSS = tuple([("shuffle", sub) for sub in SHUFFLES_ACROSS])
 OF_INT = {"imul": "multiply", "lea": "address", "mov": "mov"}
 MOST_OPS = 4096  # of a loop
 MOST_BACK = 64  # iterations from which an operand may come
@@ -103,16 +102,16 @@ def _operation(op: Words, at: int, ops: list[Words], place: Mapping[int, int]) -
     kind, sub = str(op["kind"]), str(op.get("sub") or "")
     if kind not in KINDS:
         raise ValueError(f"op {op['id']}: kind {kind!r} is not one of {', '.join(nearest(kind, KINDS) or KINDS)}")
-    name = OF_INT.get(sub, "int") if kind == "int" else "cross" if (kind, sub) in ACROSS else KINDS[kind]
+    name = OF_INT.get(sub, "int") if kind == "int" else "cross" if kind == "shuffle" and sub in SHUFFLES_ACROSS else KINDS[kind]
     if op["elem"] not in ELEMENTS:
         raise ValueError(f"op {op['id']}: elem {op['elem']!r} is not one of {', '.join(ELEMENTS)}")
     width, element = _whole(op, "width_bits", 8, WIDEST), ELEMENTS[op["elem"]]
     vector = op["elem"] != "i64" or width > 64
     memory = op.get("mem")
-    access = None
-    if memory is not None:
-        access = Access(stream=str(memory["stream"]), offset=_whole(memory, "offset", -FARTHEST, FARTHEST, 0),
-                        size=_whole(memory, "bytes", 1, WIDEST, 8))  # fmt: skip
+    access = None if memory is None else Access(
+        stream=str(memory["stream"]), offset=_whole(memory, "offset", -FARTHEST, FARTHEST, 0),
+        size=_whole(memory, "bytes", 1, WIDEST, 8),
+    )  # fmt: skip
     if access is None and name in ("load", "broadcast", "store", "gather"):
         raise ValueError(f"op {op['id']}: {kind} lacks mem")
     before = ops[at - 1] if at else {}
@@ -142,9 +141,7 @@ def _made(values: list[Words], place: Mapping[int, int], at: int) -> tuple[tuple
 
 def _whole(words: Words, key: str, low: int, high: int, default: int | None = None) -> int:
     """A whole number of the file between two others; the default where it has none."""
-    value = words.get(key)
-    if value is None and default is not None:
-        return default
+    value = default if words.get(key) is None else words[key]
     if value is None:
         raise KeyError(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value or not low <= value <= high or value % 1:

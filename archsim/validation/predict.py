@@ -90,10 +90,7 @@ def _group(cases: list[Case], positions: list[int], without: frozenset[str]) -> 
     networks = {id(case.ops): case.ops for case in cases}
     lengths = tuple(len(ops) for ops in networks.values())
     lowered = lowered_of(requests[0], [op for ops in networks.values() for op in ops], lengths)
-    plans, begin = {}, 0
-    for key, ops in networks.items():
-        plans[key] = lowered.plan_of[begin : begin + len(ops)]
-        begin += len(ops)
+    plans = dict(zip(networks, np.split(lowered.plan_of, np.cumsum(lengths)[:-1]), strict=True))
     return Group(
         cases=tuple(cases), requests=tuple(requests), positions=np.array(positions, dtype=np.intp),
         lowered=replace(lowered, ops=()), plans=tuple(plans[id(case.ops)] for case in cases),

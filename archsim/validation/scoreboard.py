@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
+from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -147,12 +148,7 @@ def _positive(column: str, cell: str) -> float:
 def _remarks(data: bytes) -> str:
     """The remarks at the top of a file, as one text."""
     lines = data.decode("utf-8-sig", "replace").splitlines() if not data.startswith(b"\x1f\x8b") else []
-    found: list[str] = []
-    for line in lines:
-        if not line.startswith(REMARK):
-            break
-        found.append(line.removeprefix(REMARK).strip())
-    return " ".join(found)
+    return " ".join(line.removeprefix(REMARK).strip() for line in takewhile(lambda line: line.startswith(REMARK), lines))
 
 
 def read_predictors(
@@ -228,17 +224,17 @@ def scoreboard(
     computed = [case for case in played if not isinstance(case.pattern, UNSIMULATED)]  # a roofline has no answer without ops
     own = [_own(OWN, settings.fidelity, played, settings, tell), _own(ROOFLINE, ROOFLINE, computed, settings, tell)]
     entered = [one for one in (*own, *others) if any(case.fields[ID] in one.rows for case in played)]
-    values = {one.name: one.of(played)[0] for one in entered}
-    entrants = []
+    values, entrants = {one.name: one.of(played) for one in entered}, []
+    by_quantity, by_asked = ({name: column(played, name) for name in by} for by in (("quantity",), settings.by))
     for one in entered:
-        predicted, low, high = one.of(played)
-        beside = {name: values[name] for name in (OWN, ROOFLINE) if name in values and name != one.name}
-        overall, groups = (_scores(one, played, beside, by) for by in (("quantity",), settings.by))
+        predicted, low, high = values[one.name]
+        beside = {name: values[name][0] for name in (OWN, ROOFLINE) if name in values and name != one.name}
+        rows = np.flatnonzero(np.isfinite(predicted)).tolist()
+        overall, groups = (group_scores(played, by, predicted, low, high, beside, rows) for by in (by_quantity, by_asked))
         entrants.append(ScoredPredictor(predictions=one, predicted=predicted, error=errors(played, predicted), low=low,
                                         high=high, overall=overall, groups=groups))  # fmt: skip
-    all_answer = np.all([np.isfinite(one.predicted) for one in entrants], axis=0) if entrants else np.zeros(len(played), bool)
-    shared = [case for case, wanted in zip(played, all_answer, strict=True) if wanted]
-    common = [_scores(one.predictions, shared, {}, ("quantity",)) for one in entrants] if shared else []
+    shared = [i for i in range(len(played)) if all(np.isfinite(e.predicted[i]) for e in entrants)]
+    common = [group_scores(played, by_quantity, e.predicted, e.low, e.high, {}, shared) for e in entrants] if shared else []
     return Scoreboard(settings=settings, asked=len(cases), cases=tuple(played), skips=tuple(skips), entrants=tuple(entrants),
                       common=tuple(common))  # fmt: skip
 
@@ -257,14 +253,3 @@ def _own(
         name=name, rows=dict(zip([case.fields[ID] for case in v.cases], values, strict=True)),
         seconds=took / len(v.cases) if v.cases else None, about=f"the {fidelity} model of archsim, timed here",
     )  # fmt: skip
-
-
-def _scores(
-    one: Predictions, cases: Sequence[Case], beside: dict[str, Array], by: Sequence[str]
-) -> tuple[GroupScore, ...]:
-    """The scores of the rows that a predictor answers."""
-    found = one.of(cases)
-    rows = np.flatnonzero(np.isfinite(found[0]))
-    left, (predicted, low, high) = [cases[int(i)] for i in rows], found[:, rows]
-    return group_scores(left, {name: column(left, name) for name in by}, predicted, low, high,
-                        {name: values[rows] for name, values in beside.items()})  # fmt: skip

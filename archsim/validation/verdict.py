@@ -46,7 +46,7 @@ def inside(v: Validation, i: int) -> bool | None:
 
 def quantiles(ratios: Array) -> tuple[float, ...]:
     """The percentiles 10, 25, 50, 75 and 90."""
-    return tuple(float(q) for q in np.percentile(ratios, (10, 25, 50, 75, 90)))
+    return tuple(np.percentile(ratios, (10, 25, 50, 75, 90)).tolist())
 
 
 def sentences(v: Validation) -> list[str]:

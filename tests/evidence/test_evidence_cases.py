@@ -12,11 +12,22 @@ from archsim.base.files import data_folder
 from archsim.evidence import network_rows, readers
 from archsim.evidence import sources as described
 from archsim.evidence.case import TIMERS, Case
-from archsim.evidence.conditions import COLUMNS, ConditionRule, Conditions, Meter, of_rules
 from archsim.evidence.family import PEER_ROWS, PEERS, family_called, serving_files, shipped_files
 from archsim.evidence.network_rows import network_cases, read_network
 from archsim.evidence.row import row_of
-from archsim.evidence.sources import PublishedSource, conditions_of, read_sources, rules, source_of, sources
+from archsim.evidence.sources import (
+    COLUMNS,
+    ConditionRule,
+    Conditions,
+    Meter,
+    PublishedSource,
+    conditions_of,
+    of_rules,
+    read_sources,
+    rules,
+    source_of,
+    sources,
+)
 from archsim.evidence.table import Row
 
 

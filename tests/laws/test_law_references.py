@@ -15,10 +15,9 @@ from archsim.estimation.measured import CONDITIONS, OF_REQUEST, cases_of_cell, d
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
 from archsim.evidence.case import Case
-from archsim.evidence.conditions import Conditions
 from archsim.evidence.family import shipped_files
 from archsim.evidence.readers import cases_of, family_of
-from archsim.evidence.sources import source_of
+from archsim.evidence.sources import Conditions, source_of
 from archsim.evidence.table import CsvTable, read_table
 from archsim.validation.predict import predict
 

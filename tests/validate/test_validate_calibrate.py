@@ -111,7 +111,7 @@ def test_an_interval_covers_its_share_of_new_rows(rows):
     many = [rows[i % len(rows)] for i in range(2000)]
     measured = np.array([c.measured for c in many])
     seen, new = measured * np.exp(generator.normal(0.0, 0.2, 2000)), measured * np.exp(generator.normal(0.0, 0.2, 2000))
-    found = intervals_of(many, seen, 0.8, "trial", lambda case: case.source).spreads
+    found = intervals_of(many, seen, 0.8, "trial", lambda case: case.source)[0]
     pairs = [(found[class_of(c)], np.log(p / c.measured)) for c, p in zip(many, new, strict=True)]
     covered = [spread.low <= error <= spread.high for spread, error in pairs]
     assert 0.77 < np.mean(covered) < 0.83
@@ -127,7 +127,7 @@ def test_powers_of_few_sources_have_the_wider_of_their_own_errors_and_those_of_a
     made = [of("a", "network", 0.01)] * 40 + [of("b", "kernel", 0.4)] * 40
     made += [of(source, "units", 0.1) for source in "cde"] * 40
     cases, predicted = [case for case, _ in made], np.array([value for _, value in made])
-    found = intervals_of(cases, predicted, 0.8, "trial", lambda case: case.source).spreads
+    found = intervals_of(cases, predicted, 0.8, "trial", lambda case: case.source)[0]
     assert found["gpu units"].high == pytest.approx(0.1)
     assert found["gpu kernel power"].high == pytest.approx(0.4)
     assert found["gpu power"].high == pytest.approx(0.4)
