@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from archsim.evidence.case import WATCHED, Case, Skip
 from archsim.evidence.row import PublishedRow, Refused, integer, integers, parameters
@@ -33,26 +32,17 @@ def op(kind: Kind, phase: str, out: Shape, *inputs: Shape) -> BoundOp:
     return BoundOp(name=kind.op, kind=kind, inputs=(), input_shapes=inputs, shape=out, phase=phase)
 
 
-def conv(
-    *, image: Shape, filters: int, window: tuple[int, int], stride: tuple[int, int], pad: tuple[int, int], groups: int = 1,
-    bias: bool = True, phase: str = FORWARD,
-) -> BoundOp:  # fmt: skip
-    """A convolution of [N, C, H, W] with `filters` filters; the output size follows."""
-    if min(stride) < 1 or min(window) < 1 or groups < 1:
+def conv(sizes: Sequence[int], bias: bool = True, phase: str = FORWARD) -> BoundOp:
+    """A convolution by its sizes: N, C, H, W, filters; height and width of window, stride, pad; groups. The output's follow."""
+    n, c, h, w, filters, r, s, down, across, top, left, groups = sizes
+    if min(r, s, down, across, groups) < 1:
         raise Refused("a convolution has no window or no stride")
-    kind = kinds.Conv2d(kernel=window, stride=stride, pad=pad, groups=groups, bias=bias)
+    kind = kinds.Conv2d(kernel=(r, s), stride=(down, across), pad=(top, left), groups=groups, bias=bias)
     try:
-        out = kind.shape((image,), (image[0], filters, 0, 0))
+        out = kind.shape(((n, c, h, w),), (n, filters, 0, 0))
     except ValueError as error:
         raise Refused(f"convolution {error}") from None
-    return op(kind, phase, out, image)
-
-
-def conv_of(cells: Cells, columns: str, bias: bool = True, phase: str = FORWARD) -> BoundOp:
-    """A convolution with its sizes in these columns: N, C, H, W, filters; height and width of window, stride, pad; groups."""
-    n, c, h, w, filters, r, s, *steps = integers(cells, columns)
-    return conv(image=(n, c, h, w), filters=filters, window=(r, s), stride=(steps[0], steps[1]), pad=(steps[2], steps[3]),
-                groups=steps[4], bias=bias, phase=phase)  # fmt: skip
+    return op(kind, phase, out, (n, c, h, w))
 
 
 def product(count: int, m: int, n: int, k: int) -> BoundOp:
@@ -107,25 +97,25 @@ def kernel_op(cells: Cells) -> BoundOp:
     """The op of a row of a kernel. Refused for one that is not modelled."""
     if cells["op"] not in KERNELS:
         raise Refused(f"op {cells['op']!r} is not modelled")
-    return KERNELS[cells["op"]](cells, parameters(cells))
+    return KERNELS[cells["op"]](cells)
 
 
-def _gemm(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+def _gemm(cells: Cells) -> BoundOp:
     m, n, k, count = integers(cells, "m n k batch=1")
     if count > 1:
         return product(count, m, n, k)
     return forward(kinds.Linear(bias=cells["sub_op"] == "linear_bias"), (m, n), (m, k))
 
 
-def _conv_of_kernel(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
-    sizes = {name: more.get(name) for name in CONV_SIZES}
+def _conv_of_kernel(cells: Cells) -> BoundOp:
+    sizes = {name: parameters(cells).get(name) for name in CONV_SIZES}
     if not all(isinstance(size, int) and 0 <= size <= 1 << 24 for size in sizes.values()):
         raise Refused(f"a convolution needs {', '.join(CONV_SIZES)}")
     words = {**cells, **{name: str(size) for name, size in sizes.items()}}
-    return conv_of(words, "batch=1 cin hin win cout kh kw stride stride pad pad groups=1", bias=False)
+    return conv(integers(words, "batch=1 cin hin win cout kh kw stride stride pad pad groups=1"), bias=False)
 
 
-def _elementwise(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+def _elementwise(cells: Cells) -> BoundOp:
     if cells["sub_op"] in ROUNDINGS:
         values = integers(cells, "m k")
         return forward(kinds.Quantise(dynamic=ROUNDINGS[cells["sub_op"]]), values, values)
@@ -140,7 +130,7 @@ def _on_matrix(kind: Kind, cells: Cells, inputs: int = 1) -> BoundOp:
     return forward(kind, shape, *[shape] * inputs)
 
 
-def _latent(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+def _latent(cells: Cells) -> BoundOp:
     """Multi-head latent attention, by the sizes of DeepSeek-V3, which the rows of their products have.
 
     One query, and prompts of SGLang's kernel, attend to the latent vectors themselves; prompts elsewhere to keys and values
@@ -150,7 +140,7 @@ def _latent(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     assert sizes is not None
     n, heads, keys = integers(cells, "batch heads seq_kv")
     queries = 1 if cells["sub_op"] == "mla_decode" else keys
-    if queries == 1 or more.get("kernel") in ABSORBED:
+    if queries == 1 or parameters(cells).get("kernel") in ABSORBED:
         rank, size = sizes.rank, sizes.rank + sizes.turned
         return forward(kinds.LatentAttention(heads=heads, rank=rank), (n, queries, heads * rank), (n, queries, heads * size),
                        (n, keys, size))  # fmt: skip
@@ -158,14 +148,14 @@ def _latent(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     return forward(kinds.Attention(heads=heads, causal=True), seen, seen, seen, seen)
 
 
-def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
+def _attention(cells: Cells) -> BoundOp:
     what = cells["sub_op"]
     if what in ("mla_prefill", "mla_decode"):
-        return _latent(cells, more)
+        return _latent(cells)
     if what not in ("prefill_causal", "decode", "encoder_full"):
         raise Refused(f"{what} is not modelled")
     queries, keys = integers(cells, "seq_q seq_kv")
-    window = more.get("window", 0)
+    window = parameters(cells).get("window", 0)
     if isinstance(window, int) and 0 < window < keys:
         if what == "encoder_full":
             raise Refused("a window of keys on both sides is not modelled")
@@ -179,11 +169,11 @@ def _attention(cells: Cells, more: Mapping[str, Any]) -> BoundOp:
     return forward(kind, (n, queries, heads * size), (n, queries, heads * size), seen, seen)
 
 
-KERNELS: dict[str, Callable[[Cells, Mapping[str, Any]], BoundOp]] = {
+KERNELS: dict[str, Callable[[Cells], BoundOp]] = {
     "gemm": _gemm, "conv": _conv_of_kernel, "elementwise": _elementwise, "attention": _attention,
-    "bmm": lambda cells, more: product(*integers(cells, "batch=1 m n k")),
-    "softmax": lambda cells, more: _on_matrix(kinds.Softmax(), cells),
-    "layernorm": lambda cells, more: _on_matrix(kinds.LayerNorm(), cells),
+    "bmm": lambda cells: product(*integers(cells, "batch=1 m n k")),
+    "softmax": lambda cells: _on_matrix(kinds.Softmax(), cells),
+    "layernorm": lambda cells: _on_matrix(kinds.LayerNorm(), cells),
 }  # fmt: skip
 
 
@@ -217,7 +207,7 @@ def _column_major(cells: Cells, phase: str) -> BoundOp:
 
 def _filter(cells: Cells, phase: str) -> BoundOp:
     """R is the height of the filter, S its width."""
-    return conv_of(cells, "batch C H W filters R S stride_h stride_w pad_h pad_w groups=1", bias=False, phase=phase)
+    return conv(integers(cells, "batch C H W filters R S stride_h stride_w pad_h pad_w groups=1"), bias=False, phase=phase)
 
 
 def _recurrent(cells: Cells, phase: str) -> BoundOp:
@@ -241,7 +231,7 @@ def read_product(row: PublishedRow) -> Iterator[Case]:
     """
     cells = row.cells
     if cells["kind"] == "conv":
-        built = conv_of(cells, "batch cin h h cout kernel kernel stride stride pad pad groups=1", bias=False)
+        built = conv(integers(cells, "batch cin h h cout kernel kernel stride stride pad pad groups=1"), bias=False)
     elif cells["kind"] == "sgemm":
         built = product(1, *integers(cells, "m n k"))
     else:
@@ -324,7 +314,7 @@ def _scores(cells: Cells, phase: str) -> BoundOp:
 
 LAYER_SIZES = "N C H=1 W=1 K R S stride_h=1 stride_w=1 pad_h=0 pad_w=0 groups=1"
 LAYERS: dict[str, Callable[[Cells, str], BoundOp]] = {
-    "CONVOLUTION": lambda cells, phase: conv_of(cells, LAYER_SIZES, phase=phase),
+    "CONVOLUTION": lambda cells, phase: conv(integers(cells, LAYER_SIZES), phase=phase),
     "INNERPRODUCT": _inner_product, "POOLING": _pooling, "CONCAT": _concat,
     "RELU": _on_image(kinds.Relu()), "LRN": _on_image(kinds.Lrn()), "SOFTMAX": _scores,
     "DROPOUT": _on_image(kinds.Dropout(training=True)),

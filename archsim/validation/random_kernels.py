@@ -83,8 +83,8 @@ def _matmul(rng: random.Random) -> BoundOp:
 
 def _conv(rng: random.Random) -> BoundOp:
     side, window = _between(rng, 7, 112), rng.choice((1, 3, 5))
-    image = _between(rng, 1, 64), _between(rng, 16, 512, 16), side, side
-    return conv(image=image, filters=_between(rng, 16, 512, 16), window=(window, window), stride=(1, 1), pad=(window // 2,) * 2)
+    n, channels, filters = _between(rng, 1, 64), _between(rng, 16, 512, 16), _between(rng, 16, 512, 16)
+    return conv((n, channels, side, side, filters, window, window, 1, 1, window // 2, window // 2, 1))
 
 
 def _attention(rng: random.Random) -> BoundOp:
