@@ -9,13 +9,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.base.files import named_file
-from archsim.base.record import kept
+from archsim.base.record import P, T, kept
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
@@ -44,8 +44,6 @@ PRECISIONS = {
 # those of them that keep weights, or cached keys and values, in less: weights have a scale for each output alone
 STORED = {"int8_wo": Stored(weight_bytes=1.0), "int4_wo": Stored(weight_bytes=0.5), "bf16/kv_fp8": Stored(cache_bytes=1.0)}
 SPLITS = {"score": WATCHED, "doubt": DOUBTED}  # of rows that a rule says are not fitted, whatever their file says
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class Refused(Exception):

@@ -3,7 +3,6 @@ predictions of its rows are far off (`misses.toml`), and what other tools claim 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
@@ -24,7 +23,6 @@ from archsim.trace.file import names as networks
 from archsim.trace.op import OPTIMISERS
 from archsim.trace.training import TASKS
 
-ANY = "*"
 COLD = "cold"
 
 # What a rule looks at: columns of a row, by one name whatever its file calls them
@@ -93,22 +91,18 @@ NAMES: dict[str, Callable[[], Collection[str]]] = {
 def unknown(what: str, name: str) -> str:
     """What is wrong with a name of this kind of thing; empty where there is one."""
     known = NAMES[what]()
-    if not name or any(matcher(name)(one) for one in known):
+    if not name or any(matches(name, one) for one in known):
         return ""
     return f"there is no {what} {name!r}; nearest: {', '.join(nearest(name, tuple(known)) or known)}"
 
 
-@cache
-def matcher(word: str) -> Callable[[str], bool]:
+def matches(word: str, cell: str) -> bool:
     """Whether a cell is this word, in which `*` stands for any text. An empty cell is matched by an empty word alone.
 
-    >>> matcher("vllm-*")("vllm-0.24.0"), matcher("vllm-*")("sglang-0.5"), matcher("*")("")
+    >>> matches("vllm-*", "vllm-0.24.0"), matches("vllm-*", "sglang-0.5"), matches("*", "")
     (True, False, False)
     """
-    if ANY not in word:
-        return lambda cell: cell == word
-    found = re.compile(".*".join(map(re.escape, word.split(ANY))))
-    return lambda cell: bool(cell) and found.fullmatch(cell) is not None
+    return cell == word or ("*" in word and cell != "" and fnmatchcase(cell, word))
 
 
 class ConditionRule(Form):
@@ -135,7 +129,7 @@ class ConditionRule(Form):
 
     def fits(self, words: Mapping[str, str]) -> bool:
         """Whether it holds for a row with these words by column."""
-        return all(any(matcher(word)(words.get(column, "")) for word in known) for column, known in self.when.items())
+        return all(any(matches(word, words.get(column, "")) for word in known) for column, known in self.when.items())
 
 
 def rules_of(rows: object, prefix: str) -> tuple[tuple[ConditionRule, ...], list[str]]:
