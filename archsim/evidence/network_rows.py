@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 Files = Callable[[], Iterable[Traversable]]
 TOGETHER = "+"  # between the names of ops that ran as one
 MOST_THREADS = 1 << 16
-_HALF_OF_VCPUS = re.compile(r"vCPUs/2")
 _RESULT = re.compile(r"/results/([^/]+)/")  # what MLPerf calls a system
 _ACCELERATORS = re.compile(r"[a-zA-Z]x(\d{1,2})(?=[_-])")
-_LIMITED = re.compile(r"(?=.*MaxQ)(?i:.*offline)")  # results of best efficiency, measured under a limit of power
 _PACKAGES = re.compile(r"(\d{1,4}) packages?, ")  # what `archsim measure` says that RAPL covered
 _SIZE = re.compile(r"(\S+)=([1-9]\d{0,8})(?!\S)")
 _VCPUS = re.compile(r"\((\d{1,5}) vCPU\)")
@@ -62,7 +60,8 @@ def read_network(row: PublishedRow) -> Iterator[Case]:
     _same_packages(cells.get("covers", ""), metric, found.spec)
     alone = cells.get("op", "")
     system = _system(cells, found.spec, host_of(how, found.spec)) if metric in SYSTEM_METRICS else None
-    limited = _LIMITED.match(cells.get("source_ref", ""))
+    place = cells.get("source_ref", "")
+    limited = "MaxQ" in place and "offline" in place.lower()  # results of best efficiency, measured under a limit of power
     yield row.case(
         name, metric, float(cells["value"]), how=how, ran=found, task=task, batch=batch, work=None if alone else work,
         trace=replace(trace, ops=_only(trace.ops, alone)) if alone else trace, timer=_timer(how, found), group=group,
@@ -178,7 +177,7 @@ def threads(cells: Mapping[str, str]) -> int | None:
     text = cells.get("threads", "").strip()
     if text.isdecimal() and 0 < float(text) <= MOST_THREADS:
         return int(text)
-    match = _VCPUS.search(cells.get("source_ref", "")) if _HALF_OF_VCPUS.search(text) else None
+    match = _VCPUS.search(cells.get("source_ref", "")) if "vCPUs/2" in text else None
     return max(1, int(match[1]) // 2) if match else None
 
 

@@ -61,8 +61,8 @@ STREAMS: dict[str, tuple[Kind, int]] = {
 # roundings to one byte by the source's name: whether the scale is found first
 ROUNDINGS = {"quantize_scale_matrix": False, "quantize_compute_scale": True}
 CONV_SIZES = ("cin", "hin", "win", "cout", "kh", "kw", "stride", "pad")
-# Latent attention: the model whose sizes rows without any have, and kernels that read the latent vectors of prompts too
-LATENT, ABSORBED = "deepseek_v3", ("flash_attention",)
+# Latent attention: the model whose sizes rows without any have, and the kernel that reads the latent vectors of prompts too
+LATENT, ABSORBED = "deepseek_v3", "flash_attention"
 
 
 def read_kernel(row: PublishedRow) -> Iterator[Case | Skip]:
@@ -140,7 +140,7 @@ def _latent(cells: Cells) -> BoundOp:
     assert sizes is not None
     n, heads, keys = integers(cells, "batch heads seq_kv")
     queries = 1 if cells["sub_op"] == "mla_decode" else keys
-    if queries == 1 or parameters(cells).get("kernel") in ABSORBED:
+    if queries == 1 or parameters(cells).get("kernel") == ABSORBED:
         rank, size = sizes.rank, sizes.rank + sizes.turned
         return forward(kinds.LatentAttention(heads=heads, rank=rank), (n, queries, heads * rank), (n, queries, heads * size),
                        (n, keys, size))  # fmt: skip

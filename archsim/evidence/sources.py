@@ -54,7 +54,7 @@ class Conditions(Form):
     tokens: int = Field(0, ge=0)  # of each sequence
     per_sample: int = Field(1, ge=1)  # what the batch of the table counts of each sample, such as its tokens
     input_gradient: bool = Field(False, title="gradient of the network's input")  # the backward pass goes down to the images
-    optimiser: str = Field("", title="weights updated by")
+    optimiser: str = Field("", title="weights updated by")  # what updates the weights
     clock_mhz: float = Field(0.0, ge=0, title="core clock")  # that was set [MHz]
     host: str = Field("", title="host CPU")  # that dispatched to a GPU; else the usual one beside it
     node: str = ""  # whose devices share a batch
@@ -102,7 +102,7 @@ def matches(word: str, cell: str) -> bool:
     >>> matches("vllm-*", "vllm-0.24.0"), matches("vllm-*", "sglang-0.5"), matches("*", "")
     (True, False, False)
     """
-    return cell == word or ("*" in word and cell != "" and fnmatchcase(cell, word))
+    return cell == word or ("*" in word and bool(cell) and fnmatchcase(cell, word))
 
 
 class ConditionRule(Form):
@@ -119,7 +119,7 @@ class ConditionRule(Form):
         if not isinstance(when, dict):
             return when
         found = {name: [words] if isinstance(words, str) else words for name, words in when.items()}
-        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, tuple(COLUMNS)) or COLUMNS)}"
+        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, COLUMNS) or COLUMNS)}"
                  for name in found if name not in COLUMNS]  # fmt: skip
         wrong += [said for name in ("family", "hardware", "metric", "task") for word in found.get(name, ())
                   if isinstance(word, str) and (said := unknown(name, word))]  # fmt: skip

@@ -11,7 +11,7 @@ import math
 import shlex
 import subprocess
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources.abc import Traversable
 from itertools import takewhile
@@ -26,7 +26,7 @@ from archsim.evidence.case import UNSIMULATED, Case, Skip
 from archsim.evidence.columns import ID, case_line, column
 from archsim.evidence.sources import Claim
 from archsim.evidence.table import REMARK, CsvTable, positive, refuse, table_name, table_of
-from archsim.validation.evaluation import GroupScore, ValidationSettings, errors, group_scores, validate
+from archsim.validation.evaluation import GroupScore, Tell, ValidationSettings, errors, group_scores, validate
 
 VALUE, LOW, HIGH, SECONDS = "value", "low", "high", "seconds"
 KNOWN = (ID, VALUE, LOW, HIGH, SECONDS)
@@ -152,7 +152,7 @@ def _remarks(data: bytes) -> str:
 
 
 def read_predictors(
-    words: Sequence[str], cases: Sequence[Case], known: Collection[str], tell: Callable[[str], None] = lambda text: None
+    words: Sequence[str], cases: Sequence[Case], known: Collection[str], tell: Tell = lambda text: None
 ) -> list[Predictions]:
     """The predictors named on a command line, each with a name of its own."""
     found: dict[str, Predictions] = {}
@@ -213,7 +213,7 @@ class Scoreboard:
 
 def scoreboard(
     cases: Sequence[Case], skips: Sequence[Skip], others: Sequence[Predictions], settings: ValidationSettings,
-    tell: Callable[[str], None] = lambda text: None,
+    tell: Tell = lambda text: None,
 ) -> Scoreboard:  # fmt: skip
     """Score `others` beside archsim and the roofline; the cases have ids (`with_ids`).
 
@@ -239,9 +239,7 @@ def scoreboard(
                       common=tuple(common))  # fmt: skip
 
 
-def _own(
-    name: str, fidelity: str, cases: Sequence[Case], settings: ValidationSettings, tell: Callable[[str], None]
-) -> Predictions:
+def _own(name: str, fidelity: str, cases: Sequence[Case], settings: ValidationSettings, tell: Tell) -> Predictions:
     """The predictions of a fidelity of archsim, timed."""
     asked = replace(settings, fidelity=fidelity, baselines=())
     begin = time.perf_counter()
