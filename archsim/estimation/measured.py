@@ -47,8 +47,8 @@ def request_of(
     follows = following(case.spec, case.stack, asked, without, measured=True)
     return Request(
         network=case.label, trace=case.trace, work=case.work, spec=case.spec, stack=reduced(case.stack, without), task=case.task,
-        batch=case.batch, precision=case.precision, fidelity=find(fidelity), calibration=calibration, dispatch=float(case.timer.host),
-        group=case.group, without=without, graph=case.timer.graph, stored=case.stored,
+        batch=case.batch, precision=case.precision, fidelity=find(fidelity), calibration=calibration,
+        dispatch=float(case.timer.host), group=case.group, without=without, graph=case.timer.graph, stored=case.stored,
         **follows | ({"host_cpu": case.host_cpu} if case.host_cpu else {}),
     )  # fmt: skip
 

@@ -222,6 +222,10 @@ class Stack(Identified):
         "half of them on cores with arithmetic of fp16 that the library has kernels for; 0: values stay in one byte", low=0,
         default=0,
     )  # fmt: skip
+    vector_products: str = key(
+        "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
+        choices=("gemv", "gemm"), default="gemv",
+    )  # fmt: skip
     gathers: bool = key("CPU: operands of products are fetched value by value, by their index", default=False)
     min_rows_per_thread: float = key(
         "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0

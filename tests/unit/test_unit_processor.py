@@ -81,10 +81,15 @@ def first_layers(chosen: Stack, batch: int) -> list[str]:
     return [lowered.kernels.options[int(lowered.kernels.plan_start[plan])].kernels[0].name for plan in plans]
 
 
-def test_a_single_image_takes_matrix_vector_products() -> None:
-    for name in ("caffe-openblas", "numpy-openblas"):
-        assert first_layers(stacks.find(name), 1) == ["gemv"] * 3
-        assert first_layers(stacks.find(name), 2) == ["gemm"] * 3
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [("caffe-openblas", "gemm"), ("intel-mkl", "gemm"), ("mxnet-openblas", "gemm"), ("mxnet-mkl2017", "gemv"),
+     ("numpy-openblas", "gemv")],
+)  # fmt: skip
+def test_a_blas_copies_the_weights_for_a_single_image_too_unless_gemv_is_called(name: str, kernel: str) -> None:
+    assert first_layers(stacks.find(name), 1) == [kernel] * 3
+    assert first_layers(stacks.find(name), 2) == ["gemm"] * 3
+    assert first_layers(stack(name, vector_products="gemv"), 1) == ["gemv"] * 3
 
 
 def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
