@@ -42,11 +42,11 @@ def roofline(groups: Sequence[Group], calibration: Calibration) -> Array:
 def plain_values(cases: Sequence[Case], calibration: Calibration, fidelity: str) -> tuple[Array, list[Conditions]]:
     """For each case the plain prediction in the unit of its metric, and the conditions of the source that it lacks.
 
-    NaN and no conditions for rows of single ops, of several devices, and where the words are not understood.
+    NaN and no conditions for rows of single ops, of several devices, of other tables, and where the words are not understood.
     """
     found, lacking = np.full(len(cases), np.nan), [Conditions()] * len(cases)
     for i, case in enumerate(cases):
-        if case.work is None or case.group is not None or case.anchor is not None:
+        if case.work is None or case.group is not None or case.anchor is not None or "network" not in case.fields:
             continue
         try:
             request = plain_request(case, calibration, fidelity)
