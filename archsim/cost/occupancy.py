@@ -132,6 +132,33 @@ def issue_slots(ctas: Array, resident: Array, sm_count: Array | float, fill: Arr
 
 # ---------------------------------------------------------------------------------------------------------- issue slots
 
+WIDEST = 16.0  # bytes of the widest load of a lane
+
+
+def narrow_loads(kernels: GpuKernels, device: Gpu, depth: Array, constants: Calibration) -> Array:
+    """Clocks in which a CTA loads its tiles beyond what wide loads take, where rows begin at no multiple of 16 B [clk].
+
+    c (tile_m + tile_n) depth (element / load - element / 16) / lanes, [D, V]
+
+    singles: loads of one CTA beyond those of 16 B [1], [V]
+    element: size of an operand's value [B]; load: what a lane loads at once [B], both [V]
+    depth: inner steps of one CTA, in units of k, [V]
+    lanes: issue slots of an SM in a clock, `issue_lanes` [OP/clk]
+    c: issue slots of one load, with its address, its test and its store to shared memory, `gemm.narrow_slots` [1]
+
+    Bulk copies (TMA) and asynchronous ones of 16 B need whole multiples; without them each lane moves its values by itself.
+
+    >>> import numpy as np
+    >>> from types import SimpleNamespace as some
+    >>> kernel = some(tile_m=128.0, tile_n=128.0, operand_a=2.0, load=np.array([2.0, 4.0, 16.0]))
+    >>> gpu = some(sm=some(schedulers=4.0, warp=32.0))
+    >>> narrow_loads(kernel, gpu, 64.0, {"gemm.narrow_slots": 40.0}).tolist()
+    [4480.0, 1920.0, 0.0]
+    """
+    singles = (kernels.tile_m + kernels.tile_n) * depth * (kernels.operand_a / kernels.load - kernels.operand_a / WIDEST)
+    return np.asarray(constants["gemm.narrow_slots"] * singles / issue_lanes(device))
+
+
 def window_slots(kernels: GpuKernels, constants: Calibration) -> Array:
     """Issue slots in which an element-wise kernel goes through its windows.
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.occupancy import mixed_work, warps_of, window_slots
+from archsim.cost.occupancy import mixed_work, narrow_loads, warps_of, window_slots
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -282,7 +282,7 @@ def cta_work(
 ) -> Array:  # fmt: skip
     """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
-    products + lost rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise
+    products + (lost + narrow + widening) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise
     kernel, [D, V]
 
     alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [1], [D, V]
@@ -292,6 +292,7 @@ def cta_work(
     products: multiply-accumulates of a product's CTA, with what its SM could have issued meanwhile
     depth: inner steps of one CTA, in units of k, [V]
     served: clocks in which its TLB serves misses one by one [clk]
+    narrow: clocks in which it loads values that lie at no multiple of 16 B, `narrow_loads` [clk]
     ctas: of one launch, [V]; resident: CTAs that share an SM, [D, V]
     beside: CTAs whose work fills the prologue of this one, [D, V]
     rate: multiply-accumulates per clock and SM [FMA/clk], [D, V]
@@ -303,17 +304,18 @@ def cta_work(
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0, slots=0.0, operand_a=4.0,
+    >>> kernel = some(matrix=np.zeros(1), flop=1e6, checked=0.0, unrolled=0.0, slots=0.0, load=16.0, operand_a=4.0,
     ...               tile_m=1.0, tile_n=1.0, tile_k=1.0, m=1.0, n=1.0, work=1.0,
     ...               row_bytes=0.0, exps=np.zeros(1))
-    >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0}
+    >>> of = {"gemm.page_clk": 1.0, "window.checked_slots": 44.0, "window.unrolled_slots": 12.0, "gemm.narrow_slots": 40.0}
     >>> gpu = some(l1=some(tlb_busy=None), sm=some(schedulers=4.0, warp=32.0))
     >>> cta_work(kernel, gpu, 1.0, 100.0, 2.0, np.ones(1), 0.0, of).item()  # 0.5e6 over 100 CTAs
     5000.0
     """
     served = traffic.translated(kernels, device.l1, depth, resident)
     lost = waiting / beside + constants["gemm.page_clk"] * traffic.pages(kernels, depth) + served
-    products = tile_macs(kernels, depth) + lost * rate + softmax_work(kernels, device, depth, rate)
+    narrow = narrow_loads(kernels, device, depth, constants)
+    products = tile_macs(kernels, depth) + (lost + narrow) * rate + softmax_work(kernels, device, depth, rate)
     alone = np.maximum(np.maximum(0.5 * kernels.flop, window_slots(kernels, constants)), mixed_work(kernels, device, rate))
     return np.where(kernels.matrix > 0, products, alone / ctas)
 

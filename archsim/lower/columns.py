@@ -107,6 +107,7 @@ class GpuColumns(Generic[T]):
     unrolled: T = column(0, "1", "values of windows that an unrolled loop goes through")
     slots: T = column(0, "1", "issue slots of a lane that an element-wise kernel takes for all its values and rows")
     lane_slots: T = column(0, "1", "issue slots of a lane for its part of a row, which its warp takes one after the other")
+    load: T = column(16, "B", "what a lane loads of an operand at once; less where rows begin at no multiple of 16 B")
     row: T = column(0, "1", "values whose sum a CTA needs before it writes them, of a channel or a row; 0: it needs none")
     row_count: T = column(0, "1", "rows of one launch of which CTAs need such a sum")
     row_piece: T = column(0, "1", "values of a row that lie side by side")

@@ -7,7 +7,7 @@ state; where a reset gate acts between the two products (GRU), it reads both pro
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 from archsim.lower.columns import GpuColumns, Role
 from archsim.lower.context import HALF, Context, element_wise, plan, single
@@ -23,6 +23,17 @@ VECTOR = 16  # bytes of the widest load; rows that are no multiple of it are loa
 # dimensions of 500,000 (DeepBench) are for another kernel, sgemm_largek.
 THIN, LONGEST = 8, 65536
 CHOICES = 3  # kernels before the products of experts: scores to choices, tokens sorted by expert, their order stored
+
+
+def loaded_at_once(context: Context, *lengths: float) -> int:
+    """What a lane can load at once of operands whose rows have these lengths, in values [B]: at most 16, less where they begin at
+    no multiple of that.
+
+    >>> from types import SimpleNamespace as some
+    >>> loaded_at_once(some(element=2), 768, 30522), loaded_at_once(some(element=2), 197)
+    (4, 2)
+    """
+    return gcd(VECTOR, *(int(length) * context.element for length in lengths))
 
 
 def product(
@@ -51,15 +62,17 @@ def product(
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,
                             efficiency=context.efficiency("gemv"), dense=True)  # fmt: skip
-    tiles = context.menu(menu, "gemm")
-    if context.tensor and context.element >= HALF and any(int(length) * context.element % VECTOR for length in rows):
-        narrow = context.menu(f"{menu}_narrow", "gemm_narrow")
-        tiles = narrow if narrow in context.stack.menus else tiles
+    aligned = not context.tensor or context.element < HALF
+    load = VECTOR if aligned or not rows else loaded_at_once(context, *rows)
+    narrow = context.menu(f"{menu}_narrow", "gemm_narrow") if load < VECTOR else ""
+    if narrow not in context.stack.menus:
+        narrow, load = "", VECTOR
     return Kernel(
-        name=f"gemm{suffix}", role=Role.PRODUCT, efficiency=context.efficiency(family), menu=tiles,
+        name=f"gemm{suffix}", role=Role.PRODUCT, efficiency=context.efficiency(family), menu=narrow or context.menu(menu, "gemm"),
         m=m, n=n, k=k, count=count, operand_a=element, operand_b=element, a_bytes=a_bytes, b_bytes=b_bytes, c_bytes=c_bytes,
         flop=flop, items=m * n * count, repeat=repeat,
-        gpu=GpuColumns(row_bytes=k * element * transposed, row_step=k * element * (transposed and k <= LONGEST)),
+        gpu=GpuColumns(load=float(load), row_bytes=k * element * transposed,
+                       row_step=k * element * (transposed and k <= LONGEST)),
     )  # fmt: skip
 
 

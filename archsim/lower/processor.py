@@ -73,6 +73,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     stack, blas, blocks = context.stack, kernel.role is Role.PRODUCT, context.stack.conv.product_registers
     across = not blas and depthwise(op)
     operands = (kernel.m + kernel.n) * kernel.k * kernel.count
+    small = kernel.m * kernel.n * kernel.k * kernel.count <= stack.max_serial_product
     unfolded = op.kind.op == "conv2d" and kernel.count == 1 and kernel.k > 1  # no points of a transform, and no bias
     columns = kernel.n * kernel.k * unfolded
     turned = kernel.n * kernel.k * kernel.count * (op.kind.op == "conv2d" and kernel.count > 1 and blocks > 0)
@@ -81,7 +82,7 @@ def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:
     fetched = stack.gathers and not across
     own = CpuColumns(
         packed=float(blas), copied=copied * blas, values=operands * fetched,
-        min_rows_per_thread=stack.min_rows_per_thread if blas else 0.0,
+        min_rows_per_thread=stack.min_rows_per_thread if blas else 0.0, threaded=0.0 if small and blas else 1.0,
         both_activations=float(op.kind.op == "matmul"),
         subnormal=getattr(op.kind, "subnormal", 0.0) if op.phase in GRADIENTS else 0.0,
     )  # fmt: skip

@@ -230,6 +230,10 @@ class Stack(Identified):
     min_rows_per_thread: float = key(
         "CPU: rows and columns of a product that each thread must get; with fewer, one thread computes all", low=0, default=0.0
     )
+    max_serial_product: float = key(
+        "CPU: largest product, in multiply-adds, that the library computes on one thread whatever their number", low=0,
+        default=0.0,
+    )  # fmt: skip
     fork_lines: int = key(
         "CPU: cache lines of each other thread that the first one writes when it forks a parallel loop", low=0, default=0
     )

@@ -20,13 +20,14 @@ STRUCTURE = {
     "cost/dispatch.py": {
         "COPIED": "bytes on the bus for a copied one"},
     "cost/occupancy.py": {
+        "WIDEST": "bytes of the widest load",
         "WARP": "threads", "REGISTER": "bytes",
     },
     "cost/sm.py": {"STAGES": "stages of a pipeline", "MMA_SIDE": "rows of an instruction",
                    "SOFTMAX_ISSUES": "instructions for a score"},
     "cost/tpu.py": {"SUM_BYTES": "bytes", "OPERANDS": "share of a buffer", "EXP_OPERATIONS": "operations for an exponential",
                     "PREFETCHED": "exponent"},
-    "cost/gpu.py": {"WORD": "bytes of a value"},
+    "cost/gpu.py": {"WORD": "bytes of a value", "TRIPS": "visits to a cache"},
     "cost/traffic.py": {"PAGE": "bytes", "RESIDENT_SHARE": "share of a cache", "SHAPES": "entries of a cache"},
     "cost/retention.py": {
         "NOTICED": "share of a tensor", "STEPS": "steps of an iteration", "LARGE": "sizes of a cache",

@@ -102,8 +102,10 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          COST + "test_waves"),
         ("a thread names any register", "& (kernels.registers <= most)", "& (most > 0)",
          TRAFFIC + "test_a_tile_may_take_all_the_registers_that_a_thread_can_name"),
+        ("wide loads count as narrow ones", " - kernels.operand_a / WIDEST)", ")",
+         TODAY + "test_each_narrow_load_takes_slots_of_its_own"),
         ("two thirds of the schedulers", "kernels.slots * rate / issue_lanes", "1.5 * kernels.slots * rate / issue_lanes",
-         TODAY + "test_counted_slots_keep_all_schedulers_busy"),
+         TODAY + "test_each_narrow_load_takes_slots_of_its_own"),
     ],
     "cost/sm.py": [
         ("single warps use the tensor cores in full", "pipe * alone * issue", "pipe * issue",
@@ -290,8 +292,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          MENUS + "test_a_cta_of_attention_holds_whole_heads_in_the_narrowest_tile_that_does"),
     ],
     "lower/gemm.py": [
-        ("one row that begins where it likes does not count", "and any(int(length)", "and all(int(length)",
-         TODAY + "test_rows_that_begin_at_no_multiple_of_16_bytes_have_tiles_of_their_own"),
+        ("rows begin where they like", "return gcd(VECTOR, *(", "return max(VECTOR, *(",
+         TODAY + "test_rows_that_begin_at_no_multiple_of_16_bytes_are_loaded_in_narrower_pieces"),
         ("thin products of nine rows", "(THIN if gpu", "(THIN + 1 if gpu",
          MENUS + "test_products_of_one_row_run_by_values_on_tensor_cores_and_of_up_to_eight_on_lanes"),
         ("a product has one operation for each multiplication", "flop = 2.0 * m * n * k * count", "flop = m * n * k * count",
@@ -346,6 +348,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          LOWER + "test_an_optimiser_reads_and_writes_master_copies_in_single_precision"),
     ],
     "lower/processor.py": [
+        ("small products use all threads", "<= stack.max_serial_product", ">= stack.max_serial_product",
+         PROCESSOR + "test_a_small_product_stays_on_one_thread"),
         ("one thread may copy a part of a tile", "tiled=kernel.c_bytes if", "tiled=0.0 * kernel.c_bytes if",
          MOBILE + "test_images_are_unfolded_in_tiles_of_one_thread"),
     ],

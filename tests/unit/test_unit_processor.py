@@ -100,6 +100,15 @@ def test_only_a_product_of_two_results_is_fed_by_the_ops_before() -> None:
     assert named(kernels(stack("caffe-openblas"), "fc4"), "gemm").cpu.both_activations == 0.0
 
 
+def test_a_small_product_stays_on_one_thread() -> None:
+    gemm = named(kernels(stack("caffe-openblas"), "fc4"), "gemm")
+    size = gemm.m * gemm.n * gemm.k
+    assert gemm.cpu.threaded == 0
+    for limit, threaded in ((size, 0), (size - 1, 1)):
+        assert named(kernels(stack("caffe-openblas", max_serial_product=limit), "fc4"), "gemm").cpu.threaded == threaded
+    assert named(kernels(stack("caffe-openblas"), "conv2"), "gemm").cpu.threaded == 1
+
+
 def test_caffe_adds_a_bias_by_a_product_with_a_vector_of_ones() -> None:
     """Of each image, k = 1; the gradient is a matrix times that vector. In a fully connected layer once for the batch."""
     caffe = stack("caffe-openblas")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.cost.occupancy import mixed_work
+from archsim.cost.occupancy import mixed_work, narrow_loads
 from archsim.cost.retention import shared_size
 from archsim.cost.sm import neighbours
 from archsim.evidence.family import family_called
@@ -51,10 +51,12 @@ def product(option: Option) -> Kernel:
     return next(kernel for kernel in option.kernels if kernel.menu)
 
 
-@pytest.mark.parametrize(("features", "inner", "whole"), [(4096, 4096, True), (30522, 768, False), (4096, 4095, False)])
-def test_rows_that_begin_at_no_multiple_of_16_bytes_have_tiles_of_their_own(features: int, inner: int, whole: bool) -> None:
+@pytest.mark.parametrize(("features", "inner", "load"), [(4096, 4096, 16), (30522, 768, 4), (4097, 4096, 2), (4096, 4095, 2)])
+def test_rows_that_begin_at_no_multiple_of_16_bytes_are_loaded_in_narrower_pieces(features: int, inner: int, load: int) -> None:
     kernel = product(options(linear(512, inner, features), TODAY)["gemm"])
-    assert kernel.menu == ("gemm_tensor.hopper" if whole else "gemm_narrow_tensor")
+    assert kernel.gpu.load == load
+    assert kernel.menu == ("gemm_tensor.hopper" if load == 16 else "gemm_narrow_tensor")
+    assert product(options(linear(512, inner, features), TODAY, "fp32")["gemm"]).gpu.load == 16  # lanes load one value anyway
 
 
 def test_images_channels_first_are_copied_before_and_after_tensor_cores_and_filters_too() -> None:
@@ -142,8 +144,11 @@ def test_a_stack_that_replays_a_graph_is_predicted_as_one() -> None:
     assert (replayed.timer.graph, launched.timer.graph) == (True, False)
 
 
-def test_counted_slots_keep_all_schedulers_busy() -> None:
+def test_each_narrow_load_takes_slots_of_its_own() -> None:
+    kernel = SimpleNamespace(tile_m=100.0, tile_n=28.0, operand_a=2.0, load=np.array([2.0, 8.0, 16.0]))
     gpu: Any = SimpleNamespace(sm=SimpleNamespace(schedulers=4.0, warp=32.0))
+    found = narrow_loads(kernel, gpu, np.array(8.0), {"gemm.narrow_slots": 16.0})  # type: ignore[arg-type]
+    assert found.tolist() == [16 * 8 * 0.875, 16 * 8 * 0.125, 0.0]  # 128 values a step, 128 slots a clock
     slots: Any = SimpleNamespace(slots=1280.0)
     assert mixed_work(slots, gpu, np.array(64.0)).item() == 640.0
 
