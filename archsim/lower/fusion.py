@@ -35,7 +35,7 @@ def quantised(context: Context, tokens: float, features: float, how: str = "quan
             for i in range(passes.launches)
         ])  # fmt: skip
     found = (_by_grid(context, passes, values),) if passes.grid[0] else ()
-    others = passes.launches - len(found)
+    others = passes.launches - len(found) or 1
     reads = passes.inputs * values * context.result - sum(kernel.b_bytes for kernel in found)
     return (*found, element_wise("quantise", Role.QUANTISE, reads / others, writes / others, flop=values / others,
                                  element=context.vector, repeat=others))  # fmt: skip

@@ -57,7 +57,7 @@ def product(
     flop = 2.0 * m * n * k * count
     gpu = context.device_kind == "gpu"
     thin = min(m, n) <= (THIN if gpu and not context.tensor and count == 1 and k <= LONGEST else 1)
-    thin = thin and (gpu or context.stack.vector_products == "gemv")
+    thin &= gpu or context.stack.vector_products == "gemv"
     if thin or context.lossless:
         name, role = (f"gemv{suffix}", Role.MATRIX_VECTOR) if thin else (f"gemm{suffix}", Role.PRODUCT)
         return element_wise(name, role, b_bytes, c_bytes, flop=flop, weights=a_bytes, element=context.vector, repeat=repeat,

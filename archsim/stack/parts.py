@@ -34,6 +34,7 @@ class Passes:
     grid: tuple[int, int] = key("CTAs, and threads of each, of a first kernel that finds the largest value, however small the "
                                 "tensor; 0: it has as many as it needs", low=0, default=(0, 0))  # fmt: skip
 
+
 # -------------------------------------------------------------------------------------------------------------- samples
 
 

@@ -223,7 +223,7 @@ class Stack(Identified):
         default=0,
     )  # fmt: skip
     vector_products: str = key(
-        "CPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
+        "CPU, TPU: what computes a product of one row or column: a matrix-vector product, or what computes all others",
         choices=("gemv", "gemm"), default="gemv",
     )  # fmt: skip
     gathers: bool = key("CPU: operands of products are fetched value by value, by their index", default=False)

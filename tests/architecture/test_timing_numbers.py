@@ -127,7 +127,7 @@ def test_functions_of_the_cost_layer_hold_no_number_of_their_own() -> None:
 
 
 # Clocks of the host between two steps of a serving engine: facts of one version, whose `basis` and source name the measured runs.
-ENGINE_HOST = {f"serving.{name}_clocks" for name in ("step", "sequence", "device", "prompt")}
+ENGINE_HOST = {f"serving.{name}_clocks" for name in ("step", "sequence")}
 
 
 def test_numbers_of_a_stack_are_counts_and_sizes() -> None:

@@ -714,15 +714,6 @@ def test_thin_products_are_matrix_vector_products_up_to_eight_rows_unless_they_a
         assert kernel.name == name
 
 
-def test_channels_are_padded_to_whole_loads_of_tensor_cores() -> None:
-    """9 and 10 channels of halves become 16, of which a load holds 8."""
-    trace = network(conv(["N", 10, 7, 7], kernel=[3, 3]), data=["N", 9, 9, 9])
-    made = stack("implicit_gemm")
-    half, single = (options(lowered(trace, made, precision=name))[0].kernels[0] for name in ("fp16", "fp32"))
-    assert (half.m, half.n, half.k) == (16, 2 * 49, 16 * 9)
-    assert (single.m, single.n, single.k) == (10, 2 * 49, 9 * 9)
-
-
 def test_unfolding_the_whole_batch_takes_the_columns_of_all_images() -> None:
     (option,) = options(lowered(network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9]), stack("im2col_batch")))
     unfold, gemm, swap = option.kernels
