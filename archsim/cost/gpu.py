@@ -46,6 +46,11 @@ class GpuTerms:
         return resident_ctas(self.kernels, self.device)
 
     @cached_property
+    def together(self) -> Array:
+        """CTAs that share the busiest SM: no more than there are."""
+        return np.asarray(np.minimum(self.resident, np.ceil(self.ctas / self.device.sm.count)))
+
+    @cached_property
     def depth(self) -> Array:
         """Inner steps of one CTA, padded to whole steps of its tile."""
         return traffic.inner_steps(self.kernels)
@@ -72,8 +77,8 @@ class GpuTerms:
 
     @cached_property
     def overlapping_ctas(self) -> Array:
-        """CTAs whose work fills these clocks."""
-        return sm.neighbours(self.kernels, self.device, self.ctas, self.resident)
+        """CTAs whose work fills these clocks: few take as long as `fill` of them."""
+        return sm.neighbours(self.kernels, self.device, self.ctas, np.maximum(self.together, self.fill))
 
     @cached_property
     def cold_start_clk(self) -> Array:
@@ -84,7 +89,7 @@ class GpuTerms:
     def cta_work(self) -> Array:
         """Multiply-accumulates of one CTA, with all that keeps its SM from issuing them."""
         return sm.cta_work(self.kernels, self.device, self.depth, self.ctas, self.overlapping_ctas, self.rate, self.prologue_clk,
-                           self.constants, self.resident)  # fmt: skip
+                           self.constants, self.together)  # fmt: skip
 
     @cached_property
     def waves(self) -> Array:

@@ -28,26 +28,57 @@ def warps_of(kernels: GpuKernels, device: Gpu) -> Array:
 def resident_ctas(kernels: GpuKernels, device: Gpu) -> Array:
     """CTAs that fit on one SM at once: the least of the four limits, and at least one.
 
-    max(1, floor(min(R / (r t 4), S / s, W / ceil(t / p), C))), [D, V]        (CUDA occupancy calculator)
+    max(1, min(by_registers, by_shared, by_warps, C)), [D, V]        (CUDA occupancy calculator)
 
-    by_registers: CTAs that the register file holds: R bytes over r registers of 4 B for each of t threads
-    by_shared: CTAs that the shared memory holds: S bytes over s of each CTA
+    by_registers, by_shared: CTAs that the register file and the shared memory hold, `in_registers` and `in_shared`
     by_warps: CTAs that the warp slots hold: W over the warps of each CTA, of p threads (`sm.warp`)
     limits: the least of these and of C, the CTAs that an SM can hold
 
     Holds for one kernel alone on the device. One that does not fit at all counts as one, as if it ran at all.
 
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(threads=256.0, registers=120.0, shared=16384.0)
-    >>> sm = some(registers=65536 * 4.0, shared_memory=98304.0, warps=64.0, ctas=32.0, warp=32.0)  # GTX 980
-    >>> float(resident_ctas(kernel, some(sm=sm)))
-    2.0
+    >>> from archsim.device.catalog import find
+    >>> float(resident_ctas(some(threads=256.0, registers=41.0, shared=16384.0), find("gtx_1080").device))
+    5.0
     """
-    by_registers = device.sm.registers / (kernels.registers * kernels.threads * REGISTER)
-    by_shared = device.sm.shared_memory / np.maximum(kernels.shared, 1.0)
-    by_warps = device.sm.warps / warps_of(kernels, device)
-    limits = np.minimum(np.minimum(by_registers, by_shared), np.minimum(by_warps, device.sm.ctas))
+    sm, warps = device.sm, warps_of(kernels, device)
+    warp = WARP if sm.warp is None else sm.warp
+    by_registers = in_registers(sm.registers, sm.schedulers, warp, warps, kernels.registers, sm.register_unit)
+    by_shared = in_shared(sm.shared_memory, kernels.shared, sm.shared_reserved, sm.shared_unit)
+    limits = np.minimum(np.minimum(by_registers, by_shared), np.minimum(sm.warps / warps, sm.ctas))
     return np.asarray(np.maximum(1.0, np.floor(limits)))
+
+
+def in_registers(
+    file: Array | float, schedulers: Array | float, warp: Array | float, warps: Array | float, registers: Array | float,
+    unit: Array | float | None,
+) -> Array:  # fmt: skip
+    """CTAs whose registers fit: the warps that each scheduler's part of the file holds, over those of a CTA.
+
+    floor(n floor(R / n / (4 given p)) / w)
+
+    file: R, registers of an SM [B]; schedulers: n, each with its part of them; warp: p, threads of a warp; warps: w, of a CTA
+    given: `registers` of a thread, of 4 B, in whole units; unit: `sm.register_unit`, None where no unit is known
+
+    >>> float(in_registers(65536 * 4, 4, 32, 8, 49, 8))
+    4.0
+    """
+    given = registers if unit is None else np.ceil(registers / unit) * unit
+    return np.floor(schedulers * np.floor(file / schedulers / (REGISTER * warp * given)) / warps)
+
+
+def in_shared(memory: Array | float, shared: Array | float, reserved: Array | float | None, unit: Array | float | None) -> Array:
+    """CTAs whose shared memory fits: floor(memory / taken), no limit to CTAs that use none.
+
+    asked: what a CTA asks for, `shared`, and what the driver takes of each, `reserved` [B]
+    taken: the same in whole units [B]; unit: `sm.shared_unit`, None where no unit is known
+
+    >>> float(in_shared(164 * 1024, 32 * 1024, 1024, 128))
+    4.0
+    """
+    asked = shared if reserved is None else shared + reserved
+    taken = asked if unit is None else np.ceil(asked / unit) * unit
+    return np.where(np.asarray(shared) > 0, np.floor(memory / np.maximum(taken, 1.0)), np.inf)
 
 
 def runnable(kernels: GpuKernels, device: Gpu) -> Array:

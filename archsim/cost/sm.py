@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from archsim.calibration.constants import Calibration
 from archsim.cost import traffic
 from archsim.cost.cost import Array, family_efficiency
-from archsim.cost.occupancy import mixed_work, narrow_loads, warps_of, window_slots
+from archsim.cost.occupancy import issue_lanes, mixed_work, narrow_loads, warps_of, window_slots
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
@@ -44,7 +44,8 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     pipe alone issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
 
-    pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]
+    pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]; of
+          lanes no more than schedulers start, `fed`
     alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
     issue: share of the lanes that schedulers and register banks feed, `sm.issue_share` [1], a float or [D, 1]
     family: efficiency of the kernel's family [1], [V]
@@ -69,25 +70,41 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
     issue = 1.0 if device.sm.issue_share is None else device.sm.issue_share
-    pipe = np.where(is_product(kernels), device.pipe(precision), device.rate.fp32)
+    multiplies = device.pipe(precision) if device.has_tensor(precision) else fed(device, device.pipe(precision), precision)
+    pipe = np.where(is_product(kernels), multiplies, fed(device, device.rate.fp32))
     alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
     return np.asarray(pipe * alone * issue * family / reuse)
 
 
-def packing(device: Gpu, precision: str) -> Array | float:
-    """Results that one instruction makes: two halves where these are multiplied in pairs, outside tensor cores.
+def fed(device: Gpu, lanes: Array | float, precision: str = "fp32") -> Array:
+    """The rate of lanes, or that at which schedulers start their instructions, whichever is less [FMA/clk], a float or [D, 1].
 
-    max(1, rate.fp16 / rate.fp32), a float or [D, 1]; both [FMA/clk]
+    min(lanes, schedulers p width products)
+
+    p: threads of a warp; products: multiply-accumulates of an instruction: 4 of int8 (dp4a), else its results, `packing`; width: instructions that a scheduler starts in a clock,
+    `sm.issue_width` where any two go together, as multiply-adds do not where the second has to be one of memory
+
+    >>> from archsim.device.catalog import find
+    >>> kepler, pascal = find("tesla_k40").device, find("gtx_1080").device
+    >>> float(fed(kepler, 192.0)), float(fed(pascal, 256.0))  # four schedulers start 8 and 4 warps
+    (192.0, 128.0)
+    """
+    width = device.sm.issue_width if device.sm.pairing == "any" and device.sm.issue_width is not None else 1.0
+    return np.minimum(lanes, issue_lanes(device) * width * (4.0 if precision == "int8" else packing(device, precision)))
+
+
+def packing(device: Gpu, precision: str) -> float:
+    """Results that one instruction of lanes makes: two halves where these are multiplied in pairs.
 
     A thread then has half as many instructions for the same results, and it takes twice the warps to hide their latency.
 
-    >>> from types import SimpleNamespace as some
-    >>> float(packing(some(rate=some(fp16=128.0, fp32=64.0), has_tensor=lambda precision: False), "fp16"))  # a Tesla P100
-    2.0
+    >>> from archsim.device.catalog import find
+    >>> packing(find("tesla_p100_pcie_16gb").device, "fp16"), packing(find("gtx_1080").device, "fp16")
+    (2.0, 1.0)
     """
     if precision not in ("fp16", "half") or device.rate.fp16 is None or device.has_tensor("fp16"):
         return 1.0
-    return np.maximum(1.0, device.rate.fp16 / device.rate.fp32)
+    return 2.0 if np.all(device.rate.fp16 > device.rate.fp32) else 1.0
 
 
 def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
@@ -109,14 +126,15 @@ def saturating(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     return np.asarray(busy * packing(device, precision) / warps_of(kernels, device))
 
 
-def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -> Array:
-    """CTAs whose work fills the prologue of one of them: all that an SM holds, none over cached keys.
+def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, wave: Array) -> Array:
+    """CTAs whose work fills the prologue of one of them: all of its wave, none over cached keys.
 
-    resident, or all that follow on its SM, ctas / SMs, where it goes from tile to tile; 1 around a softmax where m < k;
-    min(resident, ceil(ctas / SMs)) for lone queries, [D, V]
+    wave, or all that follow on its SM, ctas / SMs, where it goes from tile to tile; 1 around a softmax where m < k;
+    min(wave, ceil(ctas / SMs)) for lone queries, [D, V]
 
     following: all that an SM computes one after the other where a CTA goes from tile to tile, else those that it holds [1]
-    ctas: of one launch, [V]; resident: CTAs that an SM can hold, [D, V]; m, k: rows of queries and keys of a head
+    ctas: of one launch, [V]; m, k: rows of queries and keys of a head
+    wave: CTAs that an SM computes together, or those that take as long as few do: each wave shows its prologue once, [D, V]
 
     Where keys outnumber queries an attention kernel loads more than it multiplies: those that share an SM wait for the same
     memory, and each of many waves shows its prologue. One with one query to a CTA is written for many heads; with fewer CTAs than
@@ -129,8 +147,8 @@ def neighbours(kernels: GpuKernels, device: Gpu, ctas: Array, resident: Array) -
     >>> neighbours(kernel, some(sm=some(count=132.0)), np.array([264.0]), np.array([8.0])).tolist()
     [2.0, 1.0, 8.0]
     """
-    lone = np.minimum(resident, np.ceil(ctas / device.sm.count))
-    following = np.where(kernels.persistent > 0, np.maximum(resident, ctas / device.sm.count), resident)
+    lone = np.minimum(wave, np.ceil(ctas / device.sm.count))
+    following = np.where(kernels.persistent > 0, np.maximum(wave, ctas / device.sm.count), wave)
     over_cache = np.where(kernels.m < kernels.k, 1.0, following)
     return np.where(kernels.exps > 0, np.where(kernels.tile_m == 1, lone, over_cache), following)
 
@@ -263,15 +281,16 @@ def softmax_work(kernels: GpuKernels, device: Gpu, depth: Array, rate: Array) ->
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
+    >>> from archsim.device.catalog import find
     >>> kernel = some(exps=np.ones(1), tile_m=128.0, tile_n=128.0, work=2.0, score_slots=4.0,
     ...               overlapped=np.zeros(1))
-    >>> float(softmax_work(kernel, some(rate=some(special=16.0, fp32=128.0)), 8.0, np.array([100.0]))[0])
-    9600.0
+    >>> float(softmax_work(kernel, find("gtx_1080").device, 8.0, np.array([100.0]))[0])
+    6400.0
     """
     if not kernels.exps.any():
         return np.zeros_like(rate)
     scores = kernels.tile_m * depth * kernels.exps
-    softmax = scores * (1.0 / device.rate.special + kernels.score_slots / device.rate.fp32) * rate
+    softmax = scores * (1.0 / device.rate.special + kernels.score_slots / fed(device, device.rate.fp32)) * rate
     products = tile_macs(kernels, depth)
     return np.asarray(np.where(kernels.overlapped > 0, np.hypot(products, softmax) - products, softmax))
 

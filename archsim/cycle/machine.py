@@ -84,6 +84,9 @@ class Machine:
     ctas: int
     registers: float
     shared_memory: float
+    shared_reserved: float = 0.0
+    shared_unit: float = 1.0
+    register_unit: float = 1.0
     tensor_rate: float = 0.0
     mma: Matrix | None = None
     copies: str = "none"
@@ -143,6 +146,8 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         cta_interval=max(one["cta_interval"], others / _number(device.launch.rate or sm.count)), warps=int(_number(sm.warps)),
         warp_interval=_number(sm.warp_interval or 0.0),
         ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
+        shared_reserved=_number(sm.shared_reserved or 0.0), shared_unit=_number(sm.shared_unit or 1.0),
+        register_unit=_number(sm.register_unit or 1.0),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from archsim.base.errors import MissingExtra
 from archsim.base.machine_code import compiled_modules, digest
+from archsim.cost.occupancy import in_registers, in_shared
 from archsim.cycle import layout, loop, memory_path
 from archsim.cycle.machine import Machine, assembled, pools, ticks
 from archsim.cycle.program import Program
@@ -112,11 +113,13 @@ def resident(machine: Machine, program: Program) -> int:
 
 def room(machine: Machine, program: Program) -> dict[str, int]:
     """CTAs of a program that the SM has place for, by the key of its spec that limits them."""
-    warps = -(-program.threads // machine.warp)
+    warps, shared = -(-program.threads // machine.warp), program.shared
     found = {
-        "sm.registers": machine.registers // (4 * max(1, program.registers) * warps * machine.warp), "sm.ctas": machine.ctas,
-        "sm.warps": machine.warps // warps,
-        "sm.shared_memory": machine.shared_memory // program.shared if program.shared else machine.ctas,
+        "sm.registers": in_registers(machine.registers, machine.schedulers, machine.warp, warps, max(1, program.registers),
+                                     machine.register_unit),
+        "sm.ctas": machine.ctas, "sm.warps": machine.warps // warps,
+        "sm.shared_memory": min(machine.ctas, in_shared(machine.shared_memory, shared, machine.shared_reserved,
+                                                        machine.shared_unit)),
     }  # fmt: skip
     return {key: int(ctas) for key, ctas in found.items()}
 

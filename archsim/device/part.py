@@ -225,15 +225,18 @@ class Sm:
     thread_registers: Number | None = whole("registers that a thread can name, 255 if not given", high=4096, optional=True)
     shared_memory: Number = spec("B", "shared memory per SM, largest configuration", low=1e3, high=1e9)
     shared_memory_cta: Number = spec("B", "shared memory that one CTA may take", low=1e3, high=1e9)
+    shared_reserved: Number | None = spec("B", "shared memory that the driver takes of each CTA", low=1, high=1e6, optional=True)
+    shared_unit: Number | None = spec("B", "what shared memory is given out in", low=1, high=1e6, optional=True)
+    register_unit: Number | None = whole("what the registers of a thread are rounded up to", high=256, optional=True)
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, cycle=True)
     shared_latency: Number | None = cycles("shared-memory load latency", optional=True, cycle=True)
     alu_latency: Number = cycles("latency of a dependent fp32 operation", cycle=True)
     issue_share: Number | None = fraction("share of lanes that schedulers and register banks feed", optional=True, product=False)
     warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True)
     issue_width: Number | None = spec(COUNT, "instructions of one warp that a scheduler issues per clock, at most", low=0.1,
-                                      high=16, optional=True, cycle=True)  # fmt: skip
+                                      high=16, optional=True)  # fmt: skip
     pairing: str | None = spec(TEXT, "what a scheduler issues beside an instruction of the same warp: none, memory, any",
-                               optional=True, cycle=True)  # fmt: skip
+                               optional=True)  # fmt: skip
     int_lanes: Number | None = spec(COUNT, "integer lanes of an SM beside those of fp32; 0: the same lanes", low=0, high=1e4,
                                     above=False, optional=True, cycle=True)  # fmt: skip
     register_reads: Number | None = spec(COUNT, "operands of a warp that the register banks of a scheduler deliver per clock",

@@ -99,7 +99,7 @@ def values_digest(spec: Spec) -> str:
 
 PER_CORE = ("sm.", "rate.", "l1.", "core.")  # keys of one SM or core
 OF_ALL = ("sm.count", "core.count", "core.threads", "core.sockets")
-LACKING = math.log(8.0)  # a unit that one of two devices lacks counts as one of eight times the rate
+LACKING = math.log(8.0)  # a unit that one of two devices lacks, or another word, counts as eight times the rate
 YEAR = 0.05  # of a year between two devices, so that of two equal SMs the nearer in time is taken
 
 
@@ -116,6 +116,8 @@ def distance(one: Spec, other: Spec) -> float:
             a, b = one.entries.get(key), other.entries.get(key)
             if a is None or b is None:
                 total += LACKING
+            elif isinstance(a.value, str):
+                total += LACKING * (a.value != b.value)
             else:
                 total += abs(math.log(float(a.number) / float(b.number)))
     return total

@@ -150,6 +150,9 @@ def test_least_rows_of_a_thread_are_of_products() -> None:
 # ----------------------------------------------------------------------------------------------------------------- GPU
 
 
+UNITS = {"register_unit": None, "shared_unit": None, "shared_reserved": None}
+
+
 def gpu_kernels(columns: int = 1, **words: Any) -> Record:
     """Products of 512 x 512 in tiles of 128 x 128 over steps of 8; words are values of all columns or arrays."""
     usual = {
@@ -269,13 +272,13 @@ def test_a_patch_has_one_tile_at_least() -> None:
 
 
 def test_an_sm_holds_as_many_ctas_as_its_shared_memory() -> None:
-    limits = Some(registers=1e9, shared_memory=8.0, warps=1e3, ctas=32.0, warp=None)
+    limits = Some(registers=1e9, shared_memory=8.0, warps=1e3, ctas=32.0, warp=None, schedulers=1.0, **UNITS)
     found = [number(occupancy.resident_ctas(gpu_kernels(shared=size), Some(sm=limits))) for size in (0.0, 1.0, 2.0, 3.0)]
-    assert found == [8, 8, 4, 2]
+    assert found == [32, 8, 4, 2]
 
 
 def test_warps_of_64_threads_fill_as_many_slots_with_twice_the_threads() -> None:
-    narrow, wide = (Some(registers=1e9, shared_memory=1e9, warps=16.0, ctas=32.0, warp=warp) for warp in (32.0, 64.0))
+    narrow, wide = (Some(registers=1e9, shared_memory=1e9, warps=16.0, ctas=32.0, warp=warp, schedulers=1.0, **UNITS) for warp in (32.0, 64.0))
     kernels = gpu_kernels(threads=256.0)
     assert [number(occupancy.resident_ctas(kernels, Some(sm=sm))) for sm in (narrow, wide)] == [2, 4]
 
@@ -302,7 +305,7 @@ def test_a_tile_may_take_all_the_registers_that_a_thread_can_name(most: float | 
 
 def chip(**words: Any) -> Any:
     made = {"sm": Some(count=10.0, issue_share=None, registers=262144.0, shared_memory=98304.0, warps=64.0, ctas=32.0,
-                       warp=32.0, schedulers=4.0, fetch_interval=18.0),
+                       warp=32.0, schedulers=4.0, fetch_interval=18.0, pairing="none", issue_width=1.0, **UNITS),
             "rate": Some(fp32=128.0, fp16=256.0, special=16.0, warp_mma=None), "pipe": {"fp32": 128.0, "fp16": 256.0}.__getitem__,
             "has_tensor": lambda precision: False, "l2": Some(size=2e6, bandwidth=1000.0, partitions=None, ways=None),
             "clock": Some(sustained=1e9),
