@@ -149,6 +149,14 @@ class Choice:
         """The variant of each kernel, [D, K]; the first one on a tie."""
         return _first(self.time_s, self.kernel_time_s, self.kernels.kernel_start, self.kernels.nest.variants)
 
+    def near(self, factor: float) -> NDArray[np.bool_]:
+        """The fastest variants of the kernels of all options that take at most `factor` times as long as the fastest, [D, V]."""
+        nest = self.kernels.nest
+        fastest = np.zeros(self.time_s.shape, dtype=bool)
+        np.put_along_axis(fastest, self.variant, True, axis=-1)
+        near = self.option_time_s <= factor * np.repeat(self.plan_time_s, nest.options, axis=-1)
+        return np.asarray(fastest & near[:, nest.option_of])
+
     @cached_property
     def ran(self) -> tuple[Index, NDArray[np.bool_]]:
         """The variants that run on any of the devices, [U], in their order, and on which of them each does, [D, U]."""

@@ -82,10 +82,11 @@ def in_shared(memory: Array | float, shared: Array | float, reserved: Array | fl
 
 
 def runnable(kernels: GpuKernels, device: Gpu) -> Array:
-    """Whether a variant fits a CTA's shared memory and a thread's registers, [D, V]; true for all of a kernel of which none fits.
+    """Whether a variant fits a CTA's shared memory and a thread's registers, [D, V].
 
-    s <= S_cta and r <= R_thread, or no variant of this kernel fits
+    s <= S_cta and r <= R_thread; of a kernel of which no variant fits, those that come nearest
 
+    over: s / S_cta or r / R_thread, whichever is more, not below 1 [1]
     s: shared memory of a CTA [B], [V]; S_cta: `sm.shared_memory_cta` [B]
     r: registers of a thread [1], [V]; R_thread: those that its instructions can name, `sm.thread_registers` [1]
 
@@ -97,9 +98,9 @@ def runnable(kernels: GpuKernels, device: Gpu) -> Array:
     [[False, True, True]]
     """
     most = np.inf if device.sm.thread_registers is None else device.sm.thread_registers
-    fits = np.atleast_2d((kernels.shared <= device.sm.shared_memory_cta) & (kernels.registers <= most))
-    none = ~np.logical_or.reduceat(fits, kernels.kernel_start, axis=-1)
-    return np.asarray(fits | none[..., kernels.kernel_of])
+    over = np.maximum(np.atleast_2d(kernels.shared / device.sm.shared_memory_cta), kernels.registers / most)
+    over = np.maximum(over, 1.0)
+    return np.asarray(over <= np.minimum.reduceat(over, kernels.kernel_start, axis=-1)[..., kernels.kernel_of])
 
 
 def warps_per_scheduler(kernels: GpuKernels, device: Gpu) -> Array:
