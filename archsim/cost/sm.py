@@ -81,15 +81,16 @@ def fed(device: Gpu, lanes: Array | float, precision: str = "fp32") -> Array:
 
     min(lanes, schedulers p width products)
 
-    p: threads of a warp; products: multiply-accumulates of an instruction: 4 of int8 (dp4a), else its results, `packing`; width: instructions that a scheduler starts in a clock,
-    `sm.issue_width` where any two go together, as multiply-adds do not where the second has to be one of memory
+    p: threads of a warp; products: multiply-accumulates of an instruction, 4 of int8 (dp4a), else its results, `packing`
+    width: instructions that a scheduler starts in a clock, `sm.issue_width`; one where the second has to be of another kind
 
     >>> from archsim.device.catalog import find
     >>> kepler, pascal = find("tesla_k40").device, find("gtx_1080").device
     >>> float(fed(kepler, 192.0)), float(fed(pascal, 256.0))  # four schedulers start 8 and 4 warps
     (192.0, 128.0)
     """
-    width = device.sm.issue_width if device.sm.pairing == "any" and device.sm.issue_width is not None else 1.0
+    width = 1.0 if device.sm.issue_width is None else device.sm.issue_width
+    width = width if device.sm.pairing == "any" else np.minimum(width, 1.0)
     return np.minimum(lanes, issue_lanes(device) * width * (4.0 if precision == "int8" else packing(device, precision)))
 
 

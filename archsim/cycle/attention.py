@@ -40,6 +40,7 @@ class AttentionTile:
     blocks: int
     operand: float = 2.0
     keys: Source = Source()
+    results: Source = Source()
     overlapped: bool = False
     direct: bool = False
     copies: bool = True
@@ -137,7 +138,7 @@ def on_matrix_pipes(machine: Machine, tile: AttentionTile, rate: float) -> Progr
     a.turn(place, top)
     _finish(a, machine, result, largest, place, HELD, tile.m * tile.n / threads)
     return a.program(threads=threads, registers=min(255, tile.registers * tile.threads // threads), shared=tile.shared,
-                     trips=max(1, tile.blocks), streams=(tile.keys, Source(), Source()))  # fmt: skip
+                     trips=max(1, tile.blocks), streams=(tile.keys, Source(), tile.results))  # fmt: skip
 
 
 def _softmax(a: Assembler, machine: Machine, scores: list[int], result: list[int], largest: list[int], tall: int) -> list[int]:
@@ -231,7 +232,7 @@ def on_fp32_pipes(machine: Machine, tile: AttentionTile) -> Program:
     a.turn(place, top)
     _finish(a, machine, result, [largest], place, 1, tile.m * tile.n / tile.threads)
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=max(1, tile.blocks),
-                     streams=(tile.keys, Source(), Source()))  # fmt: skip
+                     streams=(tile.keys, Source(), tile.results))  # fmt: skip
 
 
 def single_query(machine: Machine, tile: AttentionTile) -> Program:
@@ -275,4 +276,4 @@ def single_query(machine: Machine, tile: AttentionTile) -> Program:
     a.store((sums[0], place), LANE, stream=2)
     a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=ceil(tile.blocks / blocks),
-                     streams=(tile.keys, Source(), Source()))  # fmt: skip
+                     streams=(tile.keys, Source(), tile.results))  # fmt: skip

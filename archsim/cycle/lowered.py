@@ -84,6 +84,12 @@ class KernelVariant:
         return Source(past_l2=rounded(self.at(self.terms.reads) / max(loaded, 1.0)))
 
     @property
+    def results(self) -> Source:
+        """Where results go: what the L2 holds until it is read, or written again, never leaves it."""
+        left = self.at(self.terms.written) * (1.0 - self.at(self.terms.write_back_avoided))
+        return Source(past_l2=rounded(left / max(self.of("c_bytes"), 1.0)))
+
+    @property
     def cta(self) -> dict[str, Any]:
         """What a CTA computes and occupies, as its tile has it."""
         sides = {side: int(self.of(f"tile_{side}")) for side in ("m", "n", "k")}
@@ -131,7 +137,7 @@ def _product(v: KernelVariant) -> GridProgram:
     tile = TiledProduct(
         **v.cta, depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
         operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, packed=max(1.0, relative),
-        gathered=v.role is Role.CONVOLUTION, a=source, b=source,
+        gathered=v.role is Role.CONVOLUTION, a=source, b=source, c=v.results,
         stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
         asked=_asked(v),
     )  # fmt: skip
@@ -147,7 +153,7 @@ def _attention(v: KernelVariant) -> GridProgram:
     tile = AttentionTile(
         **v.cta, operand=v.of("operand_b") / v.of("work"),
         blocks=max(1, round(v.at(terms.depth) / v.of("tile_k") * v.of("exps"))),
-        keys=v.operands, overlapped=v.of("overlapped") > 0,
+        keys=v.operands, results=v.results, overlapped=v.of("overlapped") > 0,
         direct=v.of("overlapped") > 0, copies=machine.copies != "none",
     )  # fmt: skip
     if tile.m == 1:  # a lone query has the keys of its head divided among the SMs that are free
@@ -188,7 +194,8 @@ def _pass(v: KernelVariant) -> GridProgram:
     source = Source(past_l2=rounded(fetched / max(1.0, read * items)))
     program = _element_wise(
         machine, reads=round(read / lane), writes=round(written / lane), lane_bytes=int(lane),
-        arithmetic=min(MOST_ARITHMETIC, round(0.5 * v.of("flop") / items)), threads=int(v.of("threads")), sources=(source,),
+        arithmetic=min(MOST_ARITHMETIC, round(0.5 * v.of("flop") / items)), threads=int(v.of("threads")),
+        sources=(source, v.results),
     )  # fmt: skip
     return GridProgram(machine=machine, program=program, ctas=ceil(items / program.threads), memory=v.at(v.terms.dram_bytes))
 
@@ -258,8 +265,8 @@ def _window(v: KernelVariant, results: float, window: Window) -> GridProgram:
     first = read / max(1.0, loaded)
     past_l1 = first + (1.0 - first) * missing(own, v.at(v.terms.device.l1.size)) if first < 1.0 else 1.0
     inputs = Source(past_l1=rounded(past_l1), past_l2=rounded(fetched / max(1.0, read, past_l1 * loaded)))
-    return GridProgram(machine=machine, program=_window_program(machine, replace(window, inputs=inputs)), ctas=ctas,
-                       memory=v.at(v.terms.dram_bytes))  # fmt: skip
+    program = _window_program(machine, replace(window, inputs=inputs, results=v.results))
+    return GridProgram(machine=machine, program=program, ctas=ctas, memory=v.at(v.terms.dram_bytes))
 
 
 def rounded(share: float) -> float:

@@ -21,6 +21,7 @@ def element_wise(
 
     lane_bytes: of one load of a thread; per_thread: independent loads of each tensor before the first use
     arithmetic, special: fp32 instructions and special functions for each load of the first tensor
+    sources: of what is loaded, and of what is stored where that goes elsewhere
     fresh: of the loads, those that fetch new bytes; the others find theirs in the L1 (stencils). All, if not given
     """
     a = Assembler(warp=machine.warp)
@@ -44,7 +45,7 @@ def element_wise(
         for _ in range(special):
             a.arithmetic("MUFU", result, (result,), pipe=SPECIAL)
         for tensor in range(writes):
-            a.store((result, addresses[reads + tensor]), lane_bytes, size=size)
+            a.store((result, addresses[reads + tensor]), lane_bytes, stream=len(sources) - 1, size=size)
     a.end()
     return a.program(threads=threads, registers=registers, shared=0.0, trips=1, streams=streams)
 
@@ -68,7 +69,7 @@ class Window:
     checked: whether the bounds of every value are checked, at strides that the kernel does not know
     combine: instructions that take a value in; weights: whether each is multiplied by a weight from the L1
     special: functions of each result, as the power of a local normalisation
-    inputs: where the values are
+    inputs: where the values are; results: where those go that it stores
     """
 
     values: int
@@ -81,6 +82,7 @@ class Window:
     threads: int = 256
     registers: int = 32
     inputs: Source = Source()
+    results: Source = Source()
 
 
 def per_value(window: Window) -> int:
@@ -135,7 +137,7 @@ def windows(machine: Machine, window: Window) -> Program:
     a.store((total, place), window.lane, stream=2)
     a.end()
     return a.program(threads=window.threads, registers=window.registers, shared=0.0, trips=window.values if window.checked else 1,
-                     streams=(window.inputs, Source(past_l1=0.0), Source(past_l2=window.inputs.past_l2)))  # fmt: skip
+                     streams=(window.inputs, Source(past_l1=0.0), window.results))  # fmt: skip
 
 
 # --------------------------------------------------------------------------------------------------------- sums of rows

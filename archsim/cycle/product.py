@@ -40,6 +40,7 @@ class TiledProduct:
     operand: float = 4.0
     a: Source = Source()
     b: Source = Source()
+    c: Source = Source()
     stages: int = 2
     operand_b: float = 0.0
     points: float = 1.0
@@ -141,7 +142,7 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
         a.store((result + i, place), 16, stream=2)
     a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared,
-                     trips=max(1, ceil(tile.depth / tile.k)), streams=(tile.a, tile.b, Source()))  # fmt: skip
+                     trips=max(1, ceil(tile.depth / tile.k)), streams=(tile.a, tile.b, tile.c))  # fmt: skip
 
 
 def _pieces(into: tuple[int, int], counts: tuple[int, int]) -> list[tuple[int, int]]:

@@ -59,6 +59,7 @@ class Program:
     """What one warp of a kernel does, and what a CTA occupies. `trips` times each loop runs in the whole kernel.
 
     roles: (warp, instruction) from where the warps of a CTA from this one on begin, where not all do the same
+    launched: threads of a CTA that take registers and places, where not all are simulated
     period: trips after which the loop does the same again: its stages, if copies fill a ring of them
     """
 
@@ -70,6 +71,7 @@ class Program:
     streams: tuple[Source, ...] = (Source(),)
     roles: tuple[tuple[int, int], ...] = ()
     period: int = 1
+    launched: int = 0
 
     def __hash__(self) -> int:
         """Of the sizes and the ends: programs that differ are rarely alike in these, and some have thousands of instructions."""
@@ -227,7 +229,7 @@ class Assembler:
         return len(self.out)
 
     def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
-                roles: Sequence[tuple[int, int]] = (), period: int = 1) -> Program:  # fmt: skip
+                roles: Sequence[tuple[int, int]] = (), period: int = 1, launched: int = 0) -> Program:  # fmt: skip
         """What has been written, as a program."""
         return Program(instructions=tuple(self.out), threads=threads, registers=registers, shared=shared, trips=trips,
-                       streams=tuple(streams), roles=tuple(roles), period=period)  # fmt: skip
+                       streams=tuple(streams), roles=tuple(roles), period=period, launched=launched)  # fmt: skip

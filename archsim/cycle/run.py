@@ -101,7 +101,7 @@ def prepared(machine: Machine, program: Program) -> Prepared:
     """A program as the loop takes it on this machine."""
     rows = np.array(assembled(machine, program.instructions), dtype=np.int64)
     registers = 1 + max((r for i in program.instructions for r in (i.dst, *i.src)), default=0)
-    words = (machine, program.threads, program.registers, program.shared, program.streams, program.roles)
+    words = (machine, program.threads, program.launched, program.registers, program.shared, program.streams, program.roles)
     key = hashlib.sha256(rows.tobytes() + repr(words).encode()).digest()
     return Prepared(machine, program, rows, registers, resident(machine, program), key)
 
@@ -113,7 +113,7 @@ def resident(machine: Machine, program: Program) -> int:
 
 def room(machine: Machine, program: Program) -> dict[str, int]:
     """CTAs of a program that the SM has place for, by the key of its spec that limits them."""
-    warps, shared = -(-program.threads // machine.warp), program.shared
+    warps, shared = -(-(program.launched or program.threads) // machine.warp), program.shared
     found = {
         "sm.registers": in_registers(machine.registers, machine.schedulers, machine.warp, warps, max(1, program.registers),
                                      machine.register_unit),

@@ -14,6 +14,7 @@ from archsim.cycle.kernels import Known, SimulatedLaunch, launch_of
 from archsim.cycle.program import FP32, INT, PIPES, SPECIAL, TENSOR, Instruction, Program
 from archsim.cycle.run import REASON_NAMES, Prepared, SmRun
 from archsim.device.device import Gpu
+from archsim.device.spec import unit_of
 
 FULL = 0.75  # of the clocks: what is taken as long limits an SM
 AT_WORK = ("selected", "not selected")  # the reasons of a warp that could issue, or did
@@ -192,7 +193,6 @@ def achieved_occupancy(on: Prepared, result: SmRun) -> float:
 # --------------------------------------------------------------------------------------------------------------- improvements
 
 BETTER = 2.0  # how much better. A choice: an SM holds whole CTAs, and 20 % more room has often none more
-LESS = ("latency", "interval", "start", "miss")  # the last words of keys of which less is better
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,7 +298,7 @@ def better(device: Gpu, keys: tuple[str, ...]) -> Gpu:
     """The device with some keys of its spec twice as good."""
     for key in keys:
         part, _, name = key.partition(".")
-        factor = 1.0 / BETTER if name.rpartition("_")[2] in LESS else BETTER
+        factor = 1.0 / BETTER if unit_of("gpu", key).better < 0 else BETTER
         values = {name: getattr(getattr(device, part), name) * factor}
         if key == "sm.issue_width" and device.sm.pairing == "none":  # what is issued beside an instruction is a word
             values["pairing"] = "memory"

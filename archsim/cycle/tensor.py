@@ -16,7 +16,7 @@ from math import ceil, log2
 
 from archsim.cycle.machine import Machine, Matrix
 from archsim.cycle.product import LANE, SET_UP, TiledProduct, wavefronts
-from archsim.cycle.program import TENSOR, Assembler, Program, Source
+from archsim.cycle.program import TENSOR, Assembler, Program
 
 FULL, EMPTY, DONE = range(3)  # channels of a CTA: stages with data, stages without, results
 MOST_STAGES = 32  # of a ring; more hide no latency that these do not
@@ -83,7 +83,7 @@ def by_threads(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
         _store(a, (values, place), count * RESULT)
     a.end()
     return a.program(threads=(2 + GROUP) * machine.warp, registers=tile.registers, shared=tile.shared, trips=_trips(tile),
-                     streams=(tile.a, tile.b, Source()), roles=((0, copier), (1, multiplier), (2, last)),
+                     streams=(tile.a, tile.b, tile.c), roles=((0, copier), (1, multiplier), (2, last)),
                      period=_stages(tile))  # fmt: skip
 
 
@@ -114,14 +114,10 @@ def by_groups(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
         _store(a, (values, place), count * RESULT)
     a.end()
     copier = _copier(a, tile, givers=groups * GROUP)
-    return a.program(threads=(groups * GROUP + 1) * machine.warp, registers=_registers(tile, groups, machine), shared=tile.shared,
-                     trips=_trips(tile), streams=(tile.a, tile.b, Source()), roles=((0, 0), (groups * GROUP, copier)),
+    return a.program(threads=(groups * GROUP + 1) * machine.warp, launched=tile.threads, registers=tile.registers,
+                     shared=tile.shared, trips=_trips(tile), streams=(tile.a, tile.b, tile.c),
+                     roles=((0, 0), (groups * GROUP, copier)),
                      period=_stages(tile))  # fmt: skip
-
-
-def _registers(tile: TiledProduct, groups: int, machine: Machine) -> int:
-    """Registers of a thread as if all had the same: those of the whole CTA over the warps that are simulated."""
-    return ceil(tile.registers * tile.threads / ((groups * GROUP + 1) * machine.warp))
 
 
 def _copier(a: Assembler, tile: TiledProduct, givers: int) -> int:
@@ -210,7 +206,7 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
         a.store((flat[i % len(flat)], place), part, stream=2)
     a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=trips,
-                     streams=(tile.a, tile.b, Source()), period=ahead + 1 if asynchronous else 1)  # fmt: skip
+                     streams=(tile.a, tile.b, tile.c), period=ahead + 1 if asynchronous else 1)  # fmt: skip
 
 
 def _share(tile: TiledProduct, warps: int) -> tuple[int, int]:

@@ -176,7 +176,7 @@ class GpuPower(CooledPower):
     """Power limits of a GPU, and the line of its voltages where they were read or fitted."""
 
     voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
-    voltage_floor: Number | None = fraction("least core voltage over that at the chip's highest clock", low=0.2, optional=True)
+    voltage_floor: Number | None = fraction("least core voltage over that at the highest clock", low=0.2, optional=True, sense=0)
     operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     Number = float | NDArray[np.float64]
 
+TIMES, MORE = ("s", "clk"), ("B/s", "bit/s", "B/clk", "FMA/clk", "OP/clk", "Hz", "B", "bit")  # less and more of which is better
 SMALLEST, LARGEST = 1e-12, 1e18  # in any base unit; products and powers of values between them stay finite
 
 
@@ -35,10 +36,13 @@ class Unit:
     low, high, above, whole: the range [base unit]; above says that the value must be more than `low`, not only equal
     informational: no model reads it, it is there to be shown
     cycle: of the fidelities only the cycle model reads it; cache: no fidelity but `cycle` reads it, and `archsim cache` does
+    closed: the cycle model does not read it, as it simulates what the key says
     product: another value makes another product, whose price nobody knows; False where it says how a product behaves or is used
     inherited: a spec that inherits another one takes it from there. False: the value belongs to that very product (its
         clock under load, its price), so that a device that inherits states its own or has none
     wrong: what is the matter with a text that is more than a word, None where nothing is
+    sense: 1 where more of it is never slower, -1 where it is never faster, 0 where it may be either or no matter of time; None:
+        as its unit says, more of rates, clocks, sizes and whole numbers being better, and less of times (`better`)
     """
 
     unit: str
@@ -50,9 +54,22 @@ class Unit:
     informational: bool = False
     product: bool = True
     cycle: bool = False
+    closed: bool = False
     cache: bool = False
     inherited: bool = True
     wrong: Callable[[str], str | None] | None = None
+    sense: int | None = None
+
+    @property
+    def better(self) -> int:
+        """1 where more is never slower, -1 where less is, 0 where nothing can be said.
+
+        >>> Unit(unit="clk", doc="latency").better, Unit(unit="B/s", doc="bandwidth").better, Unit(unit="W", doc="power").better
+        (-1, 1, 0)
+        """
+        if self.sense is not None or self.informational or self.unit == TEXT:
+            return self.sense or 0
+        return -1 if self.unit in TIMES else 1 if self.unit in MORE or self.whole or self.high == 1.0 else 0
 
     def problem(self, value: float) -> str | None:
         """Why `value` [base unit] is outside the range of this key; None where it is inside.
@@ -218,29 +235,31 @@ class Sm:
     """The streaming multiprocessors (SM, SMX, SMM)."""
 
     count: Number = whole("streaming multiprocessors that are enabled", high=1e6)
-    schedulers: Number = whole("warp schedulers per SM", high=64)
+    schedulers: Number = whole("warp schedulers per SM", high=64, sense=0)
     warps: Number = whole("resident warps per SM, at most", high=4096)
     ctas: Number = whole("resident thread blocks (CTAs) per SM, at most", high=4096)
     registers: Number = spec("B", "register file per SM", low=1e3, high=1e9)
     thread_registers: Number | None = whole("registers that a thread can name, 255 if not given", high=4096, optional=True)
     shared_memory: Number = spec("B", "shared memory per SM, largest configuration", low=1e3, high=1e9)
     shared_memory_cta: Number = spec("B", "shared memory that one CTA may take", low=1e3, high=1e9)
-    shared_reserved: Number | None = spec("B", "shared memory that the driver takes of each CTA", low=1, high=1e6, optional=True)
-    shared_unit: Number | None = spec("B", "what shared memory is given out in", low=1, high=1e6, optional=True)
-    register_unit: Number | None = whole("what the registers of a thread are rounded up to", high=256, optional=True)
+    shared_reserved: Number | None = spec("B", "shared memory that the driver takes of a CTA", low=1, high=1e6, optional=True,
+                                          sense=-1)  # fmt: skip
+    shared_unit: Number | None = spec("B", "what shared memory is given out in", low=1, high=1e6, optional=True, sense=-1)
+    register_unit: Number | None = whole("what the registers of a thread are rounded up to", high=256, optional=True, sense=-1)
     shared_bandwidth: Number = spec("B/clk", "shared-memory bandwidth per SM", low=1, high=1e6, cycle=True)
     shared_latency: Number | None = cycles("shared-memory load latency", optional=True, cycle=True)
     alu_latency: Number = cycles("latency of a dependent fp32 operation", cycle=True)
-    issue_share: Number | None = fraction("share of lanes that schedulers and register banks feed", optional=True, product=False)
-    warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True)
+    issue_share: Number | None = fraction("share of lanes that schedulers and register banks feed", optional=True, product=False,
+                                          closed=True)  # fmt: skip
+    warp: Number | None = whole("threads that issue together: 32, or a wavefront of 64", high=1024, optional=True, sense=0)
     issue_width: Number | None = spec(COUNT, "instructions of one warp that a scheduler issues per clock, at most", low=0.1,
-                                      high=16, optional=True)  # fmt: skip
+                                      high=16, optional=True, sense=1)  # fmt: skip
     pairing: str | None = spec(TEXT, "what a scheduler issues beside an instruction of the same warp: none, memory, any",
                                optional=True)  # fmt: skip
     int_lanes: Number | None = spec(COUNT, "integer lanes of an SM beside those of fp32; 0: the same lanes", low=0, high=1e4,
                                     above=False, optional=True, cycle=True)  # fmt: skip
     register_reads: Number | None = spec(COUNT, "operands of a warp that the register banks of a scheduler deliver per clock",
-                                         low=0.1, high=64, optional=True, cycle=True)  # fmt: skip
+                                         low=0.1, high=64, optional=True, cycle=True, sense=1)  # fmt: skip
     register_reuse: Number | None = spec(COUNT, "1 where a scheduler keeps operands from one instruction to the next", low=0,
                                          high=1, above=False, optional=True, cycle=True)  # fmt: skip
     memory_interval: Number | None = cycles("clocks between two memory instructions of one scheduler", optional=True, cycle=True)
@@ -250,10 +269,11 @@ class Sm:
     special_latency: Number | None = cycles("latency of a special function", optional=True, cycle=True)
     tensor_latency: Number | None = cycles("latency of a product on tensor cores, beyond the clocks that it takes their pipe",
                                            optional=True, cycle=True)  # fmt: skip
-    mma_m: Number | None = whole("rows of the largest matrix instruction of tensor cores", high=4096, optional=True, cycle=True)
-    mma_n: Number | None = whole("columns of the largest matrix instruction", high=4096, optional=True, cycle=True)
+    mma_m: Number | None = whole("rows of the largest matrix instruction of tensor cores", high=4096, optional=True, cycle=True,
+                                 sense=0)  # fmt: skip
+    mma_n: Number | None = whole("columns of the largest matrix instruction", high=4096, optional=True, cycle=True, sense=0)
     mma_depth: Number | None = spec("B", "depth of a matrix instruction: bytes of a row of its first operand", low=1, high=4096,
-                                    optional=True, cycle=True)  # fmt: skip
+                                    optional=True, cycle=True, sense=0)  # fmt: skip
     mma_issue: str | None = spec(TEXT, "who issues matrix instructions: warp, group (of four), thread", optional=True, cycle=True)
     copies: str | None = spec(TEXT, "copies to shared memory past the registers: none, async, bulk", optional=True, cycle=True)
     copy_latency: Number | None = cycles("what a bulk copy takes longer than a load", optional=True, cycle=True)
@@ -298,13 +318,13 @@ class GpuCache:
     """What both cache levels of a GPU have."""
 
     size: Number = spec("B", "capacity", low=1e3, high=1e12)
-    line: Number = spec("B", "cache line", low=4, high=65536)
-    sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536, cache=True)
+    line: Number = spec("B", "cache line", low=4, high=65536, sense=0)
+    sector: Number = spec("B", "transfer granule inside a line", low=1, high=65536, cache=True, sense=0)
     bandwidth: Number = spec("B/clk", "read bandwidth per core clock", low=1, high=1e7)
     latency: Number = cycles("load-to-use latency of a hit", cycle=True)
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cache=True)
     tlb_reach: Number | None = spec("B", "memory that the TLB of this level maps", low=1e3, high=1e15, optional=True, cycle=True)
-    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=1e3, high=1e12, optional=True, cycle=True)
+    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=1e3, high=1e12, optional=True, cycle=True, sense=0)
     tlb_miss: Number | None = cycles("what a miss of the TLB of this level adds to a load", optional=True, cycle=True)
 
 
@@ -313,7 +333,7 @@ class GpuL1(GpuCache):
     """The L1 of one SM."""
 
     size: Number = spec("B", "capacity", low=1e3, high=1e12, cycle=True, cache=True)
-    line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
+    line: Number = spec("B", "cache line", low=4, high=65536, sense=0, cycle=True, cache=True)
     bandwidth: Number = spec("B/clk", "read bandwidth of one SM per core clock", low=1, high=1e7, cycle=True)
     miss_buffers: Number | None = whole("lines that may be on their way at once", high=1e6, optional=True, cycle=True)
     write_bandwidth: Number | None = spec("B/clk", "stores of an SM per core clock", low=0.1, high=1e7, optional=True, cycle=True)
@@ -324,10 +344,11 @@ class GpuL1(GpuCache):
 class GpuL2(GpuCache):
     """The L2 of the chip."""
 
-    line: Number = spec("B", "cache line", low=4, high=65536, cycle=True, cache=True)
+    line: Number = spec("B", "cache line", low=4, high=65536, sense=0, cycle=True, cache=True)
     ways: Number | None = spec(COUNT, "associativity", low=1, high=1e6, optional=True, cycle=True, cache=True)
     bandwidth: Number = spec("B/clk", "read bandwidth of the chip per core clock", low=1, high=1e7)
-    partitions: Number | None = whole("parts that each keep a copy of what the SMs beside them read", high=64, optional=True)
+    partitions: Number | None = whole("parts that each keep a copy of what the SMs beside them read", high=64, optional=True,
+                                      sense=0)  # fmt: skip
     achievable: Number | None = fraction("share of the bandwidth that loads reach", optional=True, cycle=True)
     far: Number | None = cycles("latency of a hit in the other half of a split cache", optional=True, cycle=True)
 
@@ -338,7 +359,7 @@ class Launch:
 
     latency: Number = spec("s", "gap between two dependent kernels of one stream", low=1e-9, high=0.01, product=False)
     rate: Number | None = spec(COUNT, "CTAs that the device starts per core clock, on all SMs together", low=1e-4, high=1e4,
-                               optional=True, cycle=True, product=False)  # fmt: skip
+                               optional=True, cycle=True, product=False, sense=1)  # fmt: skip
     host_cpu: str = spec(TEXT, "the CPU (id of its spec) that dispatches kernels where no node names one", product=False)
 
 
@@ -351,14 +372,15 @@ class Core:
 
     count: Number = whole("physical cores over all sockets", high=1e6)
     threads: Number = whole("hardware threads over all sockets", high=1e7)
-    sockets: Number = whole("sockets", high=1024)
+    sockets: Number = whole("sockets", high=1024, sense=0)
     simd: Number = spec("bit", "width of a SIMD register", low=8, high=1e6)
     fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)",
-                             low=0.01, high=1024)  # fmt: skip
+                             low=0.01, high=1024, sense=1)  # fmt: skip
     fma_latency: Number = cycles("latency of a multiply-add (multiply plus add without FMA)")
     registers: Number = whole("SIMD registers the instruction set names", high=65536)
     miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)", high=65536)
-    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=0.001, high=1000)
+    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=1e-3, high=1e3,
+                              sense=1)  # fmt: skip
     link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
     assist: Number | None = cycles("microcode for a multiplication with a subnormal operand; none: not known", optional=True)
 
@@ -369,10 +391,10 @@ class CpuCache:
 
     size: Number = spec("B", "capacity of one instance", low=1e3, high=1e12)
     ways: Number = whole("associativity", high=1e6)
-    line: Number = spec("B", "cache line", low=4, high=65536)
+    line: Number = spec("B", "cache line", low=4, high=65536, sense=0)
     latency: Number = cycles("load-to-use latency of a hit")
     bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level", low=1, high=1e6)
-    shared_by: Number = whole("cores that share one instance", high=1e6)
+    shared_by: Number = whole("cores that share one instance", high=1e6, sense=-1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,4 +422,4 @@ class CpuL2(CpuCache):
         "what a miss of the TLB of this level adds to a load; without it, the latency of the cache that holds the page tables",
         optional=True, cycle=True,
     )  # fmt: skip
-    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=256, high=1e12, optional=True, cycle=True)
+    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=256, high=1e12, optional=True, cycle=True, sense=0)

@@ -233,7 +233,7 @@ def read_by(unit: Unit) -> str:
         return ""
     if unit.cache:
         return "cycle, archsim cache" if unit.cycle else "archsim cache"
-    return "cycle" if unit.cycle else "analytical, event, cycle"
+    return "cycle" if unit.cycle else "analytical, event" if unit.closed else "analytical, event, cycle"
 
 
 @cache

@@ -18,8 +18,8 @@ class SystolicArray:
     """The arrays of multiply-accumulate cells: weights stay in the cells, activations and sums move from cell to cell."""
 
     count: Number = whole("arrays of the chip", high=1e4)
-    rows: Number = whole("rows of cells: terms of a sum that one tile of weights holds", high=65536)
-    columns: Number = whole("columns of cells: results that one tile of weights computes side by side", high=65536)
+    rows: Number = whole("rows of cells: terms of a sum that one tile of weights holds", high=65536, sense=0)
+    columns: Number = whole("columns of cells: results that one tile of weights computes side by side", high=65536, sense=0)
     weight_sets: Number = whole("sets of weights that a cell holds; with two the next tile is shifted in while one multiplies",
                                 high=16)  # fmt: skip
 

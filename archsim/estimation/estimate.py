@@ -21,7 +21,7 @@ from archsim.device.spec import unit_of
 from archsim.device.variant import first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.die import moves_area, too_large
-from archsim.estimation.fidelity import CLOSED, SIMULATED
+from archsim.estimation.fidelity import CLOSED, FITTED, SIMULATED
 from archsim.estimation.hardware import find_device, unneeded_keys
 from archsim.estimation.measured import class_of, energy_interval, nearest_of, own_rows, power_interval, references_of
 from archsim.estimation.memory import assumptions, caches_note, fits, footprint_of, largest_batch, needed_bytes
@@ -303,6 +303,8 @@ def read_by(request: Request, key: str) -> str:
         return "--traffic simulated reads it"
     if unit.cycle and request.fidelity.name != SIMULATED:
         return f"--fidelity {SIMULATED} reads it"
+    if unit.closed and request.fidelity.name == SIMULATED:
+        return f"--fidelity {FITTED} reads it; this one simulates what it says"
     return "the area of the die follows it (`archsim whatif --area`)" if moves_area(request.spec, key) else ""
 
 

@@ -73,6 +73,6 @@ def test_every_number_of_the_machine_may_be_better_or_says_why_not() -> None:
     tried = {key for _, names, _ in EASINGS for key in names}
     cycle = {name for name, unit, _ in keys("gpu") if unit.cycle}
     assert cycle - tried == {
-        "sm.register_reuse", "sm.pairing", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.mma_issue", "sm.copies", "l1.size",
+        "sm.register_reuse", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.mma_issue", "sm.copies", "l1.size",
         "l1.line", "l2.line", "l2.ways", "l2.far", "l2.achievable", "l1.tlb_reach", "l1.tlb_page", "l2.tlb_reach", "l2.tlb_page",
     }  # fmt: skip

@@ -1,0 +1,136 @@
+"""Laws of change: what a larger or a smaller number of a spec does to the time of a network, on random machines, in two fidelities.
+
+The direction of a key is that of its own row (`Unit.better`). Power and clock stay as they are: under a limit larger units may
+cost a lower clock. Two effects are deliberate and have a tolerance:
+
+- Work is dealt out in whole tiles and whole waves: `WAVES`. Wider registers make wider blocks of a product, which waste more at
+  the edges of narrow results: `EDGES`.
+- In the cycle model the tile of a kernel is the one that the closed form takes for the fastest: `TILES`, where it is another one.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+import pytest
+
+from archsim.base.errors import ArchsimError
+from archsim.device import catalog as devices
+from archsim.device.spec import keys, unit_of
+from archsim.estimation.fidelity import FITTED, SIMULATED
+from archsim.estimation.pipeline import Run, run
+from archsim.estimation.request import Request, make_request, with_spec
+
+WAVES, EDGES, TILES = 1.03, 1.10, 1.10
+WIDER = ("core.simd", "core.registers", "tile.registers", "tile.rows")
+EXACT = 1 + 1e-9
+APART, CHANGE = 0.03, 0.25  # how far two fidelities may lie apart: in all, and of the change
+MACHINES, SIMULATIONS = 300, 60  # of each kind of device
+NETWORKS = ("alexnet", "resnet_50", "bert_base")
+# Neither clocks, which are named here, nor power, links and what starts kernels: no network's kernels take longer by them.
+ELSEWHERE = ("clock.", "mode.", "power.", "link.", "launch.", "chip.", "memory.capacity", "memory.type")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One network on one device, of which one key is multiplied by a factor."""
+
+    hw: str
+    net: str
+    batch: int
+    key: str
+    factor: float
+
+    def __str__(self) -> str:
+        return f"{self.key} x {self.factor:g} of {self.hw}, {self.net}, batch {self.batch}"
+
+    @property
+    def better(self) -> bool:
+        return (self.factor > 1.0) == (unit_of(devices.find(self.hw).kind, self.key).better > 0)
+
+    def runs(self, fidelity: str) -> tuple[Run, Run]:
+        """Before and after."""
+        before = usual(self.hw, self.net, self.batch, fidelity)
+        return finished(before), run(with_spec(before, before.spec.with_values({self.key: self.value})))
+
+    @property
+    def value(self) -> float:
+        spec, unit = devices.find(self.hw), unit_of(devices.find(self.hw).kind, self.key)
+        value = float(spec.entries[self.key].number) * self.factor
+        return min(value, 1.0) if unit.high == 1.0 else max(1.0, round(value)) if unit.whole else value
+
+
+@cache
+def usual(hw: str, net: str, batch: int, fidelity: str) -> Request:
+    device = devices.find(hw).device
+    clock = {} if device.kind == "tpu" else {"clock": float(np.ravel(device.default_clock)[0]), "power_limit": 1e5}
+    return make_request(net, hw, batch=batch, fidelity=fidelity, **clock)
+
+
+@cache
+def _finished(hw: str, net: str, batch: int, fidelity: str) -> Run:
+    return run(usual(hw, net, batch, fidelity))
+
+
+def finished(request: Request) -> Run:
+    return _finished(request.spec.identity.id, request.network, request.batch, request.fidelity.name)
+
+
+def kernel_time(result: Run) -> float:
+    """Time of all kernels, without waiting for the host [s]."""
+    plans = result.lowered.plan_of
+    return float(np.where(plans >= 0, result.cost.time_s[0][np.maximum(plans, 0)], 0.0).sum())
+
+
+def tiles(result: Run) -> Any:
+    choice = result.cost.choice
+    return None if choice is None else (choice.option.tolist(), choice.variant.tolist())
+
+
+def drawn(kind: str, count: int, seed: int, both: bool = False) -> list[Changed]:
+    """Random changes; both: of keys that both fidelities read."""
+    rng, found = random.Random(seed), list[Changed]()
+    names = [name for name in devices.names() if devices.find(name).kind == kind]
+    units = {key: unit for key, unit, _ in keys(kind) if unit.better and not unit.cache and not key.startswith(ELSEWHERE)
+             and not (both and (unit.cycle or unit.closed))}  # fmt: skip
+    while len(found) < count:
+        hw = rng.choice(names)
+        own = [key for key in devices.find(hw).entries if key in units]
+        found.append(Changed(hw, rng.choice(NETWORKS), rng.choice((1, 16)), rng.choice(own), rng.choice((0.5, 2.0))))
+    return found
+
+
+def ratio(change: Changed, fidelity: str) -> tuple[float, bool] | None:
+    """Time after over time before, and whether another tile runs; None where the device cannot be, or cannot run the network."""
+    try:
+        before, after = change.runs(fidelity)
+    except ArchsimError:
+        return None
+    return kernel_time(after) / kernel_time(before), tiles(after) != tiles(before)
+
+
+def against(change: Changed, fidelity: str) -> str:
+    """What is wrong with a change, in words; empty where nothing is."""
+    found = ratio(change, fidelity)
+    if found is None:
+        return ""
+    times, other = found
+    most = WAVES * (EDGES if change.key in WIDER else 1.0) * (TILES if other and fidelity == SIMULATED else 1.0)
+    wrong = times if change.better else 1.0 / times
+    return f"{change}: x {times:.4f} by {fidelity}" if wrong > most else ""
+
+
+@pytest.mark.parametrize("kind", ["gpu", "cpu", "tpu"])
+def test_more_of_what_is_good_is_never_slower(kind: str) -> None:
+    assert [said for change in drawn(kind, MACHINES, 47) if (said := against(change, FITTED))] == []
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_nor_by_the_cycle_model(kind: str) -> None:
+    assert [said for change in drawn(kind, SIMULATIONS, 48) if (said := against(change, SIMULATED))] == []
