@@ -370,8 +370,8 @@ class Launch:
 class Core:
     """The cores of all sockets, and what one of them executes per clock."""
 
-    count: Number = whole("physical cores over all sockets", high=1e6)
-    threads: Number = whole("hardware threads over all sockets", high=1e7)
+    count: Number = whole("physical cores over all sockets", high=1e6, sense=0)
+    threads: Number = whole("hardware threads over all sockets", high=1e7, sense=0)
     sockets: Number = whole("sockets", high=1024, sense=0)
     simd: Number = spec("bit", "width of a SIMD register", low=8, high=1e6)
     fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)",

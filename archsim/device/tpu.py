@@ -46,7 +46,8 @@ class Accumulators:
     """The sums behind each array; a TPU without this table takes them away as they leave the array."""
 
     rows: Number = whole("sums that a column of an array keeps", high=1e9)
-    buffers: Number = whole("parts into which they are cut, so that one is read while another one is added to", high=16)
+    buffers: Number = whole("parts into which they are cut, so that one is read while another one is added to", high=16,
+                            sense=0)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

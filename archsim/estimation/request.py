@@ -161,7 +161,8 @@ def make_request(
     if variant != net:
         notes.append(f"network {net}: the graph {variant}, which {chosen.framework} builds under this name")
     if threads is None:
-        threads = threads_of(spec, chosen) or None
+        threads = threads_of(spec, chosen) or None  # those that a change of the device keeps
+        asked |= given_of({"threads": threads})
     spec = hardware.find_device(hw, settings, scales, threads or 0)
     device = spec.device
     trains_with, said = updated_by(optimiser, task, variant, chosen.optimiser, chosen.framework)
@@ -198,7 +199,7 @@ def make_request(
             notes.append(f"host CPU {device.launch.host_cpu}: the usual one beside {spec.identity.id}; --host-cpu names another")
     if clock is None and power_limit is None and not isinstance(device, Tpu):
         notes.append(clocks.clock_note(spec, device))
-    follows = following(spec, chosen, {**asked, "threads": threads})
+    follows = following(spec, chosen, asked)
     notes += power_notes(spec) + clocks.limit_notes(device, power_limit)
     notes += [] if memory_clock is None else [clocks.memory_clock_note(spec, follows["memory"])]
     notes += said + hardware.precision_notes(device, precision, chosen)

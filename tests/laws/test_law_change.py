@@ -55,8 +55,8 @@ class Changed:
 
     def runs(self, fidelity: str) -> tuple[Run, Run]:
         """Before and after."""
-        before = usual(self.hw, self.net, self.batch, fidelity)
-        return finished(before), run(with_spec(before, before.spec.with_values({self.key: self.value})))
+        of = (self.hw, self.net, self.batch, fidelity)
+        return finished(*of), run(with_spec(usual(*of), usual(*of).spec.with_values({self.key: self.value})))
 
     @property
     def value(self) -> float:
@@ -73,12 +73,8 @@ def usual(hw: str, net: str, batch: int, fidelity: str) -> Request:
 
 
 @cache
-def _finished(hw: str, net: str, batch: int, fidelity: str) -> Run:
+def finished(hw: str, net: str, batch: int, fidelity: str) -> Run:
     return run(usual(hw, net, batch, fidelity))
-
-
-def finished(request: Request) -> Run:
-    return _finished(request.spec.identity.id, request.network, request.batch, request.fidelity.name)
 
 
 def kernel_time(result: Run) -> float:
