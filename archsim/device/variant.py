@@ -103,6 +103,15 @@ LACKING = math.log(8.0)  # a unit that one of two devices lacks, or another word
 YEAR = 0.05  # of a year between two devices, so that of two equal SMs the nearer in time is taken
 
 
+def of_one_core(key: str) -> bool:
+    """Whether a key tells of one SM or core, not of how many there are or of what they share.
+
+    >>> of_one_core("sm.warps"), of_one_core("sm.count"), of_one_core("memory.bandwidth")
+    (True, False, False)
+    """
+    return key.startswith(PER_CORE) and key not in OF_ALL
+
+
 def distance(one: Spec, other: Spec) -> float:
     """How far the SMs or cores of two devices are apart: the sum of |ln(value / other value)| over what one of them has.
 
@@ -112,7 +121,7 @@ def distance(one: Spec, other: Spec) -> float:
     """
     total = YEAR * abs(one.identity.year - other.identity.year)
     for key in {*one.entries, *other.entries}:
-        if key.startswith(PER_CORE) and key not in OF_ALL and not unit_of(one.kind, key).cycle:
+        if of_one_core(key) and not unit_of(one.kind, key).cycle:
             a, b = one.entries.get(key), other.entries.get(key)
             if a is None or b is None:
                 total += LACKING

@@ -12,8 +12,8 @@ from archsim.device.catalog import architectures, is_shipped
 from archsim.device.cpu_core import FORMS
 from archsim.device.device import WIDENED, Cpu, Device, Gpu, Tpu
 from archsim.device.silicon import silicon
-from archsim.device.spec import Spec
-from archsim.device.variant import first_of
+from archsim.device.spec import Spec, unit_of
+from archsim.device.variant import called, changes, first_of, of_one_core
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
 from archsim.trace.trace import BoundTrace
@@ -43,8 +43,20 @@ def unneeded_keys(
 
 
 def platform_of(spec: Spec, stack: str) -> Platform:
-    """Where software runs, as far as the nearness of measured rows goes."""
-    return Platform(architecture=spec.identity.kernels_of, device=spec.identity.id, stack=stack)
+    """Where software runs, as far as the nearness of measured rows goes.
+
+    Nobody has measured a device that is changed: with other numbers of its SM or core it is one of an architecture of its own.
+
+    >>> from archsim.device.catalog import find
+    >>> card = find("gtx_1080")
+    >>> [platform_of(card.with_settings({key: "8"}), "ideal").architecture for key in ("sm.count", "sm.schedulers")]
+    ['pascal', 'a changed pascal']
+    """
+    own = [key for key in changes(spec) if key in spec.entries and spec.entries[key].kind in ("set", "varied")
+           and unit_of(spec.kind, key).product]  # fmt: skip
+    architecture = spec.identity.kernels_of
+    return Platform(architecture=f"a changed {architecture}" if any(map(of_one_core, own)) else architecture,
+                    device=called(spec) if own else spec.identity.id, stack=stack)  # fmt: skip
 
 
 def host_of(spec: Spec, name: str | None = None) -> Spec:

@@ -15,6 +15,7 @@ from archsim.cost.cost import Array
 from archsim.device.catalog import find as find_spec
 from archsim.device.catalog import names as device_names
 from archsim.device.device import Gpu
+from archsim.device.spec import unit_of
 from archsim.estimation.fidelity import FITTED, SIMULATED
 from archsim.estimation.fidelity import find as find_fidelity
 from archsim.estimation.pipeline import lowered_of, priced
@@ -128,8 +129,9 @@ def random_op(rng: random.Random, precision: str, rings: bool = False) -> BoundO
 KERNELS_OF_MACHINE = 25
 SEED = 11
 # Keys that random machines scale, which both models read.
-SCALED = ("rate.special", "memory.bandwidth", "memory.latency", "l2.size", "l2.bandwidth", "sm.shared_bandwidth")
-FACTORS = 0.5, 2.0
+SCALED = ("sm.count", "sm.schedulers", "sm.warps", "sm.registers", "rate.fp32", "rate.special", "memory.bandwidth",
+          "memory.latency", "l2.size", "l2.bandwidth", "sm.shared_bandwidth")  # fmt: skip
+FACTORS = 0.5, 2.0  # between which they are scaled; whole numbers, by one of the two
 MEASURED_OPS = ("gemm", "bmm", "conv", "attention", "softmax", "layernorm", "elementwise")
 MEASURED_ROWS = 60  # of each op
 
@@ -177,7 +179,8 @@ def compare(kernels: int, seed: int = SEED, tell: Tell = lambda text: None) -> l
     for i in range(machines):
         hw = rng.choice(devices)
         precision = rng.choice(precisions(hw))
-        scales = {key: math.exp(rng.uniform(*map(math.log, FACTORS))) for key in rng.sample(SCALED, 2)} if i % 2 else {}
+        scales = {key: rng.choice(FACTORS) if unit_of("gpu", key).whole else math.exp(rng.uniform(*map(math.log, FACTORS)))
+                  for key in rng.sample(SCALED, 2)} if i % 2 else {}  # fmt: skip
         tell(f"machine {i + 1} of {machines}: {hw}")
         request, ops = request_on(hw, precision, scales), [random_op(rng, precision) for _ in range(KERNELS_OF_MACHINE)]
         closed, simulated = (times(request, ops, request.calibration, fidelity) for fidelity in (FITTED, SIMULATED))
