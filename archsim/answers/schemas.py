@@ -68,6 +68,7 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
         "instructions_per_clock": float, "issue_use": float, "pipe_use": Numbers, "peak_share": float | None,
         "bandwidth_bps": Numbers, "energy_j": Numbers, "power_w": float, "stalls": Numbers, "stalled": Rows}),
     "core": ("simulate core", {"hardware": str, "clock_hz": float, "loops": Rows, "skipped": Rows}),
+    "curve": ("simulate sm --curve", "simulate.curves.SimulatedCurve"),
     "cache": ("cache", "explain.caches.CacheReport"),
     "explain": ("explain --layer NAME", "explain.layer.Explanation"),
     "simulated": ("explain --layer NAME --fidelity cycle", "explain.simulated.SimulatedLayer"),

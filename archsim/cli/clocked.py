@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------------------------------- sm
 
 
+OF_CURVE = frozenset({"hw", "curve", "clock", "memory_clock", "settings", "scales", "as_json", "html", "force"})
 INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 
 
 @click.command("sm")
 @HW
-@own("--kernel", "'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.", required=True,
+@own("--kernel", "'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.", metavar="WORDS")
+@own("--curve", "Instead, 'warps', 'bytes-in-flight bytes=4', 'occupancy threads=256 shared=0' or 'strides bytes=4'.",
      metavar="WORDS")
 @own("--k depth", "Depth of a product, keys of an attention.", click.IntRange(1, 1 << 20), 512)
 @own("--waves", "Waves of CTAs that the SM runs.", click.IntRange(1, 64), 2)
@@ -41,10 +43,10 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 @own("--precision", "Of a product.", "precision", "fp32")
 @PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
-@answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True,
+@answer_forms(all="Also print pipes, bandwidth and energy by component; of a curve all points.", page=True,
               timeline="Also write the first instructions for ui.perfetto.dev.")
 def sm_command(
-    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm, **given: Any,
+    hw: str, kernel: str | None, curve: str | None, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
@@ -59,9 +61,14 @@ def sm_command(
     A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, l1 and l2
     (shares of loads that hit them).
 
+    Curves: multiply-adds by warps; bandwidth of a copy by bytes in flight; CTAs that an SM holds, by registers of a thread and by
+    threads (or of so many threads by shared memory), with what limits them; sectors, lines and turns of the L1 by stride.
+
     \b
     Examples:
       archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
+      archsim simulate sm --hw gtx_1080 --curve warps
+      archsim simulate sm --hw gtx_1080 --curve "occupancy threads=256"
       archsim simulate sm --hw a100_sxm4_40gb --kernel "gemm 128x128x32 threads=256 bytes=2 stages=4" --precision fp16
       archsim simulate sm --hw a100_sxm4_40gb --kernel "attention 128x64 d=128" --k 2048 --precision fp16
       archsim simulate sm --hw gtx_1080 --kernel "norm row=100352 piece=3136"
@@ -72,9 +79,17 @@ def sm_command(
     from archsim.estimation.request import precision_of
     from archsim.simulate.sm import simulate_sm
 
+    if (kernel is None) == (curve is None):
+        raise click.UsageError("--kernel names a kernel, --curve what to draw; give one of them")
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
+    if kernel is None:
+        from archsim.simulate.curves import sm_curve
+
+        refuse_others("--curve", OF_CURVE)
+        form.show(sm_curve(spec, str(curve), clock, words.get("memory_clock")))
+        return
     wanted = INSTRUCTIONS if form.html or form.timeline else 0
     found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
                         scheduler=scheduler, record=wanted, fast=False if plain else None,
@@ -95,13 +110,14 @@ OPERATIONS = 400  # micro-operations that are kept for a picture
 @own("--kernel", "'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...", metavar="WORDS")
 @own("--loop path", "Loops as JSON: all of them, or the one of --name.", FILE)
 @own("--name", "One loop of the file.", metavar="LOOP")
+@own("--curve", "Instead, 'chains level=4': loads of a clock by independent chains of pointers.", metavar="WORDS")
 @own("--trips", "Iterations to simulate.", click.IntRange(2, 1 << 20), show_default="until it is steady")
 @PLAIN
 @options(rows_called("clock", "settings", "scales"))
 @answer_forms("Print one CSV row per loop.", page=True)
 def core_command(
-    hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
-    **given: Any,
+    hw: str, kernel: str | None, path: str | None, name: str | None, curve: str | None, trips: int | None, plain: bool,
+    form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
 
@@ -124,6 +140,7 @@ def core_command(
       archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2"
       archsim simulate core --hw epyc_9655 --kernel "gemm 14x32 avx512 unroll=2 fp32" --html block.html
       archsim simulate core --hw i7_6700k --kernel "triad level=4" --clock 4.2GHz
+      archsim simulate core --hw i7_6700k --curve "chains level=3"
       archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2" --set port.fma="P0 P1 P5"
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
@@ -131,13 +148,19 @@ def core_command(
     from archsim.estimation.hardware import find_device
     from archsim.simulate.core import kernel_loop, simulate_all
 
-    if (kernel is None) == (path is None):
-        raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
+    if [kernel, path, curve].count(None) != 2:
+        raise click.UsageError("--kernel names one loop, --loop a file of loops, --curve what to draw; give one of them")
     if name is not None and path is None:
         raise click.UsageError("--name is of a loop in the file of --loop")
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
+    if curve is not None:
+        from archsim.simulate.curves import core_curve
+
+        refuse_others("--curve", OF_CURVE)
+        form.show(core_curve(spec, curve, clock))
+        return
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
     form.show(simulate_all(spec, loops, clock=clock, trips=trips, trace=OPERATIONS, fast=False if plain else None))
 

@@ -164,6 +164,20 @@ def _most(banks: Iterable[int]) -> int:
     return max(Counter(banks).values())
 
 
+def warp_access(warp: int, stride: int, element: int, sector: float) -> dict[str, int]:
+    """What an access of a warp touches whose threads are `stride` elements apart: sectors, lines, and turns of the L1.
+
+    >>> warp_access(32, 1, 4, 32)
+    {'sectors': 4, 'lines': 1, 'bank turns': 1, 'tag turns': 1}
+    >>> warp_access(32, 2, 4, 32)["sectors"], warp_access(32, 32, 4, 32)["bank turns"], warp_access(32, 33, 4, 32)["bank turns"]
+    (8, 32, 1)
+    """
+    places = [thread * stride * element for thread in range(warp)]
+    sectors = {place // sector for first in places for place in (first, first + element - 1)}
+    return {"sectors": len(sectors), "lines": len({place // LINE for place in places}),
+            "bank turns": bank_turns(places, element), "tag turns": tag_turns(places)}  # fmt: skip
+
+
 BARRIERS = 16  # B of a stage besides its data: one barrier for full and one for empty (CUTLASS, StageCountAuto)
 REGISTERS = 128  # of a thread; a single CTA has room
 

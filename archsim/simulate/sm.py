@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName, nearest
+from archsim.base.values import quantity
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import COMPONENTS, spent
@@ -36,6 +37,7 @@ WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with wh
     "stream": {"read": 1, "write": 1, "bytes": 4, "loads": 1, "flop": 0, "special": 0, "threads": 256, "registers": 32,
                "l1": 0.0, "l2": 0.0},
 }
+EXAMPLE = "like 'gemm 128x128x8 threads=256' or 'stream read=1 write=1'"
 TILED = {"gemm": "rows, columns and depth up to 1024, like 128x128x8", "attention": "queries and keys up to 1024, like 128x64"}
 
 
@@ -85,8 +87,9 @@ class SimulatedSm:
         return sum(self.energy_j.values()) * self.sms / self.time_s
 
 
-ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load")  # words of at least 1
-MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64}  # else 65536
+ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load", "level")  # words of at least 1
+MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64, "level": 4, "shared": 1 << 24}
+SIZES = ("shared",)  # words that may have a unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +134,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
 
     Raises ArgumentError for words that make no kernel, Unsupported for a device without the keys of its SM.
     """
-    device = at_memory_clock(spec.device, memory_clock_share(spec, memory_clock))
-    if not isinstance(device, Gpu):
-        raise ArgumentError(f"hw {spec.identity.id}: is a {spec.kind.upper()}, which has no SM")
-    asked = parsed(kernel, depth)
+    device, asked = sm_of(spec, memory_clock), parsed(kernel, depth)
     tensor = asked.name in TILED and asked.shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0
     machine = machine_of(device, clock, tensor_rate=rate)
@@ -155,22 +155,30 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     )  # fmt: skip
 
 
-def parsed(kernel: str, depth: int = 512) -> KernelInWords:
-    """The kernel of a text.
+def sm_of(spec: Spec, memory_clock: float | None) -> Gpu:
+    """The device of a spec at a memory clock [Hz], which must have SMs."""
+    device = at_memory_clock(spec.device, memory_clock_share(spec, memory_clock))
+    if not isinstance(device, Gpu):
+        raise ArgumentError(f"hw {spec.identity.id}: is a {spec.kind.upper()}, which has no SM")
+    return device
+
+
+def parsed(kernel: str, depth: int = 512, table: Mapping[str, Mapping[str, float]] = WORDS, hint: str = EXAMPLE) -> KernelInWords:
+    """The kernel of a text, or what else a `table` has: words by name, with what they are if not given.
 
     >>> parsed("gemm 128x64x8 threads=128").shape
     (128, 64, 8)
     """
     name, *rest = kernel.split() or [""]
-    if name not in KERNELS:
-        raise UnknownName("kernel", name, list(KERNELS), hint="like 'gemm 128x128x8 threads=256' or 'stream read=1 write=1'")
-    shape, words = (1, 1, 1), dict(WORDS[name])
+    if name not in table:
+        raise UnknownName("kernel" if table is WORDS else "curve", name, list(table), hint=hint)
+    shape, words = (1, 1, 1), dict(table[name])
     for part in rest:
         key, equals, text = part.partition("=")
         if not equals and name in TILED:
             shape = _tile(part, kernel, TILED[name])
         elif key not in words:
-            near = ", ".join(nearest(key, words) or words)
+            near = ", ".join(nearest(key, words) or words) or "none"
             raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
         else:
             words[key] = _number(text, key, kernel)
@@ -191,7 +199,7 @@ def _tile(text: str, kernel: str, form: str) -> tuple[int, int, int]:
 def _number(text: str, key: str, kernel: str) -> float:
     least, most = int(key in ONE), MOST.get(key, 65536)
     with suppress(ValueError):
-        if least <= (value := float(text)) <= most:
+        if least <= (value := quantity(text, "B") if key in SIZES else float(text)) <= most:
             return value
     raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {least} to {most}")
 

@@ -67,6 +67,8 @@ COMMANDS = {  # name of a schema -> commands whose JSON it describes
                   "explain --net resnet_20 --hw gtx_1080 --fidelity cycle --layer fc"],
     "slowest": [f"explain {ONE}"],
     "sm": ["simulate sm --hw gtx_1080 --kernel 'gemm 64x64x8 threads=64' --k 16 --plain"],
+    "curve": ["simulate sm --hw tesla_v100_sxm2 --curve warps", "simulate sm --hw gtx_1080 --curve 'occupancy threads=256'",
+              "simulate core --hw i7_6700k --curve 'chains level=3'"],
     "core": ["simulate core --hw i7_6700k --kernel 'gemm 6x16 avx2' --plain"],
     "profile": ["profile tests/trace/profiles/torch_cpu_cnn.json --hw i7_6700k"],
     "validate": ["validate --hw gtx_1080 --limit 60", "validate --metric power_w --limit 40"],
