@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -27,7 +27,8 @@ def record(s: SimulatedSm) -> dict[str, Any]:
         "occupancy": s.occupancy, "achieved_occupancy": s.achieved_occupancy,
         "instructions": r.issued, "instructions_per_clock": r.ipc, "issue_use": s.issue_use, "pipe_use": dict(s.pipe_use),
         "peak_share": s.peak_share, "bandwidth_bps": dict(s.bandwidth_bps),
-        "energy_j": dict(s.energy_j), "power_w": s.power_w,
+        "energy_j": dict(s.energy_j), "power_w": s.power_w, "hits": dict(s.hits), "addresses": dict(s.addresses),
+        "unread": list(s.unread),
         "stalls": shares(r), "stalled": [asdict(i) for i in s.stalled],
     }  # fmt: skip
 
@@ -52,7 +53,15 @@ def verdict(s: SimulatedSm) -> Verdict:
     ]  # fmt: skip
     peak = [] if s.peak_share is None else [f"It does {100 * s.peak_share:.1f} % of what the pipe that multiplies could."]
     return Verdict(title=f"{s.kernel} on one SM of {s.hardware}", asked=asked, lines=lines,
-                   sentences=[limit(s.pipe_use, s.issue_use, shares(r)), *peak])  # fmt: skip
+                   sentences=[limit(s.pipe_use, s.issue_use, shares(r)), *peak, *_addressed(s)])  # fmt: skip
+
+
+def _addressed(s: SimulatedSm) -> Iterator[str]:
+    """What the addresses of a warp touch, and what nothing reads."""
+    if s.addresses:
+        yield f"Of a warp's load: {', '.join(f'{name} {count}' for name, count in s.addresses.items())}."
+    if s.unread:
+        yield f"Not read: {', '.join(s.unread)}; the words of the kernel say how many loads hit."
 
 
 def _facts(s: SimulatedSm) -> list[tuple[str, str]]:
@@ -63,6 +72,7 @@ def _facts(s: SimulatedSm) -> list[tuple[str, str]]:
     return [
         ("pipes", pipes(s.pipe_use)), ("paired", f"{100 * r.paired / r.issued:.1f} % issue beside another" if r.paired else ""),
         ("bandwidth", f"{levels} of one SM; memory of all SMs {whole}" if levels else ""), ("energy", parts),
+        ("hits", ", ".join(f"{level} {100 * share:.1f} %" for level, share in s.hits.items())),
     ]  # fmt: skip
 
 

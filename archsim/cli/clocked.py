@@ -46,7 +46,8 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 @answer_forms(all="Also print pipes, bandwidth and energy by component; of a curve all points.", page=True,
               timeline="Also write the first instructions for ui.perfetto.dev.")
 def sm_command(
-    hw: str, kernel: str | None, curve: str | None, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm, **given: Any,
+    hw: str, kernel: str | None, curve: str | None, depth: int, waves: int, scheduler: str, precision: str, plain: bool,
+    form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
@@ -56,10 +57,12 @@ def sm_command(
     turns).
 
     A norm sums up rows before it writes them: row (values), piece (of these side by side), passes, arrays, bytes of a value, load
-    (of a thread at once), flop, special, registers, l1 and l2 (hits of the passes after the first).
+    (of a thread at once), flop, special, registers, l1 and l2 (hits of the passes after the first, else as the caches keep the
+    rows).
 
-    A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, l1 and l2
-    (shares of loads that hit them).
+    A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, stride
+    (elements from thread to thread), set (all SMs walk over so many bytes again and again, and the caches keep what they can) or
+    l1 and l2 (shares of loads that hit them).
 
     Curves: multiply-adds by warps; bandwidth of a copy by bytes in flight; CTAs that an SM holds, by registers of a thread and by
     threads (or of so many threads by shared memory), with what limits them; sectors, lines and turns of the L1 by stride.
@@ -67,6 +70,7 @@ def sm_command(
     \b
     Examples:
       archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
+      archsim simulate sm --hw gtx_1080 --kernel "stream stride=2 set=256KiB" --set l2.size=128KiB
       archsim simulate sm --hw gtx_1080 --curve warps
       archsim simulate sm --hw gtx_1080 --curve "occupancy threads=256"
       archsim simulate sm --hw a100_sxm4_40gb --kernel "gemm 128x128x32 threads=256 bytes=2 stages=4" --precision fp16

@@ -63,7 +63,7 @@ def sm_curve(spec: Spec, curve: str, clock: float, memory_clock: float | None = 
 
 
 def warps(device: Gpu, machine: Machine, k: KernelInWords, clock: float) -> dict[str, Any]:
-    """Multiply-adds against warps, some of them independent in each thread (Volkov 2010, "Better performance at lower occupancy").
+    """Multiply-adds against warps, some of them independent in each thread (Volkov 2010, Better performance at lower occupancy).
 
     warps that it takes = latency x multiply-adds of a clock / (32 x independent ones)     (Little's law)
     """
@@ -184,8 +184,8 @@ def core_curve(spec: Spec, curve: str, clock: float) -> SimulatedCurve:
 
 def pointers(chains: int, level: int) -> CoreLoop:
     """A load of each chain, whose address is what the load before has brought."""
-    loads = [Operation(kind="load", vector=False, element=64, address=((at, 1),), memory=Access(stream=f"m{at}", offset=0, size=8))
-             for at in range(chains)]  # fmt: skip
+    loads = [Operation(kind="load", vector=False, element=64, address=((at, 1),),
+                       memory=Access(stream=f"m{at}", offset=0, size=8)) for at in range(chains)]  # fmt: skip
     end = Operation(kind="int", vector=False, element=64, sources=((chains, 1),))
     branch = Operation(kind="branch", vector=False, element=64, sources=((chains, 0),), writes=False, fused=True)
     streams = (MemoryStream(name=f"m{at}", stride=0, footprint=SMALL, level=level) for at in range(chains))

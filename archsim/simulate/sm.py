@@ -4,38 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import isnan, nan
 
 import numpy as np
 
 from archsim.base.errors import ArgumentError, UnknownName, nearest
 from archsim.base.values import quantity
+from archsim.cache.access import Accesses, chunks
+from archsim.cache.hierarchy import Hierarchy, hierarchy_of
+from archsim.cache.simulate import Simulation
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import COMPONENTS, spent
 from archsim.cycle import layout
 from archsim.cycle.attention import COPIERS, AttentionTile, attend
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.passes import Rows, element_wise, row_sums
+from archsim.cycle.passes import Rows, element_wise, row_sums, rows_of_cta
+from archsim.cycle.patterns import warp_access
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR, Program, Source
-from archsim.cycle.run import Prepared, SmRun, prepared, run
+from archsim.cycle.run import Prepared, SmRun, prepared, resident, run
 from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, executed, issue_use, occupancy, pipe_use, stalled
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
-from archsim.device.variant import first_of
+from archsim.device.variant import changes, first_of
 from archsim.estimation.clock import at_memory_clock, memory_clock_share
 
 SCHEMA = "archsim-sm/1"
 STALLED = 5  # instructions that are named
-WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with what it is if not given
+WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with what it is if not given; nan: as the caches have it
     "gemm": {"threads": 256, "registers": 120, "stages": 2, "bytes": 4, "l2": 1.0},
     "attention": {"d": 128, "threads": 128, "registers": 255, "bytes": 2, "overlapped": 0, "l2": 1.0},
     "norm": {"row": 1024, "piece": 0, "passes": 2, "arrays": 1, "bytes": 4, "load": 4, "flop": 4, "special": 0, "registers": 32,
-             "l1": 0.0, "l2": 0.0},
+             "l1": nan, "l2": nan},
     "stream": {"read": 1, "write": 1, "bytes": 4, "loads": 1, "flop": 0, "special": 0, "threads": 256, "registers": 32,
-               "l1": 0.0, "l2": 0.0},
+               "stride": 1, "set": 0, "l1": nan, "l2": nan},
 }
 EXAMPLE = "like 'gemm 128x128x8 threads=256' or 'stream read=1 write=1'"
 TILED = {"gemm": "rows, columns and depth up to 1024, like 128x128x8", "attention": "queries and keys up to 1024, like 128x64"}
@@ -52,6 +57,8 @@ class SimulatedSm:
     peak_share: multiply-accumulates over what the pipe that multiplies could have done; None where nothing is multiplied
     bandwidth_bps: bytes per second of one SM by level [B/s]
     energy_j: of one SM by component, with its share of what all SMs draw together [J]
+    hits: the share of the requests to each level that hit it; addresses: what an access of a warp of a stream touches
+    unread: changed keys of caches that nothing reads, as the words of the kernel give the hits
     """
 
     hardware: str
@@ -70,6 +77,9 @@ class SimulatedSm:
     bandwidth_bps: Mapping[str, float]
     energy_j: Mapping[str, float]
     sms: int
+    hits: Mapping[str, float]
+    addresses: Mapping[str, int]
+    unread: tuple[str, ...]
 
     @property
     def begins(self) -> float:
@@ -87,20 +97,26 @@ class SimulatedSm:
         return sum(self.energy_j.values()) * self.sms / self.time_s
 
 
-ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load", "level")  # words of at least 1
-MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64, "level": 4, "shared": 1 << 24}
-SIZES = ("shared",)  # words that may have a unit
+BEYOND = 4  # times the lines of a cache: whoever walks over more in turn finds none again
+ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load", "level",
+       "stride")  # words of at least 1  # fmt: skip
+MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64, "level": 4, "shared": 1 << 24,
+        "set": 1 << 40}  # fmt: skip
+SIZES = ("shared", "set")  # words that may have a unit
+CACHES = tuple(f"{level}.{key}" for level in ("l1", "l2") for key in ("size", "ways"))  # keys that hits by hand leave out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelInWords:
-    """A kernel for one SM. shape: sides of its tile, 1 for one that it does not have; depth: k of a product, keys of an attention
+    """A kernel for one SM. shape: sides of its tile, 1 for one that it does not have; depth: k of a product, keys of an attention;
+    derived: levels whose share of hits is that of simulated caches
     """
 
     name: str
     shape: tuple[int, int, int]
     words: Mapping[str, float]
     depth: int
+    derived: tuple[str, ...] = ()
 
     def whole(self, word: str) -> int:
         """A word that counts."""
@@ -110,6 +126,10 @@ class KernelInWords:
     def source(self) -> Source:
         """Where operands come from, by the shares that the caches have."""
         return Source(past_l1=1.0 - min(1.0, self.words.get("l1", 0.0)), past_l2=1.0 - min(1.0, self.words["l2"]))
+
+    def access(self, machine: Machine) -> dict[str, int]:
+        """What an access of a warp touches."""
+        return warp_access(machine.warp, self.whole("stride"), self.whole("bytes"), machine.sector)
 
     @property
     def macs(self) -> float:
@@ -137,7 +157,8 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     device, asked = sm_of(spec, memory_clock), parsed(kernel, depth)
     tensor = asked.name in TILED and asked.shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0
-    machine = machine_of(device, clock, tensor_rate=rate)
+    machine = machine_of(device, clock, tensor_rate=rate, covered=asked.words.get("set", 0.0))
+    asked = with_hits(device, machine, asked)
     program = KERNELS[asked.name](machine, asked, rate)
     on = prepared(machine, program)
     if on.held < 1:
@@ -152,6 +173,9 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
         peak_share=macs / (result.clocks * (rate or float(device.rate.fp32))) if macs else None,
         bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
         energy_j=_energy(device, on, result, clock, precision, default()),
+        hits={level.upper(): asked.words[level] for level in ("l1", "l2") if level in asked.words},
+        addresses=asked.access(machine) if "stride" in asked.words else {},
+        unread=tuple(key for key in CACHES if key in changes(spec) and key[:2] not in asked.derived),
     )  # fmt: skip
 
 
@@ -214,11 +238,17 @@ def _gemm(machine: Machine, k: KernelInWords, rate: float) -> Program:
 
 
 def _stream(machine: Machine, k: KernelInWords, rate: float) -> Program:
-    return element_wise(
+    program, access = element_wise(
         machine, reads=k.whole("read"), writes=k.whole("write"), lane_bytes=k.whole("bytes"), per_thread=k.whole("loads"),
         arithmetic=k.whole("flop"), special=k.whole("special"), threads=k.whole("threads"), registers=k.whole("registers"),
         sources=(k.source,),
-    )  # fmt: skip
+    ), k.access(machine)  # fmt: skip
+    if k.words["stride"] == 1.0:
+        return program
+    size, turns = access["sectors"] * machine.sector, max(access["bank turns"], access["tag turns"])
+    far = {layout.LOAD: max(turns, size / machine.l1_bandwidth), layout.STORE: -1.0}
+    return replace(program, instructions=tuple(replace(i, size=size, port=far[i.kind]) if i.kind in far else i
+                                               for i in program.instructions))  # fmt: skip
 
 
 def _attention(machine: Machine, k: KernelInWords, rate: float) -> Program:
@@ -232,12 +262,53 @@ def _attention(machine: Machine, k: KernelInWords, rate: float) -> Program:
 
 
 def _norm(machine: Machine, k: KernelInWords, rate: float) -> Program:
-    rows = Rows(
+    return row_sums(machine, _rows(machine, k), registers=k.whole("registers"))
+
+
+def _rows(machine: Machine, k: KernelInWords) -> Rows:
+    return Rows(
         row=k.whole("row"), piece=int(k.words["piece"] or k.words["row"]), value=k.words["bytes"], lane=k.whole("load"),
         arrays=k.whole("arrays"), passes=k.whole("passes"), arithmetic=k.whole("flop"), special=k.whole("special"),
         warp=machine.warp, again=k.source,
     )  # fmt: skip
-    return row_sums(machine, rows, registers=k.whole("registers"))
+
+
+def with_hits(device: Gpu, machine: Machine, k: KernelInWords) -> KernelInWords:
+    """The kernel with the shares of hits that its words leave open: those of its set, which all SMs walk again and again, or of
+    the rows of a norm, of which each SM has its own.
+    """
+    derived = tuple(level for level in ("l1", "l2") if isnan(k.words.get(level, 0.0)))
+    if not derived:
+        return k
+    none = replace(k, words={**k.words, **dict.fromkeys(derived, 0.0)})
+    if k.name == "stream" and not k.words["set"]:
+        return none
+    size, step, sms = k.words.get("set", 0.0), k.words["bytes"] * k.words.get("stride", 1.0), 1
+    if k.name == "norm":
+        rows, sms = _rows(machine, none), int(float(device.sm.count))
+        size = resident(machine, _norm(machine, none, 0.0)) * rows_of_cta(rows) * rows.row * rows.value * rows.arrays
+    past_l1, past_l2 = walked(hierarchy_of(device, sms), size, step)
+    hits = {"l1": 1.0 - past_l1, "l2": 1.0 - past_l2}
+    return replace(k, words={**k.words, **{level: hits[level] for level in derived}}, derived=derived)
+
+
+def walked(hierarchy: Hierarchy, size: float, step: float) -> tuple[float, ...]:
+    """The share of requests that each level misses in the second round over a set of each core, from address to address.
+
+    size: of a set [B]; step: between two addresses [B]
+    """
+    grain = hierarchy.line if step <= hierarchy.sector else hierarchy.sector
+    most = max(BEYOND * level.lines // hierarchy.instances(i) for i, level in enumerate(hierarchy.levels))
+    place = np.arange(min(most, -(-size // max(grain, step))), dtype=np.int64) * int(max(grain, step))
+    own, cores = int(-(-size // hierarchy.line) * hierarchy.line), np.arange(hierarchy.cores)
+    around = Accesses(address=(place[:, None] + own * cores).ravel(), size=grain, core=np.tile(cores, len(place)))
+    state, counts = Simulation(hierarchy), []
+    for _ in range(2):
+        for part in chunks([around]):
+            state.feed(part)
+        counts.append(state.counts)
+    return tuple((after.misses - before.misses) / max(1, after.requests - before.requests)
+                 for before, after in zip(*counts, strict=True))  # fmt: skip
 
 
 KERNELS: dict[str, Callable[[Machine, KernelInWords, float], Program]] = {
