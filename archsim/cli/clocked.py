@@ -247,7 +247,7 @@ def _derive(file: OutputFile) -> None:
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
-                      "html", "timed", "force"})  # fmt: skip
+                      "html", "timed", "sets", "force"})  # fmt: skip
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
@@ -259,6 +259,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @own("--policy", "Replacement policy of every level.", POLICIES, "lru")
 @flag("--instructions", "Include instruction fetches, as a second core.")
 @flag("--time timed", "With --trace: how long a core takes for the program, at least and at most.")
+@flag("--sets", "With --trace: which line lies in which set and way of the L1, during the first 256 accesses.")
 @own("--curve/--no-curve", "Misses by cache size and by cause, from stack distances.", usual=True)
 @flag("--plain", "Do not use numba (extra fast), even if it is installed.")
 @some_options("traffic", "inputs", "cold")
@@ -266,7 +267,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @own("--check", "Instead, compare the traffic model with simulated layers, and write traffic.json.", metavar="FOLDER")
 def cache_command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, timed: bool,
-    curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
+    sets: bool, curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -277,6 +278,7 @@ def cache_command(
     Examples:
       archsim cache --hw i7_6700k --trace prog.lackey.gz
       archsim cache --hw i7_6700k --trace prog.lackey.gz --time
+      archsim cache --hw i7_6700k --trace walk.din --sets --html sets.html
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
@@ -293,7 +295,7 @@ def cache_command(
         raise click.UsageError("name a device with --hw, and either --trace FILE or --net NETWORK --layer NAME")
     if (net is None) != (layer is None):
         raise click.UsageError("--net and --layer belong together")
-    for given_, option in ((instructions, "--instructions"), (timed, "--time")):
+    for given_, option in ((instructions, "--instructions"), (timed, "--time"), (sets, "--sets")):
         if given_ and trace is None:
             raise click.UsageError(f"{option} belongs to --trace")
     if trace is not None:
@@ -304,8 +306,8 @@ def cache_command(
 
         if trace is not None:
             spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
-            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, fast=fast,
-                              tell=told)  # fmt: skip
+            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, sets=sets,
+                              fast=fast, tell=told)  # fmt: skip
         else:
             assert net is not None
             assert layer is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 
 SCHEMA = "archsim-cache/1"
+FOLLOWED = 256  # accesses of a picture of sets and ways
 LONGEST = 4_000_000  # runs of bytes of a nest that are simulated
 MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one
 
@@ -59,6 +61,20 @@ class CacheLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """A line in its place of the L1, from the access `since` that brought it until the one that took its place, or the last one.
+
+    address: of its first byte; accesses are counted from 0
+    """
+
+    set: int
+    way: int
+    address: int
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheReport:
     """The whole answer. `curve` has (capacity [B], misses of a fully associative LRU cache, misses to be expected in sets of as
     many ways as it has) of what level `curve_of`, the first of a single instance, is asked.
@@ -83,15 +99,16 @@ class CacheReport:
     uses: int
     notes: tuple[str, ...]
     timing: ProgramTime | None = None
+    stays: tuple[Stay, ...] = ()
 
 
 def of_trace(
     spec: Spec, path: str | Path, *, policy: str = "lru", instructions: bool = False, curve: bool = True, timed: bool = False,
-    fast: bool | None = None, tell: Callable[[float], None] | None = None,
+    sets: bool = False, fast: bool | None = None, tell: Callable[[float], None] | None = None,
 ) -> CacheReport:  # fmt: skip
     """A program's trace through the caches of one core; `instructions`, if wanted, through those of a second one.
 
-    timed: whether to say how long a core takes for it, too
+    timed: whether to say how long a core takes for it, too; sets: which lines the L1 holds during the first `FOLLOWED` accesses
 
     Raises MissingFile, InputError; with `timed` ArgumentError for a GPU, Unsupported for a core without its pipeline's keys.
     """
@@ -105,8 +122,36 @@ def of_trace(
         return replace(report, timing=timing)
     state, watches = _through(hierarchy, read(path, instructions, tell), curve, fast)
     notes = ["time: one access a clock, the most that a program can ask for"]
-    return _answer(spec, hierarchy, state, watches, source=str(path), time_s=state.accesses / float(spec.device.default_clock),
-                   timed_by="one access a clock", notes=notes)  # fmt: skip
+    report = _answer(spec, hierarchy, state, watches, source=str(path), notes=notes, timed_by="one access a clock",
+                     time_s=state.accesses / float(spec.device.default_clock))  # fmt: skip
+    return replace(report, stays=stays(hierarchy, read(path, instructions)) if sets else ())
+
+
+def stays(hierarchy: Hierarchy, stream: Iterable[Accesses]) -> tuple[Stay, ...]:
+    """Which line lies in which set and way of the L1 during the first `FOLLOWED` accesses, by set and way.
+
+    A line takes the place of the one that leaves its set for it, or else the first that is free.
+
+    >>> from archsim.cache.hierarchy import Level
+    >>> one = Hierarchy(levels=(Level(name="L1", size=128, ways=1),))
+    >>> [(stay.set, stay.address, stay.since, stay.until) for stay in stays(one, [Accesses(address=np.array([0, 64, 128, 0]))])]
+    [(0, 0, 0, 2), (0, 128, 2, 3), (0, 0, 3, 4), (1, 64, 1, 4)]
+    """
+    state, there, found = Simulation(hierarchy, False), dict[tuple[int, int], tuple[int, int]](), []
+    singly = islice((part for accesses in stream for part in chunks([accesses], 1)), FOLLOWED)
+    for at, one in enumerate(singly):
+        state.feed(one)
+        tags = state.cells(0)[:, 0]
+        held = {(int(s), int(tags[s, i])) for s, i in np.argwhere(tags >= 0)}
+        for s, line in [place for place in there if place not in held]:
+            way, since = there.pop((s, line))
+            found.append(Stay(set=s, way=way, address=line * hierarchy.line, since=since, until=at))
+        for s, line in held - there.keys():
+            taken = {way for (other, _), (way, _) in there.items() if other == s}
+            there[s, line] = next(way for way in count() if way not in taken), at
+    found += [Stay(set=s, way=way, address=line * hierarchy.line, since=since, until=state.accesses)
+              for (s, line), (way, since) in there.items()]  # fmt: skip
+    return tuple(sorted(found, key=lambda stay: (stay.set, stay.way, stay.since)))
 
 
 def _timed(timing: ProgramTime) -> Iterator[str]:
