@@ -110,10 +110,11 @@ def stays_table(a: CacheReport) -> Table:
 
 def stays_chart(a: CacheReport) -> Chart:
     """A row for each place, in which lines follow each other."""
-    at = [(row, i, stay) for row, lines in enumerate(_places(a).values()) for i, stay in enumerate(lines)]
-    series = [Series(name=name, x=[s.since for _, i, s in at if i % 2 == odd], y=[row for row, i, _ in at if i % 2 == odd],
-                     ends=[s.until for _, i, s in at if i % 2 == odd], tips=[f"line {s.address:x}" for _, i, s in at if i % 2 == odd])
-              for odd, name in enumerate(("first line of a place, third ...", "second, fourth ..."))]  # fmt: skip
+    series = []
+    for odd, name in enumerate(("first line of a place, third ...", "second, fourth ...")):
+        at = [(row, stay) for row, lines in enumerate(_places(a).values()) for stay in lines[odd::2]]
+        series.append(Series(name=name, x=[stay.since for _, stay in at], ends=[stay.until for _, stay in at],
+                             y=[row for row, _ in at], tips=[f"line {stay.address:x}" for _, stay in at]))  # fmt: skip
     return Chart(title="Lines over time", series=series, x=Axis(title="access", log=False), y=Axis(title="", names=[*_places(a)]))
 
 

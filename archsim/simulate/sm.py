@@ -108,7 +108,9 @@ CACHES = tuple(f"{level}.{key}" for level in ("l1", "l2") for key in ("size", "w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelInWords:
-    """A kernel for one SM. shape: sides of its tile, 1 for one that it does not have; depth: k of a product, keys of an attention;
+    """A kernel for one SM.
+
+    shape: sides of its tile, 1 for one that it does not have; depth: k of a product, keys of an attention
     derived: levels whose share of hits is that of simulated caches
     """
 
