@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle import layout
@@ -52,6 +53,41 @@ class StalledInstruction:
     def words(self) -> str:
         """In words: `FFMA after LDS.128, instruction 37 of 90 of the loop`."""
         return f"{self.name}{f' after {self.after}' if self.after else ''}, {self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmUse:
+    """What one SM does with a kernel.
+
+    resident: CTAs at once; instructions: of warps
+    occupancy: warps at once over those that the SM can hold; achieved_occupancy: on average
+    issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
+    bandwidth_bps: bytes per second of one SM by level [B/s]
+    stalls: shares of the clocks of all warps by reason; stalled: the instructions at which warps wait most
+    """
+
+    resident: int
+    clocks: float
+    instructions: int
+    instructions_per_clock: float
+    occupancy: float
+    achieved_occupancy: float
+    issue_use: float
+    pipe_use: Mapping[str, float]
+    bandwidth_bps: Mapping[str, float]
+    stalls: Mapping[str, float]
+    stalled: tuple[StalledInstruction, ...]
+
+
+def use_of(on: Prepared, r: SmRun, seconds: float, named: int) -> dict[str, Any]:
+    """The fields of an `SmUse`, of a run that takes so many seconds; named: instructions at which warps wait."""
+    levels = {"shared memory": r.shared, "L1": r.l1, "L2": r.l2, "memory": r.dram}
+    return {
+        "resident": r.resident, "clocks": r.clocks, "instructions": r.issued, "instructions_per_clock": r.ipc,
+        "occupancy": occupancy(on, r), "achieved_occupancy": achieved_occupancy(on, r), "issue_use": issue_use(on, r),
+        "pipe_use": pipe_use(on, r), "bandwidth_bps": {level: size / seconds for level, size in levels.items() if size},
+        "stalls": shares(r), "stalled": stalled(on.program, r, named),
+    }  # fmt: skip
 
 
 def shares(result: SmRun) -> dict[str, float]:

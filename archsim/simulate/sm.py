@@ -25,7 +25,7 @@ from archsim.cycle.patterns import warp_access
 from archsim.cycle.product import TiledProduct, on_lanes
 from archsim.cycle.program import FP32, INT, SPECIAL, TENSOR, Program, Source
 from archsim.cycle.run import Prepared, SmRun, prepared, resident, run
-from archsim.cycle.stalls import StalledInstruction, achieved_occupancy, executed, issue_use, occupancy, pipe_use, stalled
+from archsim.cycle.stalls import SmUse, executed, use_of
 from archsim.cycle.tensor import on_tensor_cores
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
@@ -47,16 +47,13 @@ TILED = {"gemm": "rows, columns and depth up to 1024, like 128x128x8", "attentio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SimulatedSm:
+class SimulatedSm(SmUse):
     """A run of a kernel on one SM.
 
-    kernel: as it was asked for; clock_hz: core clock [Hz]; scheduler: gto or lrr
-    occupancy: warps at once over those that the SM can hold; achieved_occupancy: on average
-    stalled: the instructions at which warps wait most
-    issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
+    kernel: as it was asked for; clock_hz: core clock [Hz]; scheduler: gto or lrr; ctas: that ran, in `time_s` [s]
     peak_share: multiply-accumulates over what the pipe that multiplies could have done; None where nothing is multiplied
-    bandwidth_bps: bytes per second of one SM by level [B/s]
-    energy_j: of one SM by component, with its share of what all SMs draw together [J]
+    energy_j: of one SM by component, with its share of what all `sms` draw together [J]
+    power_w: of the device if all SMs do the same, and no limit lowers the clock [W]
     hits: the share of the requests to each level that hit it; addresses: what an access of a warp of a stream touches
     unread: changed keys of caches that nothing reads, as the words of the kernel give the hits
     """
@@ -65,36 +62,17 @@ class SimulatedSm:
     kernel: str
     clock_hz: float
     scheduler: str
-    machine: Machine
-    program: Program
+    on: Prepared
     result: SmRun
-    occupancy: float
-    achieved_occupancy: float
-    issue_use: float
-    pipe_use: Mapping[str, float]
-    stalled: tuple[StalledInstruction, ...]
+    ctas: int
+    time_s: float
     peak_share: float | None
-    bandwidth_bps: Mapping[str, float]
     energy_j: Mapping[str, float]
+    power_w: float
     sms: int
     hits: Mapping[str, float]
     addresses: Mapping[str, int]
     unread: tuple[str, ...]
-
-    @property
-    def begins(self) -> float:
-        """The clock of the first instruction."""
-        return self.result.record[0][0] if self.result.record else 0.0
-
-    @property
-    def time_s(self) -> float:
-        """Time of the simulated CTAs [s]."""
-        return self.result.clocks / self.clock_hz
-
-    @property
-    def power_w(self) -> float:
-        """Power of the device if all SMs do the same, and no limit lowers the clock [W]."""
-        return sum(self.energy_j.values()) * self.sms / self.time_s
 
 
 BEYOND = 4  # times the lines of a cache: whoever walks over more in turn finds none again
@@ -166,15 +144,13 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     if on.held < 1:
         raise ArgumentError(f"kernel {kernel}: no CTA fits an SM of {spec.identity.id}")
     result = run(on, waves * on.held, greedy=scheduler == "gto", record=record, fast=fast)
-    macs, seconds = result.ctas * asked.macs, result.clocks / clock
-    levels = {"shared memory": result.shared, "L1": result.l1, "L2": result.l2, "memory": result.dram}
+    macs, seconds, sms = result.ctas * asked.macs, result.clocks / clock, int(float(device.sm.count))
+    energy = _energy(device, on, result, clock, precision, default())
     return SimulatedSm(
-        hardware=spec.identity.id, kernel=kernel, clock_hz=clock, scheduler=scheduler, machine=machine, program=program,
-        result=result, occupancy=occupancy(on, result), achieved_occupancy=achieved_occupancy(on, result),
-        issue_use=issue_use(on, result), pipe_use=pipe_use(on, result), stalled=stalled(program, result, STALLED),
+        **use_of(on, result, seconds, STALLED), hardware=spec.identity.id, kernel=kernel, clock_hz=clock, scheduler=scheduler,
+        on=on, result=result, ctas=result.ctas, time_s=seconds, sms=sms, energy_j=energy,
         peak_share=macs / (result.clocks * (rate or float(device.rate.fp32))) if macs else None,
-        bandwidth_bps={level: size / seconds for level, size in levels.items() if size}, sms=int(float(device.sm.count)),
-        energy_j=_energy(device, on, result, clock, precision, default()),
+        power_w=sum(energy.values()) * sms / seconds,
         hits={level.upper(): asked.words[level] for level in ("l1", "l2") if level in asked.words},
         addresses=asked.access(machine) if "stride" in asked.words else {},
         unread=tuple(key for key in CACHES if key in changes(spec) and key[:2] not in asked.derived),
