@@ -51,7 +51,8 @@ def sm_command(
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
-    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, l2 (share of loads that hit it).
+    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, m and n (of the whole product, whose
+    tiles run through the caches) or l2 (share of loads that hit it, else all).
 
     An attention is a tile of queries x keys: d (features), threads, registers, bytes, l2, overlapped (1: groups of warps take
     turns).

@@ -13,7 +13,9 @@ from archsim.base.errors import ArgumentError, UnknownName, nearest
 from archsim.base.values import quantity
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
+from archsim.cache.layers import launch_traffic
 from archsim.cache.simulate import Simulation
+from archsim.cache.tiles import A, B, C, Product, by_columns, matrix_result
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import COMPONENTS, spent
@@ -35,7 +37,7 @@ from archsim.estimation.clock import at_memory_clock, memory_clock_share
 SCHEMA = "archsim-sm/1"
 STALLED = 5  # instructions that are named
 WORDS: dict[str, dict[str, float]] = {  # of each kernel: what it takes, with what it is if not given; nan: as the caches have it
-    "gemm": {"threads": 256, "registers": 120, "stages": 2, "bytes": 4, "l2": 1.0},
+    "gemm": {"threads": 256, "registers": 120, "stages": 2, "bytes": 4, "m": 0, "n": 0, "l2": nan},
     "attention": {"d": 128, "threads": 128, "registers": 255, "bytes": 2, "overlapped": 0, "l2": 1.0},
     "norm": {"row": 1024, "piece": 0, "passes": 2, "arrays": 1, "bytes": 4, "load": 4, "flop": 4, "special": 0, "registers": 32,
              "l1": nan, "l2": nan},
@@ -138,7 +140,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     tensor = asked.name in TILED and asked.shape[0] > 1 and device.has_tensor(precision)
     rate = float(device.pipe(precision)) if tensor else 0.0
     machine = machine_of(device, clock, tensor_rate=rate, covered=asked.words.get("set", 0.0))
-    asked = with_hits(device, machine, asked)
+    asked = with_hits(device, machine, asked, rate)
     program = KERNELS[asked.name](machine, asked, rate)
     on = prepared(machine, program)
     if on.held < 1:
@@ -251,27 +253,34 @@ def _rows(machine: Machine, k: KernelInWords) -> Rows:
     )  # fmt: skip
 
 
-def with_hits(device: Gpu, machine: Machine, k: KernelInWords) -> KernelInWords:
-    """The kernel with the shares of hits that its words leave open: those of its set, which all SMs walk again and again, or of
-    the rows of a norm, of which each SM has its own.
+def with_hits(device: Gpu, machine: Machine, k: KernelInWords, rate: float) -> KernelInWords:
+    """The kernel with the shares of hits that its words leave open: those of its set, which all SMs walk again and again, of the
+    rows of a norm, of which each SM has its own, or of the operands of a whole product of m x n.
     """
     derived = tuple(level for level in ("l1", "l2") if isnan(k.words.get(level, 0.0)))
     if not derived:
         return k
-    none = replace(k, words={**k.words, **dict.fromkeys(derived, 0.0)})
-    if k.name == "stream" and not k.words["set"]:
-        return none
-    size, step, sms = k.words.get("set", 0.0), k.words["bytes"] * k.words.get("stride", 1.0), 1
-    if k.name == "norm":
-        rows, sms = _rows(machine, none), int(float(device.sm.count))
-        size = resident(machine, _norm(machine, none, 0.0)) * rows_of_cta(rows) * rows.row * rows.value * rows.arrays
-    past_l1, past_l2 = walked(hierarchy_of(device, sms), size, step)
-    hits = {"l1": 1.0 - past_l1, "l2": 1.0 - past_l2}
+    usual = replace(k, words={**k.words, **dict.fromkeys(derived, float(k.name == "gemm"))})
+    if not (k.name == "norm" or k.words.get("set") or k.words.get("m")):
+        return usual
+    held, sms, size = resident(machine, KERNELS[k.name](machine, usual, rate)), int(float(device.sm.count)), k.words["bytes"]
+    if k.name == "gemm":
+        m, n = (max(k.whole(word), side) for word, side in zip("mn", k.shape, strict=False))
+        product = Product(m=m, n=n, k=k.depth, count=1, tile_m=k.shape[0], tile_n=k.shape[1],
+                          a=by_columns(A, m, k.depth, k.shape[0], int(size)), b=by_columns(B, n, k.depth, k.shape[1], int(size)),
+                          result=matrix_result(C, m, n, k.shape[0], k.shape[1], int(size)))  # fmt: skip
+        l2 = launch_traffic(product, max(1, held) * sms, hierarchy_of(device, sms), n * k.depth * size).counts[-1]
+        hits = {"l2": l2.read_hits / (l2.read_hits + l2.read_misses)}
+    elif k.name == "norm":
+        rows = _rows(machine, usual)
+        hits = walked(hierarchy_of(device, sms), held * rows_of_cta(rows) * rows.row * rows.value * rows.arrays, size)
+    else:
+        hits = walked(hierarchy_of(device), k.words["set"], size * k.words["stride"])
     return replace(k, words={**k.words, **{level: hits[level] for level in derived}}, derived=derived)
 
 
-def walked(hierarchy: Hierarchy, size: float, step: float) -> tuple[float, ...]:
-    """The share of requests that each level misses in the second round over a set of each core, from address to address.
+def walked(hierarchy: Hierarchy, size: float, step: float) -> dict[str, float]:
+    """The share of the requests to each level that hit it in the second round over a set of each core, from address to address.
 
     size: of a set [B]; step: between two addresses [B]
     """
@@ -285,8 +294,8 @@ def walked(hierarchy: Hierarchy, size: float, step: float) -> tuple[float, ...]:
         for part in chunks([around]):
             state.feed(part)
         counts.append(state.counts)
-    return tuple((after.misses - before.misses) / max(1, after.requests - before.requests)
-                 for before, after in zip(*counts, strict=True))  # fmt: skip
+    return {after.name.lower(): 1.0 - (after.misses - before.misses) / max(1, after.requests - before.requests)
+            for before, after in zip(*counts, strict=True)}  # fmt: skip
 
 
 KERNELS: dict[str, Callable[[Machine, KernelInWords, float], Program]] = {

@@ -41,23 +41,6 @@ def test_independent_operations_of_one_warp_issue_every_clock() -> None:
     assert ran(on, adds(on, 164, 8)).clocks - ran(on, adds(on, 64, 8)).clocks == 100
 
 
-def test_half_as_many_lanes_take_twice_as_long() -> None:
-    on = machine("tesla_v100_sxm2")  # 16 lanes a scheduler
-    assert ran(on, adds(on, 164, 8)).clocks - ran(on, adds(on, 64, 8)).clocks == 200
-
-
-def test_warps_hide_the_latency_of_each_other() -> None:
-    on = machine()
-    one, six = (ran(on, adds(on, 100, 1, threads=threads)).clocks for threads in (32 * 4, 32 * 24))
-    assert one == pytest.approx(100 * on.alu, rel=0.02)
-    assert six == pytest.approx(one, rel=0.02)  # six warps a scheduler in the time of one
-
-
-def test_two_schedulers_that_share_nothing_do_twice_the_work() -> None:
-    on = machine()
-    assert ran(on, adds(on, 400, 8, threads=32)).clocks == ran(on, adds(on, 400, 8, threads=128)).clocks
-
-
 def test_a_load_returns_after_the_latency_of_the_level_that_has_it() -> None:
     on = machine()
     for source, latency in ((Source(past_l1=0.0), on.l1), (Source(past_l2=0.0), on.l2), (Source(), on.dram)):
