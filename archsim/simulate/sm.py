@@ -269,8 +269,8 @@ def with_hits(device: Gpu, machine: Machine, k: KernelInWords, rate: float) -> K
         product = Product(m=m, n=n, k=k.depth, count=1, tile_m=k.shape[0], tile_n=k.shape[1],
                           a=by_columns(A, m, k.depth, k.shape[0], int(size)), b=by_columns(B, n, k.depth, k.shape[1], int(size)),
                           result=matrix_result(C, m, n, k.shape[0], k.shape[1], int(size)))  # fmt: skip
-        l2 = launch_traffic(product, max(1, held) * sms, hierarchy_of(device, sms), n * k.depth * size).counts[-1]
-        hits = {"l2": l2.read_hits / (l2.read_hits + l2.read_misses)}
+        found = launch_traffic(product, max(1, held) * sms, hierarchy_of(device, sms), n * k.depth * size)
+        hits = {"l2": 1.0 - found.dram_read / (found.l2_bytes - m * n * size)}  # what is written passes the L1
     elif k.name == "norm":
         rows = _rows(machine, usual)
         hits = walked(hierarchy_of(device, sms), held * rows_of_cta(rows) * rows.row * rows.value * rows.arrays, size)
