@@ -77,6 +77,7 @@ class SimulatedSm(SmUse):
     unread: tuple[str, ...]
 
 
+DEEP = 1024  # of a product: deeper ones go on alike
 BEYOND = 4  # times the lines of a cache: whoever walks over more in turn finds none again
 ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load", "level",
        "stride")  # words of at least 1  # fmt: skip
@@ -266,14 +267,15 @@ def with_hits(device: Gpu, machine: Machine, k: KernelInWords, rate: float) -> K
     held, sms, size = resident(machine, KERNELS[k.name](machine, usual, rate)), int(float(device.sm.count)), k.words["bytes"]
     if k.name == "gemm":
         m, n = (max(k.whole(word), side) for word, side in zip("mn", k.shape, strict=False))
-        product = Product(m=m, n=n, k=k.depth, count=1, tile_m=k.shape[0], tile_n=k.shape[1],
-                          a=by_columns(A, m, k.depth, k.shape[0], int(size)), b=by_columns(B, n, k.depth, k.shape[1], int(size)),
-                          result=matrix_result(C, m, n, k.shape[0], k.shape[1], int(size)))  # fmt: skip
-        found = launch_traffic(product, max(1, held) * sms, hierarchy_of(device, sms), n * k.depth * size)
+        rows, columns, _ = k.shape
+        depth, each = min(k.depth, DEEP), int(size)
+        product = Product(m=m, n=n, k=depth, count=1, tile_m=rows, tile_n=columns, a=by_columns(A, m, depth, rows, each),
+                          b=by_columns(B, n, depth, columns, each), result=matrix_result(C, m, n, rows, columns, each))
+        found = launch_traffic(product, max(1, held) * sms, hierarchy_of(device, sms), n * depth * size)
         hits = {"l2": 1.0 - found.dram_read / (found.l2_bytes - m * n * size)}  # what is written passes the L1
     elif k.name == "norm":
-        rows = _rows(machine, usual)
-        hits = walked(hierarchy_of(device, sms), held * rows_of_cta(rows) * rows.row * rows.value * rows.arrays, size)
+        r = _rows(machine, usual)
+        hits = walked(hierarchy_of(device, sms), held * rows_of_cta(r) * r.row * r.value * r.arrays, size)
     else:
         hits = walked(hierarchy_of(device), k.words["set"], size * k.words["stride"])
     return replace(k, words={**k.words, **{level: hits[level] for level in derived}}, derived=derived)
