@@ -7,19 +7,12 @@ from typing import Any
 
 from archsim.base.units import COUNT, show, show_capacity
 from archsim.render.blocks import Axis, Block, Cell, Chart, Series, Table, Verdict, columns, number, words
-from archsim.render.text import records_csv
 from archsim.simulate.curves import LAW, SCHEMA, SimulatedCurve
 
 
 def record(c: SimulatedCurve) -> dict[str, Any]:
     """Plain values for JSON."""
     return {"schema": SCHEMA, **asdict(c), "at": [*c.at]}
-
-
-def csv(c: SimulatedCurve) -> str:
-    """One row for each value of what is varied."""
-    rows = [{c.x[0]: at, **{name: line[i] for name, line in c.lines.items()}} for i, at in enumerate(c.at)]
-    return records_csv(rows, {"hardware": c.hardware, "clock_hz": c.clock_hz})
 
 
 def sections(c: SimulatedCurve) -> list[Block]:
@@ -51,6 +44,6 @@ def _chart(c: SimulatedCurve) -> Chart:
     for name, line in c.lines.items():
         points = [(at, value) for at, value in zip(c.at, line, strict=True) if value is not None]
         lines.append(Series(name=name, x=[at for at, _ in points], y=[value for _, value in points], dashed=name == LAW,
-                            stepped=bool(c.limits), mark="" if name == LAW or c.limits else "o"))  # fmt: skip
-    return Chart(title=c.y[0], series=lines, x=Axis(title=c.x[0], unit=c.x[1] or COUNT),
+                            joined=not c.limits, mark="" if name == LAW else "o"))  # fmt: skip
+    return Chart(title=c.y[0], series=lines, x=Axis(title=c.x[0], unit=c.x[1] or COUNT, marks=c.at[1::2] if c.x[1] else ()),
                  y=Axis(title=c.y[0], unit=c.y[1] or COUNT, log=False))  # fmt: skip

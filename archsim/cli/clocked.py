@@ -62,8 +62,8 @@ def sm_command(
     rows).
 
     A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, stride
-    (elements from thread to thread), set (all SMs walk over so many bytes again and again, and the caches keep what they can) or
-    l1 and l2 (shares of loads that hit them).
+    (elements from thread to thread), set (bytes that all SMs read in order again and again, of which the caches keep what they
+    can) or l1 and l2 (shares of loads that hit them).
 
     Curves: multiply-adds by warps; bandwidth of a copy by bytes in flight; CTAs that an SM holds, by registers of a thread and by
     threads (or of so many threads by shared memory), with what limits them; sectors, lines and turns of the L1 by stride.
@@ -279,7 +279,7 @@ def cache_command(
     Examples:
       archsim cache --hw i7_6700k --trace prog.lackey.gz
       archsim cache --hw i7_6700k --trace prog.lackey.gz --time
-      archsim cache --hw i7_6700k --trace walk.din --sets --html sets.html
+      archsim cache --hw i7_6700k --trace rows.din --sets --html sets.html
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """

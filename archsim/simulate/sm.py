@@ -78,7 +78,7 @@ class SimulatedSm(SmUse):
 
 
 DEEP = 1024  # of a product: deeper ones go on alike
-BEYOND = 4  # times the lines of a cache: whoever walks over more in turn finds none again
+BEYOND = 4  # times the lines of a cache: of more, read in turn, none is found again
 ONE = ("threads", "registers", "bytes", "loads", "stages", "d", "row", "passes", "arrays", "load", "level",
        "stride")  # words of at least 1  # fmt: skip
 MOST = {"row": 1 << 24, "piece": 1 << 24, "d": 1024, "passes": 16, "arrays": 16, "load": 64, "level": 4, "shared": 1 << 24,
@@ -255,7 +255,7 @@ def _rows(machine: Machine, k: KernelInWords) -> Rows:
 
 
 def with_hits(device: Gpu, machine: Machine, k: KernelInWords, rate: float) -> KernelInWords:
-    """The kernel with the shares of hits that its words leave open: those of its set, which all SMs walk again and again, of the
+    """The kernel with the shares of hits that its words leave open: those of its set, which all SMs read again and again, of the
     rows of a norm, of which each SM has its own, or of the operands of a whole product of m x n.
     """
     derived = tuple(level for level in ("l1", "l2") if isnan(k.words.get(level, 0.0)))
