@@ -9,14 +9,19 @@ from archsim.cycle.machine import machine_of, translation
 from archsim.cycle.patterns import pattern_value
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
+from archsim.device.spec import Spec
 from archsim.evidence.case import AccessPattern
 from archsim.simulate.curves import LAW, SimulatedCurve, core_curve, sm_curve
 from archsim.simulate.sm import SimulatedSm, simulate_sm
 from tests.each import each
 
 
+def changed(hw: str, **settings: str) -> Spec:
+    return find(hw).with_settings({key.replace("__", "."): value for key, value in settings.items()})
+
+
 def gpu(hw: str, **settings: str) -> Gpu:
-    device = find(hw).with_settings({key.replace("__", "."): value for key, value in settings.items()}).device
+    device = changed(hw, **settings).device
     assert isinstance(device, Gpu)
     return device
 
@@ -146,7 +151,7 @@ def test_ctas_enter_an_sm_as_the_whole_chip_starts_them() -> None:
 
 
 def curve_of(hw: str, words: str, **settings: str) -> SimulatedCurve:
-    spec = find(hw).with_settings({key.replace("_", ".", 1): value for key, value in settings.items()})
+    spec = changed(hw, **settings)
     draw = core_curve if words.startswith("chains") else sm_curve
     return draw(spec, words, float(spec.device.usual_clock))
 
@@ -166,7 +171,7 @@ def test_warps_that_hide_the_latency_of_a_multiply_add(hw: str, alone: int, both
 
 
 def test_twice_the_latency_takes_twice_the_warps() -> None:
-    assert enough(curve_of("gtx_1080", "warps", sm_alu_latency="12clk"), "ILP 1") == 2 * 24
+    assert enough(curve_of("gtx_1080", "warps", sm__alu_latency="12clk"), "ILP 1") == 2 * 24
 
 
 @each("hw", ["tesla_k40", "gtx_1080", "tesla_v100_sxm2", "a100_sxm4_40gb", "rtx_4090"])
@@ -198,13 +203,12 @@ def test_the_table_of_occupancy_names_what_limits() -> None:
 
 
 def run_of(words: str, **settings: str) -> SimulatedSm:
-    spec = find("gtx_1080").with_settings({key.replace("_", ".", 1): value for key, value in settings.items()})
-    return simulate_sm(spec, words, clock=1.6e9)
+    return simulate_sm(changed("gtx_1080", **settings), words, clock=1.6e9)
 
 
 @each(("size", "settings", "hits"), [
-    ("8KiB", {}, (1, 1)), ("256KiB", {}, (0, 1)), ("4MiB", {}, (0, 0)), ("256KiB", {"l2_size": "128KiB"}, (0, 0)),
-    ("256KiB", {"l1_size": "256KiB"}, (1, 1)), ("3MiB", {"l2_ways": "1"}, (0, 1 / 3)),
+    ("8KiB", {}, (1, 1)), ("256KiB", {}, (0, 1)), ("4MiB", {}, (0, 0)), ("256KiB", {"l2__size": "128KiB"}, (0, 0)),
+    ("256KiB", {"l1__size": "256KiB"}, (1, 1)), ("3MiB", {"l2__ways": "1"}, (0, 1 / 3)),
 ])  # fmt: skip
 def test_a_set_that_is_walked_again_is_where_it_fits(size: str, settings: dict[str, str], hits: tuple[float, float]) -> None:
     """Replacement of the line used least recently leaves nothing of a larger set (Smith 1978); of 3 lines that share one place of
@@ -222,14 +226,14 @@ def test_a_stride_takes_more_sectors_and_turns() -> None:
 
 
 def test_rows_that_stay_in_a_cache_are_read_from_it_again() -> None:
-    small, large = run_of("norm row=4096 passes=3"), run_of("norm row=4096 passes=3", l1_size="1MiB")
+    small, large = run_of("norm row=4096 passes=3"), run_of("norm row=4096 passes=3", l1__size="1MiB")
     assert (small.hits["L1"], large.hits["L1"]) == (0, 1)
     assert large.result.l2 < small.result.l2
 
 
 def test_the_tiles_of_a_product_find_in_the_l2_what_others_have_read() -> None:
     """Of 16 x 16 tiles each operand is read 16 times; an L2 for all of them misses once, and not what was written before (B)."""
-    whole, usual, small = (run_of("gemm 128x128x8 m=2048 n=2048", l2_size=size) for size in ("64MiB", "2MiB", "64KiB"))
+    whole, usual, small = (run_of("gemm 128x128x8 m=2048 n=2048", l2__size=size) for size in ("64MiB", "2MiB", "64KiB"))
     assert whole.hits["L2"] == pytest.approx(1 - 1 / 32, abs=0.002)
     assert whole.hits["L2"] > usual.hits["L2"] > small.hits["L2"]
     assert whole.time_s < small.time_s
@@ -237,9 +241,9 @@ def test_the_tiles_of_a_product_find_in_the_l2_what_others_have_read() -> None:
 
 
 def test_it_says_that_nothing_reads_a_cache_where_hits_are_given() -> None:
-    assert run_of("stream l1=0.5 l2=1", l2_size="128KiB", l1_ways="2").unread == ("l1.ways", "l2.size")
-    assert run_of("gemm 64x64x8", l2_size="1MiB").unread == ("l2.size",)
-    assert run_of("stream set=1MiB l2=1", l1_size="16KiB", l2_size="4MiB").unread == ("l2.size",)
+    assert run_of("stream l1=0.5 l2=1", l2__size="128KiB", l1__ways="2").unread == ("l1.ways", "l2.size")
+    assert run_of("gemm 64x64x8", l2__size="1MiB").unread == ("l2.size",)
+    assert run_of("stream set=1MiB l2=1", l1__size="16KiB", l2__size="4MiB").unread == ("l2.size",)
 
 
 @each("level", [1, 2, 3])
