@@ -320,14 +320,10 @@ def counted(chosen: Sequence[str], unpublished: Sequence[str] = (), of: str = "t
     >>> counted(["clock 1 GHz"], ["power.idle", "sm.l2"])
     '1 choice that was left open and 2 values of the chip that nobody published (--all)'
     """
-    choices = _many(len(chosen), "choice", "that was left open", "that were left open")
-    values = _many(len(unpublished), "value", f"of {of} that nobody published", f"of {of} that nobody published")
-    said = " and ".join(filter(None, (choices, values)))
+    left = "that was left open" if len(chosen) == 1 else "that were left open"
+    counts = ((len(chosen), "choice", left), (len(unpublished), "value", f"of {of} that nobody published"))
+    said = " and ".join(f"{count} {what}{'s' * (count > 1)} {which}" for count, what, which in counts if count)
     return f"{said} (--all)" if said else ""
-
-
-def _many(count: int, what: str, one: str, many: str) -> str:
-    return "" if not count else f"1 {what} {one}" if count == 1 else f"{count} {what}s {many}"
 
 
 def listed(chosen: Sequence[str], unpublished: Sequence[str] = ()) -> Facts:

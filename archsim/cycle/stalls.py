@@ -60,7 +60,8 @@ class SmUse:
     """What one SM does with a kernel.
 
     resident: CTAs at once; instructions: of warps
-    occupancy: warps at once over those that the SM can hold; achieved_occupancy: on average
+    occupancy: warps at once, if all places of its CTAs are taken, over those that the SM can hold
+    achieved_occupancy: those on average, which are fewer where CTAs start slowly or end together
     issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
     bandwidth_bps: bytes per second of one SM by level [B/s]
     stalls: shares of the clocks of all warps by reason; stalled: the instructions at which warps wait most
@@ -81,12 +82,14 @@ class SmUse:
 
 def use_of(on: Prepared, r: SmRun, seconds: float, named: int) -> dict[str, Any]:
     """The fields of an `SmUse`, of a run that takes so many seconds; named: instructions at which warps wait."""
-    levels = {"shared memory": r.shared, "L1": r.l1, "L2": r.l2, "memory": r.dram}
+    levels, m = {"shared memory": r.shared, "L1": r.l1, "L2": r.l2, "memory": r.dram}, on.machine
+    most = min(r.resident, on.held) * -(-on.program.threads // m.warp) / m.warps
     return {
         "resident": r.resident, "clocks": r.clocks, "instructions": r.issued, "instructions_per_clock": r.ipc,
-        "occupancy": occupancy(on, r), "achieved_occupancy": achieved_occupancy(on, r), "issue_use": issue_use(on, r),
-        "pipe_use": pipe_use(on, r), "bandwidth_bps": {level: size / seconds for level, size in levels.items() if size},
-        "stalls": shares(r), "stalled": stalled(on.program, r, named),
+        "occupancy": most, "achieved_occupancy": min(most, sum(r.stalls.values()) / (r.clocks * m.warps)),
+        "issue_use": r.issued / (r.clocks * m.schedulers * max(1.0, m.issue_width)), "pipe_use": pipe_use(on, r),
+        "bandwidth_bps": {level: size / seconds for level, size in levels.items() if size}, "stalls": shares(r),
+        "stalled": stalled(on.program, r, named),
     }  # fmt: skip
 
 
@@ -208,21 +211,6 @@ def pipe_use(on: Prepared, result: SmRun) -> dict[str, float]:
             schedulers = 1 if machine.pooled and pipe == FP32 else machine.schedulers
             used[name] = min(1.0, clocks / (result.clocks * schedulers))
     return used
-
-
-def issue_use(on: Prepared, result: SmRun) -> float:
-    """The share of the issue slots that issued."""
-    return result.issued / (result.clocks * on.machine.schedulers * max(1.0, on.machine.issue_width))
-
-
-def occupancy(on: Prepared, result: SmRun) -> float:
-    """Warps at once, if all places of the kernel's CTAs are taken, over those that the SM can hold."""
-    return min(result.resident, on.held) * -(-on.program.threads // on.machine.warp) / on.machine.warps
-
-
-def achieved_occupancy(on: Prepared, result: SmRun) -> float:
-    """Warps at once on average, over those that the SM can hold: fewer where CTAs start slowly or end together."""
-    return min(occupancy(on, result), sum(result.stalls.values()) / (result.clocks * on.machine.warps))
 
 
 # --------------------------------------------------------------------------------------------------------------- improvements
