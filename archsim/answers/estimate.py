@@ -8,8 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from archsim.answers.layers import bounds_bar, layer_tables, tree_chart
-from archsim.answers.roofline import roofline
+from archsim.answers.layers import bounds_bar, layer_tables, roofline, tree_chart
 from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word

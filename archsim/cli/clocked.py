@@ -84,17 +84,13 @@ def sm_command(
     from archsim.estimation.request import precision_of
     from archsim.simulate.sm import simulate_sm
 
-    if (kernel is None) == (curve is None):
+    if curve is not None and kernel is None:
+        return _draw(hw, curve, form, given)
+    if kernel is None or curve is not None:
         raise click.UsageError("--kernel names a kernel, --curve what to draw; give one of them")
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
-    if kernel is None:
-        from archsim.simulate.curves import sm_curve
-
-        refuse_others("--curve", OF_CURVE)
-        form.show(sm_curve(spec, str(curve), clock, words.get("memory_clock")))
-        return
     wanted = INSTRUCTIONS if form.html or form.timeline else 0
     found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
                         scheduler=scheduler, record=wanted, fast=False if plain else None,
@@ -102,6 +98,17 @@ def sm_command(
     if form.timeline:
         form.draw(recording_of(found), f"one SM of {found.hardware}: {kernel}")
     form.show(found)
+
+
+def _draw(hw: str, curve: str, form: AnswerForm, given: dict[str, Any], of_core: bool = False) -> None:
+    """A curve of one SM, or of one core."""
+    from archsim.estimation.hardware import find_device
+    from archsim.simulate.curves import core_curve, sm_curve
+
+    refuse_others("--curve", OF_CURVE)
+    words = choices(given)
+    spec, clock = find_device(hw, words.get("settings"), words.get("scales")), words.get("clock")
+    form.show(core_curve(spec, curve, clock) if of_core else sm_curve(spec, curve, clock, words.get("memory_clock")))
 
 
 # -------------------------------------------------------------------------------------------------------------------- core
@@ -157,15 +164,11 @@ def core_command(
         raise click.UsageError("--kernel names one loop, --loop a file of loops, --curve what to draw; give one of them")
     if name is not None and path is None:
         raise click.UsageError("--name is of a loop in the file of --loop")
+    if curve is not None:
+        return _draw(hw, curve, form, given, of_core=True)
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
-    if curve is not None:
-        from archsim.simulate.curves import core_curve
-
-        refuse_others("--curve", OF_CURVE)
-        form.show(core_curve(spec, curve, clock))
-        return
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
     form.show(simulate_all(spec, loops, clock=clock, trips=trips, trace=OPERATIONS, fast=False if plain else None))
 

@@ -303,11 +303,11 @@ def show_command(what: str, name: str | None, form: AnswerForm, bind: dict[str, 
         rows = [(each, f"archsim {SCHEMAS[each][0]} --json") for each in sorted(SCHEMAS)]
         form.show(Listing(head=("schema", "what it describes"), rows=rows))
     elif what == "silicon":
-        from archsim.answers.calibration import die_model
+        from archsim.answers import silicon
 
         if form.json:
             raise click.UsageError("show silicon has no JSON form; hwspecs/silicon has its data as TOML")
-        show_text(die_model(), form.level)
+        show_text(silicon.sections(), form.level)
     elif what == "calibration":
         from archsim.answers.calibration import ShownConstants
         from archsim.calibration.constants import default

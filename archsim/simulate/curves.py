@@ -51,12 +51,12 @@ class SimulatedCurve:
     said: Sequence[str] = ()
 
 
-def sm_curve(spec: Spec, curve: str, clock: float, memory_clock: float | None = None) -> SimulatedCurve:
-    """One of `OF_SM` in words, like `warps` or `occupancy threads=256`, at a core clock [Hz].
+def sm_curve(spec: Spec, curve: str, clock: float | None = None, memory_clock: float | None = None) -> SimulatedCurve:
+    """One of `OF_SM` in words, like `warps` or `occupancy threads=256`; clocks are the usual ones if not given [Hz].
 
     Raises ArgumentError for words that make none, Unsupported for a device without the keys of its SM.
     """
-    device = sm_of(spec, memory_clock)
+    device, clock = sm_of(spec, memory_clock), clock or float(spec.device.usual_clock)
     asked = parsed(curve, table={name: words for name, (_, words) in OF_SM.items()}, hint="like 'warps' or 'strides bytes=8'")
     found = OF_SM[asked.name][0](device, machine_of(device, clock), asked, clock)
     return SimulatedCurve(hardware=spec.identity.id, curve=curve, clock_hz=clock, **found)
@@ -164,13 +164,14 @@ OF_SM: dict[str, tuple[Callable[[Gpu, Machine, KernelInWords, float], dict[str, 
 }  # fmt: skip
 
 
-def core_curve(spec: Spec, curve: str, clock: float) -> SimulatedCurve:
+def core_curve(spec: Spec, curve: str, clock: float | None = None) -> SimulatedCurve:
     """Loads of a clock against independent chains of pointers, `chains level=4`: the misses that a core has under way at once.
 
     loads of a clock = min(chains, miss buffers of the L1) / latency     (Little's law)
     """
     asked = parsed(curve, table={"chains": {"level": 4}}, hint="like 'chains level=3'")
     level, buffers = asked.whole("level"), float(core_of(spec).core.miss_buffers)
+    clock = clock or float(spec.device.usual_clock)
     clocks = [simulate_core(spec, pointers(count, level), clock=clock).result.cycles for count in CHAINS]
     law = [(count if level == 1 else min(count, buffers)) / clocks[0] for count in CHAINS]
     measured = [count / each for count, each in zip(CHAINS, clocks, strict=True)]

@@ -151,9 +151,7 @@ def test_ctas_enter_an_sm_as_the_whole_chip_starts_them() -> None:
 
 
 def curve_of(hw: str, words: str, **settings: str) -> SimulatedCurve:
-    spec = changed(hw, **settings)
-    draw = core_curve if words.startswith("chains") else sm_curve
-    return draw(spec, words, float(spec.device.usual_clock))
+    return (core_curve if words.startswith("chains") else sm_curve)(changed(hw, **settings), words)
 
 
 def enough(curve: SimulatedCurve, name: str) -> float:
