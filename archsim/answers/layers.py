@@ -1,4 +1,4 @@
-"""The layers of an estimate: as a table with bars, folded by block, and under the slopes and ceilings of the cache-aware roofline."""
+"""The layers of an estimate: as a table with bars, folded by block, and as marks under the cache-aware roofline."""
 
 from __future__ import annotations
 
