@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +10,7 @@ from archsim.answers.schemas import SCHEMAS
 from archsim.answers.timeline import timeline_chart
 from archsim.base.units import show
 from archsim.cycle.program import PIPES
-from archsim.cycle.stalls import MEANINGS, StalledInstruction, limit
+from archsim.cycle.stalls import MEANINGS, SmUse, limit
 from archsim.render.blocks import Block, Column, Facts, Table, Verdict, columns, percent, stacked, words
 from archsim.schedule.observer import Recording
 from archsim.simulate.sm import SCHEMA, SimulatedSm
@@ -27,7 +27,7 @@ def record(s: SimulatedSm) -> dict[str, Any]:
 
 def sections(s: SimulatedSm) -> list[Block]:
     """The blocks of a simulated SM."""
-    found: list[Block] = [verdict(s), stall_table(s.stalls), *stalled_table(s.stalled),
+    found: list[Block] = [verdict(s), *stall_tables(s),
                           Facts(title="Pipes, bandwidth, energy", rows=_facts(s), level=1)]  # fmt: skip
     return [*found, timeline_chart(recording_of(s, FIRST), "The first instructions")] if s.result.record else found
 
@@ -78,20 +78,16 @@ def bandwidths(levels: Mapping[str, float]) -> str:
     return ", ".join(f"{level} {show(rate, 'B/s', 3)}" for level, rate in levels.items())
 
 
-def stall_table(stalls: Mapping[str, float], kernel: str = "", level: int = 0) -> Table:
-    """The clocks of the warps by what they did in them."""
-    most = max(stalls.values(), default=0.0)
+def stall_tables(use: SmUse, kernel: str = "", level: int = 0) -> list[Table]:
+    """The clocks of the warps by what they did in them, and the instructions at which they wait most, if they wait."""
+    of, most = f" in {kernel}" if kernel else "", max(use.stalls.values(), default=0.0)
     rows = [[words(name), percent(share), stacked({"0": share}, most), words(MEANINGS[name])]
-            for name, share in stalls.items() if share > SHOWN]  # fmt: skip
-    return Table(title=f"Where the warps' clocks go{f' in {kernel}' if kernel else ''}", rows=rows, level=level,
-                 columns=[*columns("", "share", "", numbers=(1,), bars=(2,)), Column(head="", needed=False)])  # fmt: skip
-
-
-def stalled_table(found: Sequence[StalledInstruction], kernel: str = "", level: int = 0) -> list[Table]:
-    """The instructions at which warps wait most; none where no warp waits."""
-    rows = [[words(i.words), percent(i.share), words(i.reason)] for i in found]
-    title = f"Where warps wait{f' in {kernel}' if kernel else ''}"
-    return [Table(title=title, columns=columns("", "share", "stall", numbers=(1,)), rows=rows, level=level)] if rows else []
+            for name, share in use.stalls.items() if share > SHOWN]  # fmt: skip
+    found = [Table(title=f"Where the warps' clocks go{of}", rows=rows, level=level,
+                   columns=[*columns("", "share", "", numbers=(1,), bars=(2,)), Column(head="", needed=False)])]  # fmt: skip
+    waits = [[words(i.words), percent(i.share), words(i.reason)] for i in use.stalled]
+    heads = columns("", "share", "stall", numbers=(1,))
+    return [*found, *([Table(title=f"Where warps wait{of}", columns=heads, rows=waits, level=level)] if waits else [])]
 
 
 def recording_of(s: SimulatedSm, most: int | None = None) -> Recording:

@@ -48,11 +48,6 @@ def test_other_kernels_run(cli: Cli, kernel: str, name: str, tmp_path: Path) -> 
     assert f'"{name}"' in trace.read_text("utf-8")
 
 
-def test_a_cpu_has_no_sm(cli: Cli) -> None:
-    found = cli("simulate", "sm", "--hw", "i7_6700k", "--kernel", GEMM)
-    assert "has no SM" in found.err
-
-
 @pytest.mark.slow
 def test_an_estimate_by_the_cycle_model_is_near_the_closed_form(cli: Cli) -> None:
     argv = ("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--batch", "4", "--json", "--fidelity")
