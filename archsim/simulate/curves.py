@@ -173,12 +173,12 @@ def core_curve(spec: Spec, curve: str, clock: float | None = None) -> SimulatedC
     clock = clock or float(spec.device.usual_clock)
     clocks = [simulate_core(spec, pointers(count, level), clock=clock).result.cycles for count in CHAINS]
     law = [(count if level == 1 else min(count, buffers)) / clocks[0] for count in CHAINS]
+    of = f", of {buffers:g} miss buffers of the L1" if level > 1 else ""
     measured = [count / each for count, each in zip(CHAINS, clocks, strict=True)]
     return SimulatedCurve(
         hardware=spec.identity.id, curve=curve, clock_hz=clock, x=("independent chains", ""), y=("loads/clk", ""), at=CHAINS,
         lines={"simulated": measured, LAW: law},
-        said=[f"One load takes {clocks[0]:.0f} clocks; at most {max(measured) * clocks[0]:.3g} are under way at once, "
-              f"of {buffers:g} miss buffers of the L1."],
+        said=[f"One load takes {clocks[0]:.0f} clocks; at most {max(measured) * clocks[0]:.3g} are under way at once{of}."],
     )  # fmt: skip
 
 
