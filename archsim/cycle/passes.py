@@ -45,7 +45,8 @@ def element_wise(
             a.arithmetic("MUFU", result, (result,), pipe=SPECIAL)
         for tensor in range(writes):
             a.store((result, addresses[reads + tensor]), lane_bytes, size=size)
-    return a.program(threads=threads, registers=registers, streams=streams)
+    a.end()
+    return a.program(threads=threads, registers=registers, shared=0.0, trips=1, streams=streams)
 
 
 # -------------------------------------------------------------------------------------------------------------- windows
@@ -132,7 +133,8 @@ def windows(machine: Machine, window: Window) -> Program:
     for _ in range(window.special):
         a.arithmetic("MUFU", total, (total,), pipe=SPECIAL)
     a.store((total, place), window.lane, stream=2)
-    return a.program(threads=window.threads, registers=window.registers, trips=window.values if window.checked else 1,
+    a.end()
+    return a.program(threads=window.threads, registers=window.registers, shared=0.0, trips=window.values if window.checked else 1,
                      streams=(window.inputs, Source(past_l1=0.0), Source(past_l2=window.inputs.past_l2)))  # fmt: skip
 
 
@@ -217,6 +219,7 @@ def row_sums(machine: Machine, rows: Rows, registers: int = 32) -> Program:
             a.back(top)
         if turn < looped - 1:
             _reduce(a, rows, machine, moments)
+    a.end()
     threads = rows.threads * rows_of_cta(rows)
     return a.program(threads=threads, registers=registers, shared=256.0 if rows.threads > rows.warp else 0.0, trips=trips,
                      streams=(rows.first, rows.again, Source(past_l2=rows.first.past_l2)))  # fmt: skip

@@ -226,10 +226,9 @@ class Assembler:
         """The number of the next instruction."""
         return len(self.out)
 
-    def program(self, *, threads: int, registers: int, shared: float = 0.0, trips: int = 1,
-                streams: Sequence[Source] = (Source(),), roles: Sequence[tuple[int, int]] = (), period: int = 1,
-                ) -> Program:  # fmt: skip
-        """What has been written, as a program; its last warps end there, if they have not before."""
+    def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
+                roles: Sequence[tuple[int, int]] = (), period: int = 1) -> Program:  # fmt: skip
+        """What has been written, as a program; warps that have not ended end there."""
         if not self.out or self.out[-1].kind != layout.EXIT:
             self.end()
         return Program(instructions=tuple(self.out), threads=threads, registers=registers, shared=shared, trips=trips,

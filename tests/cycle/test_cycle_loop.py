@@ -27,7 +27,8 @@ def adds(on: Machine, count: int, chains: int, threads: int = 32, pipe: int = FP
     first = a.register(chains)
     for i in range(count):
         a.arithmetic("FFMA", first + i % chains, (first + i % chains,), pipe=pipe, reads=2)
-    return a.program(threads=threads, registers=16)
+    a.end()
+    return a.program(threads=threads, registers=16, shared=0.0, trips=1, streams=(Source(),))
 
 
 def test_a_chain_of_dependent_operations_takes_the_latency_of_each() -> None:
@@ -40,6 +41,23 @@ def test_independent_operations_of_one_warp_issue_every_clock() -> None:
     assert ran(on, adds(on, 164, 8)).clocks - ran(on, adds(on, 64, 8)).clocks == 100
 
 
+def test_half_as_many_lanes_take_twice_as_long() -> None:
+    on = machine("tesla_v100_sxm2")  # 16 lanes a scheduler
+    assert ran(on, adds(on, 164, 8)).clocks - ran(on, adds(on, 64, 8)).clocks == 200
+
+
+def test_warps_hide_the_latency_of_each_other() -> None:
+    on = machine()
+    one, six = (ran(on, adds(on, 100, 1, threads=threads)).clocks for threads in (32 * 4, 32 * 24))
+    assert one == pytest.approx(100 * on.alu, rel=0.02)
+    assert six == pytest.approx(one, rel=0.02)  # six warps a scheduler in the time of one
+
+
+def test_two_schedulers_that_share_nothing_do_twice_the_work() -> None:
+    on = machine()
+    assert ran(on, adds(on, 400, 8, threads=32)).clocks == ran(on, adds(on, 400, 8, threads=128)).clocks
+
+
 def test_a_load_returns_after_the_latency_of_the_level_that_has_it() -> None:
     on = machine()
     for source, latency in ((Source(past_l1=0.0), on.l1), (Source(past_l2=0.0), on.l2), (Source(), on.dram)):
@@ -48,7 +66,8 @@ def test_a_load_returns_after_the_latency_of_the_level_that_has_it() -> None:
         for _ in range(8):
             a.load(pointer, pointer, 4, size=32)
         a.arithmetic("MOV", pointer, (pointer,), pipe=INT)
-        found = ran(on, a.program(threads=1, registers=16, streams=(source,)))
+        a.end()
+        found = ran(on, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
         assert found.clocks == pytest.approx(8 * latency, rel=0.05)
 
 
@@ -59,7 +78,8 @@ def test_a_barrier_waits_for_the_last_warp() -> None:
     a.load(value, value, 4)
     a.arithmetic("MOV", value, (value,), pipe=INT)
     a.barrier()
-    found = ran(on, a.program(threads=256, registers=16))
+    a.end()
+    found = ran(on, a.program(threads=256, registers=16, shared=0.0, trips=1, streams=(Source(),)))
     assert found.clocks >= on.dram + on.barrier
     assert found.stalls["barrier"] > 0
 
@@ -72,7 +92,8 @@ def test_copies_past_the_registers_are_awaited_by_group() -> None:
         a.commit()
         a.await_copies(waits)
         a.arithmetic("MOV", a.register(), (), pipe=INT)
-        program = a.program(threads=32, registers=16)
+        a.end()
+        program = a.program(threads=32, registers=16, shared=0.0, trips=1, streams=(Source(),))
         last = ran(on, program, record=16).record[-1][0]
         assert least <= last <= most
 
@@ -115,7 +136,8 @@ def test_a_warp_that_comes_last_to_a_barrier_waits_for_the_barrier() -> None:
     on = machine()
     a = Assembler(warp=on.warp)
     a.barrier()
-    found = ran(on, a.program(threads=64, registers=16))
+    a.end()
+    found = ran(on, a.program(threads=64, registers=16, shared=0.0, trips=1, streams=(Source(),)))
     assert found.stalls["barrier"] == pytest.approx(2 * on.barrier, abs=4)
     assert found.stalls["no instruction"] == found.stalls["wait"] == 0.0
 
@@ -127,7 +149,8 @@ def test_after_a_barrier_a_warp_still_waits_for_its_registers() -> None:
     a.load(value, a.register(), 4)
     a.barrier()
     a.arithmetic("FFMA", value, (value,), pipe=FP32)
-    found = ran(on, a.program(threads=128, registers=16), record=100)
+    a.end()
+    found = ran(on, a.program(threads=128, registers=16, shared=0.0, trips=1, streams=(Source(),)), record=100)
     assert min(clock for clock, _, _, at in found.record if at == 2) >= on.dram - 1
 
 
@@ -138,7 +161,8 @@ def test_the_wait_is_that_of_the_instruction_that_needs_the_data() -> None:
     a.load(loaded, other, 4)
     a.arithmetic("MOV", other, (), pipe=INT)
     a.arithmetic("FFMA", loaded, (loaded,), pipe=FP32)
-    found = ran(on, a.program(threads=32, registers=16))
+    a.end()
+    found = ran(on, a.program(threads=32, registers=16, shared=0.0, trips=1, streams=(Source(),)))
     of_each = [row[REASON_NAMES.index("long scoreboard")] for row in found.waiting]
     assert of_each == [0.0, 0.0, found.stalls["long scoreboard"], 0.0]
     assert of_each[2] > 0.9 * on.dram

@@ -9,7 +9,7 @@ from archsim.cycle.kernels import Grid, kernel_clocks, kernel_run
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.passes import element_wise
 from archsim.cycle.product import TiledProduct, on_lanes
-from archsim.cycle.program import FP32, INT, Assembler, Program
+from archsim.cycle.program import FP32, INT, Assembler, Program, Source
 from archsim.cycle.run import prepared, room, run
 from archsim.cycle.stalls import awaited, executed, pipe_use, place, shares, stalled
 from archsim.device.catalog import find
@@ -37,7 +37,8 @@ def looped(roles: tuple[tuple[int, int], ...] = ()) -> Program:
     a.barrier()
     a.arithmetic("FADD", value, (value,), pipe=FP32)
     a.back(6)
-    return a.program(threads=64, registers=16, trips=4, roles=roles)
+    a.end()
+    return a.program(threads=64, registers=16, shared=0.0, trips=4, streams=(Source(),), roles=roles)
 
 
 PLACES = {0: "instruction 1, before the loop", 2: "instruction 1 of 3 of loop 1", 4: "instruction 3 of 3 of loop 1",
