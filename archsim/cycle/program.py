@@ -228,8 +228,8 @@ class Assembler:
 
     def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
                 roles: Sequence[tuple[int, int]] = (), period: int = 1) -> Program:  # fmt: skip
-        """What has been written, as a program; warps that have not ended end there."""
-        if not self.out or self.out[-1].kind != layout.EXIT:
+        """What has been written, as a program."""
+        if not self.out or self.out[-1].kind != layout.EXIT:  # the last warps end here
             self.end()
         return Program(instructions=tuple(self.out), threads=threads, registers=registers, shared=shared, trips=trips,
                        streams=tuple(streams), roles=tuple(roles), period=period)  # fmt: skip
