@@ -17,7 +17,8 @@ MODULES = {  # class of an answer -> the module here that says it
     "Held": "compare_within", "Listing": "listing", "NodeSpec": "node", "PowerEstimate": "power",
     "ProfileComparison": "profile", "Scoreboard": "scoreboard", "SearchResult": "search", "Sensitivity": "sensitivity",
     "Serving": "serving", "ShownConstants": "calibration", "ShownNetwork": "network", "SimulatedCores": "core",
-    "SimulatedLayer": "simulated", "SimulatedSm": "sm", "Slowest": "slowest", "Spec": "device", "Sweep": "sweep",
+    "SimulatedCurve": "curves", "SimulatedLayer": "simulated",
+    "SimulatedSm": "sm", "Slowest": "slowest", "Spec": "device", "Sweep": "sweep",
     "SweptPoints": "sweep", "TargetWays": "target", "TextServing": "serving_llm", "Training": "training", "Tuning": "tune",
     "Validation": "validation",
 }  # fmt: skip

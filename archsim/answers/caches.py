@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.base.units import show, show_capacity
-from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport
+from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport, Stay
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Series, Table, Verdict, columns, count, number, percent, words
 from archsim.render.text import records_csv
 
-SHOWN = 8  # capacities of a curve in text
+SHOWN = 8  # capacities of a curve in text, and places of a cache
+FIRST = 4  # lines of a place
 
 
 def record(a: CacheReport) -> dict[str, Any]:
@@ -27,6 +28,8 @@ def csv(a: CacheReport) -> str:
 def sections(a: CacheReport) -> list[Block]:
     """The blocks of a simulation."""
     found: list[Block] = [verdict(a), *_timing(a), levels_table(a), traffic_table(a)]
+    if a.stays:
+        found += [stays_table(a), stays_chart(a)]
     if a.curve:
         found += [curve_table(a), curve_chart(a)]
     return [*found, Facts(title="Assumptions", rows=[("assumed", list(a.notes))])]
@@ -87,6 +90,32 @@ def traffic_table(a: CacheReport) -> Table:
              number(level.demand_Bps, "B/s"), number(level.bandwidth_Bps, "B/s"), percent(_load(level), ".3g")]
             for level in a.levels]  # fmt: skip
     return Table(title="From below", columns=columns(*heads, numbers=range(1, 6), spare=(1, 2)), rows=rows)
+
+
+def _places(a: CacheReport) -> dict[str, list[Stay]]:
+    """The lines of each place of the L1, in order."""
+    found: dict[str, list[Stay]] = {}
+    for stay in a.stays:
+        found.setdefault(f"set {stay.set} way {stay.way}", []).append(stay)
+    return found
+
+
+def stays_table(a: CacheReport) -> Table:
+    """The lines of each place, with the accesses for which each was there."""
+    rows = [[words(place), count(len(lines)), words(", ".join(f"{s.address:x} {s.since}-{s.until}" for s in lines[:FIRST]))]
+            for place, lines in _places(a).items()]  # fmt: skip
+    return Table(title=f"Lines of {a.levels[0].name}", columns=columns("", "lines", f"the first {FIRST}, from access to access",
+                 numbers=(1,)), rows=rows, first=range(min(len(rows), SHOWN)))  # fmt: skip
+
+
+def stays_chart(a: CacheReport) -> Chart:
+    """A row for each place, in which lines follow each other."""
+    series = []
+    for odd, name in enumerate(("first line of a place, third ...", "second, fourth ...")):
+        at = [(row, stay) for row, lines in enumerate(_places(a).values()) for stay in lines[odd::2]]
+        series.append(Series(name=name, x=[stay.since for _, stay in at], ends=[stay.until for _, stay in at],
+                             y=[row for row, _ in at], tips=[f"line {stay.address:x}" for _, stay in at]))  # fmt: skip
+    return Chart(title="Lines over time", series=series, x=Axis(title="access", log=False), y=Axis(title="", names=[*_places(a)]))
 
 
 def _curves(a: CacheReport) -> tuple[str, str]:

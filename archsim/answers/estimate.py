@@ -8,9 +8,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from archsim.answers.assumed import counted
-from archsim.answers.layers import bounds_bar, layer_tables, tree_chart
-from archsim.answers.roofline import roofline
+from archsim.answers.layers import bounds_bar, layer_tables, roofline, tree_chart
 from archsim.answers.timeline import power_chart, timeline_chart
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
@@ -27,6 +25,7 @@ from archsim.render.text import csv_lines
 from archsim.schedule.observer import Recording
 from archsim.trace.op import OPTIMISERS
 
+SPREAD = "times are estimates "  # how the note begins that says how far a simulated time may be off
 SCALARS = (
     "network", "hardware", "hardware_name", "changes", "stack", "task", "optimiser", "batch", "seq_len", "precision",
     "threads", "devices", "fidelity", "traffic", "graph", "cold", "streams", "host_cpu",
@@ -309,3 +308,31 @@ def assumptions(e: Estimate) -> list[tuple[str, Any]]:
     evidence = [f"{e.held_out.rows:,} held-out rows of {e.interval_class}"] if e.held_out.rows else []
     return [*rows, ("not published", ", ".join(e.assumed_values)), ("stack", e.stack_rows.words),
             ("evidence", evidence + [part for part in e.held_out.basis.split("; ") if part])]  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------- what an answer assumes
+
+
+def counted(chosen: Sequence[str], unpublished: Sequence[str] = (), of: str = "the chip") -> str:
+    """How many choices were left open, and how many values nobody published; empty where nothing is assumed.
+
+    >>> counted(["clock 1 GHz"], ["power.idle", "sm.l2"])
+    '1 choice that was left open and 2 values of the chip that nobody published (--all)'
+    """
+    left = "that was left open" if len(chosen) == 1 else "that were left open"
+    counts = ((len(chosen), "choice", left), (len(unpublished), "value", f"of {of} that nobody published"))
+    said = " and ".join(f"{count} {what}{'s' * (count > 1)} {which}" for count, what, which in counts if count)
+    return f"{said} (--all)" if said else ""
+
+
+def listed(chosen: Sequence[str], unpublished: Sequence[str] = ()) -> Facts:
+    """Every one of them."""
+    rows = [("chosen", list(chosen)), ("not published", ", ".join(unpublished))]
+    return Facts(title="Assumptions", rows=rows, level=2)
+
+
+def spread_of(notes: Sequence[str]) -> tuple[str, list[str]]:
+    """How far a simulated time may be off, and the other notes."""
+    found = next((note for note in notes if note.startswith(SPREAD)), "")
+    kind, _, said = found.removeprefix(SPREAD).partition(": ")
+    return f"{said} {kind}".strip(), [note for note in notes if note != found]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.assumed import counted, listed
-from archsim.answers.estimate import interval
+from archsim.answers.estimate import counted, interval, listed
 from archsim.base.units import grouped, show
 from archsim.generation.estimate import SCHEMA, GenerationEstimate, limit_word, why
 from archsim.generation.step import ENGINE_HOST, LINKS

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from statistics import fmean, median
 from typing import Any
 
-from archsim.answers.assumed import counted, listed
-from archsim.answers.estimate import interval, wall_words
+from archsim.answers.estimate import counted, interval, listed, wall_words
 from archsim.base.units import show
 from archsim.device.units import AWAKE, CORE
 from archsim.estimation.power import PowerEstimate, why_power

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.assumed import counted, listed, spread_of
-from archsim.answers.estimate import interval
+from archsim.answers.estimate import counted, interval, listed, spread_of
 from archsim.base.units import grouped, show
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Piece, Series, Table, Verdict, columns, number, stacked, words
 from archsim.simulate.serve import MULTI_STREAM, SCHEMA, BatchMean, LoadPoint, Serving, better_batch, why_rate

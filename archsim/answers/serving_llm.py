@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.assumed import counted, listed
+from archsim.answers.estimate import counted, listed
 from archsim.base.units import grouped, show
 from archsim.render.blocks import Block, Facts, Table, Verdict, columns, number, words
 from archsim.simulate.serve_llm import SCHEMA, TextServing, why_served

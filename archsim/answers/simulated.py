@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from archsim.answers.explain import assumed, layer_facts, verdict, wait_row
-from archsim.answers.sm import bandwidths, pipes, stall_table, stalled_table
+from archsim.answers.sm import bandwidths, pipes, stall_tables
 from archsim.base.units import show
 from archsim.cycle.stalls import BETTER
 from archsim.explain.simulated import SCHEMA, ArrayOfKernel, LoopOfKernel, SimulatedKernel, SimulatedLayer, SmOfKernel
@@ -62,8 +62,7 @@ def _kernel(kernel: SimulatedKernel, level: int) -> list[Block]:
         text = f"Kernel {kernel.name} has no program yet, and keeps its closed form: --fidelity analytical explains it."
         return [Note(text=text, level=level)]
     sm = kernel.sm
-    return [stall_table(sm.stalls, kernel.name, level), *stalled_table(sm.stalled, kernel.name, level),
-            _improvements(kernel.name, sm, level),
+    return [*stall_tables(sm, kernel.name, level), _improvements(kernel.name, sm, level),
             Facts(title=f"Kernel {kernel.name}", rows=[*_facts(sm)], level=level)]  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from archsim.answers.assumed import counted, listed, spread_of
+from archsim.answers.estimate import counted, listed, spread_of
 from archsim.answers.llm import held_table
 from archsim.base.units import grouped, show, show_capacity
 from archsim.render.blocks import (

@@ -28,12 +28,14 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------------------------------- sm
 
 
+OF_CURVE = frozenset({"hw", "curve", "clock", "memory_clock", "settings", "scales", "as_json", "html", "force"})
 INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 
 
 @click.command("sm")
 @HW
-@own("--kernel", "'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.", required=True,
+@own("--kernel", "'gemm 128x128x8 threads=256', 'attention 128x64', 'norm row=4096' or 'stream read=1 write=1'.", metavar="WORDS")
+@own("--curve", "Instead, 'warps', 'bytes-in-flight bytes=4', 'occupancy threads=256 shared=0' or 'strides bytes=4'.",
      metavar="WORDS")
 @own("--k depth", "Depth of a product, keys of an attention.", click.IntRange(1, 1 << 20), 512)
 @own("--waves", "Waves of CTAs that the SM runs.", click.IntRange(1, 64), 2)
@@ -41,27 +43,37 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
 @own("--precision", "Of a product.", "precision", "fp32")
 @PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))
-@answer_forms(all="Also print pipes, bandwidth and energy by component.", page=True,
+@answer_forms(all="Also print pipes, bandwidth and energy by component; of a curve all points.", page=True,
               timeline="Also write the first instructions for ui.perfetto.dev.")
 def sm_command(
-    hw: str, kernel: str, depth: int, waves: int, scheduler: str, precision: str, plain: bool, form: AnswerForm, **given: Any,
+    hw: str, kernel: str | None, curve: str | None, depth: int, waves: int, scheduler: str, precision: str, plain: bool,
+    form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Run a kernel on one SM, clock by clock: what it issues, what stalls its warps, what it draws from each level of memory.
 
-    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, l2 (share of loads that hit it).
+    A gemm is a tile of rows x columns x depth: threads, registers, stages, bytes of a value, m and n (of the whole product, whose
+    tiles run through the caches) or l2 (share of loads that hit it, else all).
 
     An attention is a tile of queries x keys: d (features), threads, registers, bytes, l2, overlapped (1: groups of warps take
     turns).
 
     A norm sums up rows before it writes them: row (values), piece (of these side by side), passes, arrays, bytes of a value, load
-    (of a thread at once), flop, special, registers, l1 and l2 (hits of the passes after the first).
+    (of a thread at once), flop, special, registers, l1 and l2 (hits of the passes after the first, else as the caches keep the
+    rows).
 
-    A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, l1 and l2
-    (shares of loads that hit them).
+    A stream reads and writes tensors: read, write, bytes of a load, loads in flight, flop, special, threads, registers, stride
+    (elements from thread to thread), set (bytes that all SMs read in order again and again, of which the caches keep what they
+    can) or l1 and l2 (shares of loads that hit them).
+
+    Curves: multiply-adds by warps; bandwidth of a copy by bytes in flight; CTAs that an SM holds, by registers of a thread and by
+    threads (or of so many threads by shared memory), with what limits them; sectors, lines and turns of the L1 by stride.
 
     \b
     Examples:
       archsim simulate sm --hw gtx_1080 --kernel "gemm 128x128x8 threads=256" --k 512
+      archsim simulate sm --hw gtx_1080 --kernel "stream stride=2 set=256KiB" --set l2.size=128KiB
+      archsim simulate sm --hw gtx_1080 --curve warps
+      archsim simulate sm --hw gtx_1080 --curve "occupancy threads=256"
       archsim simulate sm --hw a100_sxm4_40gb --kernel "gemm 128x128x32 threads=256 bytes=2 stages=4" --precision fp16
       archsim simulate sm --hw a100_sxm4_40gb --kernel "attention 128x64 d=128" --k 2048 --precision fp16
       archsim simulate sm --hw gtx_1080 --kernel "norm row=100352 piece=3136"
@@ -72,6 +84,10 @@ def sm_command(
     from archsim.estimation.request import precision_of
     from archsim.simulate.sm import simulate_sm
 
+    if curve is not None and kernel is None:
+        return _draw(hw, curve, form, given)
+    if kernel is None or curve is not None:
+        raise click.UsageError("--kernel names a kernel, --curve what to draw; give one of them")
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
@@ -82,6 +98,17 @@ def sm_command(
     if form.timeline:
         form.draw(recording_of(found), f"one SM of {found.hardware}: {kernel}")
     form.show(found)
+
+
+def _draw(hw: str, curve: str, form: AnswerForm, given: dict[str, Any], of_core: bool = False) -> None:
+    """A curve of one SM, or of one core."""
+    from archsim.estimation.hardware import find_device
+    from archsim.simulate.curves import core_curve, sm_curve
+
+    refuse_others("--curve", OF_CURVE)
+    words = choices(given)
+    spec, clock = find_device(hw, words.get("settings"), words.get("scales")), words.get("clock")
+    form.show(core_curve(spec, curve, clock) if of_core else sm_curve(spec, curve, clock, words.get("memory_clock")))
 
 
 # -------------------------------------------------------------------------------------------------------------------- core
@@ -95,13 +122,14 @@ OPERATIONS = 400  # micro-operations that are kept for a picture
 @own("--kernel", "'gemm 6x16 avx2 unroll=4', 'triad level=3', 'dot accumulators=4', 'exp' ...", metavar="WORDS")
 @own("--loop path", "Loops as JSON: all of them, or the one of --name.", FILE)
 @own("--name", "One loop of the file.", metavar="LOOP")
+@own("--curve", "Instead, 'chains level=4': loads of a clock by independent chains of pointers.", metavar="WORDS")
 @own("--trips", "Iterations to simulate.", click.IntRange(2, 1 << 20), show_default="until it is steady")
 @PLAIN
 @options(rows_called("clock", "settings", "scales"))
 @answer_forms("Print one CSV row per loop.", page=True)
 def core_command(
-    hw: str, kernel: str | None, path: str | None, name: str | None, trips: int | None, plain: bool, form: AnswerForm,
-    **given: Any,
+    hw: str, kernel: str | None, path: str | None, name: str | None, curve: str | None, trips: int | None, plain: bool,
+    form: AnswerForm, **given: Any,
 ) -> None:  # fmt: skip
     """Run a loop on one core of a CPU, clock by clock: cycles of an iteration, ports, what binds, why rename waits.
 
@@ -124,6 +152,7 @@ def core_command(
       archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2"
       archsim simulate core --hw epyc_9655 --kernel "gemm 14x32 avx512 unroll=2 fp32" --html block.html
       archsim simulate core --hw i7_6700k --kernel "triad level=4" --clock 4.2GHz
+      archsim simulate core --hw i7_6700k --curve "chains level=3"
       archsim simulate core --hw i7_6700k --kernel "gemm 6x16 avx2" --set port.fma="P0 P1 P5"
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
@@ -131,10 +160,12 @@ def core_command(
     from archsim.estimation.hardware import find_device
     from archsim.simulate.core import kernel_loop, simulate_all
 
-    if (kernel is None) == (path is None):
-        raise click.UsageError("--kernel names one loop, --loop a file of loops; give one of them")
+    if [kernel, path, curve].count(None) != 2:
+        raise click.UsageError("--kernel names one loop, --loop a file of loops, --curve what to draw; give one of them")
     if name is not None and path is None:
         raise click.UsageError("--name is of a loop in the file of --loop")
+    if curve is not None:
+        return _draw(hw, curve, form, given, of_core=True)
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
     clock = words.get("clock") or float(spec.device.usual_clock)
@@ -220,7 +251,7 @@ def _derive(file: OutputFile) -> None:
 
 OF_CHECK = frozenset({"check", "plain"})
 OF_TRACE = frozenset({"hw", "trace", "policy", "instructions", "curve", "plain", "settings", "scales", "as_json", "as_csv",
-                      "html", "timed", "force"})  # fmt: skip
+                      "html", "timed", "sets", "force"})  # fmt: skip
 POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 
 
@@ -232,6 +263,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @own("--policy", "Replacement policy of every level.", POLICIES, "lru")
 @flag("--instructions", "Include instruction fetches, as a second core.")
 @flag("--time timed", "With --trace: how long a core takes for the program, at least and at most.")
+@flag("--sets", "With --trace: which line lies in which set and way of the L1, during the first 256 accesses.")
 @own("--curve/--no-curve", "Misses by cache size and by cause, from stack distances.", usual=True)
 @flag("--plain", "Do not use numba (extra fast), even if it is installed.")
 @some_options("traffic", "inputs", "cold")
@@ -239,7 +271,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @own("--check", "Instead, compare the traffic model with simulated layers, and write traffic.json.", metavar="FOLDER")
 def cache_command(
     hw: str | None, trace: str | None, net: str | None, layer: str | None, policy: str, instructions: bool, timed: bool,
-    curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
+    sets: bool, curve: bool, plain: bool, form: AnswerForm, check: str | None, **given: Any,
 ) -> None:  # fmt: skip
     """Simulate a device's caches exactly, on the addresses of a program or of one layer of a network.
 
@@ -250,6 +282,7 @@ def cache_command(
     Examples:
       archsim cache --hw i7_6700k --trace prog.lackey.gz
       archsim cache --hw i7_6700k --trace prog.lackey.gz --time
+      archsim cache --hw i7_6700k --trace rows.din --sets --html sets.html
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
@@ -266,7 +299,7 @@ def cache_command(
         raise click.UsageError("name a device with --hw, and either --trace FILE or --net NETWORK --layer NAME")
     if (net is None) != (layer is None):
         raise click.UsageError("--net and --layer belong together")
-    for given_, option in ((instructions, "--instructions"), (timed, "--time")):
+    for given_, option in ((instructions, "--instructions"), (timed, "--time"), (sets, "--sets")):
         if given_ and trace is None:
             raise click.UsageError(f"{option} belongs to --trace")
     if trace is not None:
@@ -277,8 +310,8 @@ def cache_command(
 
         if trace is not None:
             spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
-            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, fast=fast,
-                              tell=told)  # fmt: skip
+            answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, sets=sets,
+                              fast=fast, tell=told)  # fmt: skip
         else:
             assert net is not None
             assert layer is not None

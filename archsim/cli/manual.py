@@ -37,7 +37,7 @@ PAGES = {
     "llm": "language models that an engine serves: time to first token, per token, joules, memory",
     "stacks": "software stacks: what is composed of what, which ops share a kernel, two stacks layer by layer, release notes",
     "tpu": "tensor processing units: systolic arrays, what is modelled, what was compared",
-    "simulate": "serving requests, training on several devices, all-reduce",
+    "simulate": "serving requests, training on several devices, all-reduce; one SM, one core, their curves",
     "cache": "cache hierarchies, exactly, on the addresses of a program or a layer",
     "validation": "accuracy, intervals, your own measurements, fitting constants",
     "predictors": "score another tool or rule on the shipped rows; how to send a row or a predictor",

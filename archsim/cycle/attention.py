@@ -274,6 +274,5 @@ def single_query(machine: Machine, tile: AttentionTile) -> Program:
         a.load_shared(other, place, 4, 1.0)
         a.arithmetic("FADD", sums[0], (sums[0], other), pipe=FP32)
     a.store((sums[0], place), LANE, stream=2)
-    a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=ceil(tile.blocks / blocks),
                      streams=(tile.keys, Source(), tile.results))  # fmt: skip

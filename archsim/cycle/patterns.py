@@ -59,7 +59,6 @@ def _chains(machine: Machine, its: int, element: int) -> Program:
         a.arithmetic("FADD", total, (total, value), pipe=FP32)
     a.turn(place, top)
     a.store((total, place), element)
-    a.end()
     return a.program(threads=THREADS, registers=32, shared=0.0, trips=ROWS // PAIR, streams=(Source(),))
 
 
@@ -87,7 +86,6 @@ def _powers(machine: Machine, its: int, element: int, fused: int) -> Program:
     for value in values:
         a.arithmetic("FFMA", total, (total, value), pipe=FP32)
     a.turn(place, top)
-    a.end()
     return a.program(threads=THREADS, registers=32, shared=0.0, trips=fused, streams=(Source(),))
 
 
@@ -162,6 +160,20 @@ def tag_bank(line: int) -> int:
 
 def _most(banks: Iterable[int]) -> int:
     return max(Counter(banks).values())
+
+
+def warp_access(warp: int, stride: int, element: int, sector: float) -> dict[str, int]:
+    """What an access of a warp touches whose threads are `stride` elements apart: sectors, lines, and turns of the L1.
+
+    >>> warp_access(32, 1, 4, 32)
+    {'sectors': 4, 'lines': 1, 'bank turns': 1, 'tag turns': 1}
+    >>> warp_access(32, 2, 4, 32)["sectors"], warp_access(32, 32, 4, 32)["bank turns"], warp_access(32, 33, 4, 32)["bank turns"]
+    (8, 32, 1)
+    """
+    places = [thread * stride * element for thread in range(warp)]
+    sectors = {place // sector for first in places for place in (first, first + element - 1)}
+    return {"sectors": len(sectors), "lines": len({place // LINE for place in places}),
+            "bank turns": bank_turns(places, element), "tag turns": tag_turns(places)}  # fmt: skip
 
 
 BARRIERS = 16  # B of a stage besides its data: one barrier for full and one for empty (CUTLASS, StageCountAuto)
@@ -308,9 +320,7 @@ def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, sourc
     for i in range(32):
         a.arithmetic("FFMA", total, (total, values[loads * i], values[loads * i + loads - 1]), pipe=FP32)
     a.turn(place, top)
-    a.end()
-    program = a.program(threads=threads, registers=96, shared=0.0, trips=1, streams=(source,))
-    on = prepared(machine, program)
+    on = prepared(machine, a.program(threads=threads, registers=96, shared=0.0, trips=1, streams=(source,)))
     few, more = (run(on, slots, trips=trips, slots=slots).clocks for trips in (8, 24))
     return (more - few) / 16
 
@@ -332,7 +342,6 @@ def _chain_clocks(machine: Machine, source: Source) -> float:
     for _ in range(32):
         a.load(pointer, pointer, 8, size=machine.sector)
     a.back(top)
-    a.end()
     on = prepared(machine, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
     few, more = (run(on, 1, trips=trips).clocks for trips in (2, 10))
     return (more - few) / (8 * 32)

@@ -140,7 +140,6 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
         a.arithmetic("IMAD", place, (place,))
     for i in range(0, rows * columns, 4):
         a.store((result + i, place), 16, stream=2)
-    a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared,
                      trips=max(1, ceil(tile.depth / tile.k)), streams=(tile.a, tile.b, tile.c))  # fmt: skip
 

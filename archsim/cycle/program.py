@@ -231,5 +231,7 @@ class Assembler:
     def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
                 roles: Sequence[tuple[int, int]] = (), period: int = 1, launched: int = 0) -> Program:  # fmt: skip
         """What has been written, as a program."""
+        if not self.out or self.out[-1].kind != layout.EXIT:  # the last warps end here
+            self.end()
         return Program(instructions=tuple(self.out), threads=threads, registers=registers, shared=shared, trips=trips,
                        streams=tuple(streams), roles=tuple(roles), period=period, launched=launched)  # fmt: skip

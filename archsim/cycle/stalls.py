@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from archsim.cost.gpu import GpuTerms
 from archsim.cycle import layout
@@ -53,6 +54,44 @@ class StalledInstruction:
     def words(self) -> str:
         """In words: `FFMA after LDS.128, instruction 37 of 90 of the loop`."""
         return f"{self.name}{f' after {self.after}' if self.after else ''}, {self.place}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SmUse:
+    """What one SM does with a kernel.
+
+    resident: CTAs at once; instructions: of warps
+    occupancy: warps at once, if all places of its CTAs are taken, over those that the SM can hold
+    achieved_occupancy: those on average, which are fewer where CTAs start slowly or end together
+    issue_use: issue slots that issued; pipe_use: of each pipe, the share of its clocks that were taken, at most 1
+    bandwidth_bps: bytes per second of one SM by level [B/s]
+    stalls: shares of the clocks of all warps by reason; stalled: the instructions at which warps wait most
+    """
+
+    resident: int
+    clocks: float
+    instructions: int
+    instructions_per_clock: float
+    occupancy: float
+    achieved_occupancy: float
+    issue_use: float
+    pipe_use: Mapping[str, float]
+    bandwidth_bps: Mapping[str, float]
+    stalls: Mapping[str, float]
+    stalled: tuple[StalledInstruction, ...]
+
+
+def use_of(on: Prepared, r: SmRun, seconds: float, named: int) -> dict[str, Any]:
+    """The fields of an `SmUse`, of a run that takes so many seconds; named: instructions at which warps wait."""
+    levels, m = {"shared memory": r.shared, "L1": r.l1, "L2": r.l2, "memory": r.dram}, on.machine
+    most = min(r.resident, on.held) * -(-on.program.threads // m.warp) / m.warps
+    return {
+        "resident": r.resident, "clocks": r.clocks, "instructions": r.issued, "instructions_per_clock": r.ipc,
+        "occupancy": most, "achieved_occupancy": min(most, sum(r.stalls.values()) / (r.clocks * m.warps)),
+        "issue_use": r.issued / (r.clocks * m.schedulers * max(1.0, m.issue_width)), "pipe_use": pipe_use(on, r),
+        "bandwidth_bps": {level: size / seconds for level, size in levels.items() if size}, "stalls": shares(r),
+        "stalled": stalled(on.program, r, named),
+    }  # fmt: skip
 
 
 def shares(result: SmRun) -> dict[str, float]:
@@ -173,21 +212,6 @@ def pipe_use(on: Prepared, result: SmRun) -> dict[str, float]:
             schedulers = 1 if machine.pooled and pipe == FP32 else machine.schedulers
             used[name] = min(1.0, clocks / (result.clocks * schedulers))
     return used
-
-
-def issue_use(on: Prepared, result: SmRun) -> float:
-    """The share of the issue slots that issued."""
-    return result.issued / (result.clocks * on.machine.schedulers * max(1.0, on.machine.issue_width))
-
-
-def occupancy(on: Prepared, result: SmRun) -> float:
-    """Warps at once, if all places of the kernel's CTAs are taken, over those that the SM can hold."""
-    return min(result.resident, on.held) * -(-on.program.threads // on.machine.warp) / on.machine.warps
-
-
-def achieved_occupancy(on: Prepared, result: SmRun) -> float:
-    """Warps at once on average, over those that the SM can hold: fewer where CTAs start slowly or end together."""
-    return min(occupancy(on, result), sum(result.stalls.values()) / (result.clocks * on.machine.warps))
 
 
 # --------------------------------------------------------------------------------------------------------------- improvements

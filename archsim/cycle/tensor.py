@@ -81,7 +81,6 @@ def by_threads(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
         a.load_shared(values, place, 4 * count, 1.0)
         _convert(a, values, count)
         _store(a, (values, place), count * RESULT)
-    a.end()
     return a.program(threads=(2 + GROUP) * machine.warp, registers=tile.registers, shared=tile.shared, trips=_trips(tile),
                      streams=(tile.a, tile.b, tile.c), roles=((0, copier), (1, multiplier), (2, last)),
                      period=_stages(tile))  # fmt: skip
@@ -204,7 +203,6 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     flat = [result for row in results for result in row]
     for i, part in enumerate(pieces(ceil(tile.m * tile.n * RESULT / tile.threads), LANE)):
         a.store((flat[i % len(flat)], place), part, stream=2)
-    a.end()
     return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=trips,
                      streams=(tile.a, tile.b, tile.c), period=ahead + 1 if asynchronous else 1)  # fmt: skip
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, count, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -30,7 +31,10 @@ from archsim.explain.simulated import ProgramClock
 from archsim.lower.columns import Role
 from archsim.lower.kernel import Kernel
 
+T = TypeVar("T")
+Tell = Callable[[float], None] | None  # hears the share of the work that is done
 SCHEMA = "archsim-cache/1"
+FOLLOWED = 256  # accesses of a picture of sets and ways
 LONGEST = 4_000_000  # runs of bytes of a nest that are simulated
 MOST_ACCESSES = 10_000_000_000  # some minutes of a compiled simulation, hours of a plain one
 
@@ -59,6 +63,20 @@ class CacheLevel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stay:
+    """A line in its place of the L1, from the access `since` that brought it until the one that took its place, or the last one.
+
+    address: of its first byte; accesses are counted from 0
+    """
+
+    set: int
+    way: int
+    address: int
+    since: int
+    until: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CacheReport:
     """The whole answer. `curve` has (capacity [B], misses of a fully associative LRU cache, misses to be expected in sets of as
     many ways as it has) of what level `curve_of`, the first of a single instance, is asked.
@@ -83,30 +101,56 @@ class CacheReport:
     uses: int
     notes: tuple[str, ...]
     timing: ProgramTime | None = None
+    stays: tuple[Stay, ...] = ()
 
 
 def of_trace(
     spec: Spec, path: str | Path, *, policy: str = "lru", instructions: bool = False, curve: bool = True, timed: bool = False,
-    fast: bool | None = None, tell: Callable[[float], None] | None = None,
+    sets: bool = False, fast: bool | None = None, tell: Tell = None,
 ) -> CacheReport:  # fmt: skip
     """A program's trace through the caches of one core; `instructions`, if wanted, through those of a second one.
 
-    timed: whether to say how long a core takes for it, too
+    timed: whether to say how long a core takes for it, too; sets: which lines the L1 holds during the first `FOLLOWED` accesses
 
     Raises MissingFile, InputError; with `timed` ArgumentError for a GPU, Unsupported for a core without its pipeline's keys.
     """
     hierarchy = hierarchy_of(spec.device, 2 if instructions else 1, policy)
-    if timed:
-        clock = ProgramClock(spec)
-        state, watches = _through(hierarchy, clock.data(read(path, True, tell), instructions), curve, fast, clock)
-        timing = clock.time()
-        report = _answer(spec, hierarchy, state, watches, source=str(path), time_s=timing.time_s, notes=list(_timed(timing)),
-                         timed_by="accesses overlap within the reorder buffer")  # fmt: skip
-        return replace(report, timing=timing)
-    state, watches = _through(hierarchy, read(path, instructions, tell), curve, fast)
-    notes = ["time: one access a clock, the most that a program can ask for"]
-    return _answer(spec, hierarchy, state, watches, source=str(path), time_s=state.accesses / float(spec.device.default_clock),
-                   timed_by="one access a clock", notes=notes)  # fmt: skip
+    clock = ProgramClock(spec) if timed else None
+    parts = read(path, instructions, tell) if clock is None else clock.data(read(path, True, tell), instructions)
+    state, watches = _through(hierarchy, parts, curve, fast, clock)
+    timing = None if clock is None else clock.time()
+    time_s = state.accesses / float(spec.device.default_clock) if timing is None else timing.time_s
+    by = "one access a clock" if timing is None else "accesses overlap within the reorder buffer"
+    notes = ["time: one access a clock, the most that a program can ask for"] if timing is None else list(_timed(timing))
+    report = _answer(spec, hierarchy, state, watches, source=str(path), time_s=time_s, timed_by=by, notes=notes)
+    return replace(report, timing=timing, stays=stays(hierarchy, read(path, instructions)) if sets else ())
+
+
+def stays(hierarchy: Hierarchy, stream: Iterable[Accesses]) -> tuple[Stay, ...]:
+    """Which line lies in which set and way of the L1 during the first `FOLLOWED` accesses, by set and way.
+
+    A line takes the place of the one that leaves its set for it, or else the first that is free.
+
+    >>> from archsim.cache.hierarchy import Level
+    >>> one = Hierarchy(levels=(Level(name="L1", size=128, ways=1),))
+    >>> [(stay.set, stay.address, stay.since, stay.until) for stay in stays(one, [Accesses(address=np.array([0, 64, 128, 0]))])]
+    [(0, 0, 0, 2), (0, 128, 2, 3), (0, 0, 3, 4), (1, 64, 1, 4)]
+    """
+    state, there, found = Simulation(hierarchy, False), dict[tuple[int, int], tuple[int, int]](), []
+    singly = islice((part for accesses in stream for part in chunks([accesses], 1)), FOLLOWED)
+    for at, one in enumerate(singly):
+        state.feed(one)
+        tags = state.cells(0)[:, 0]
+        held = {(int(s), int(tags[s, i])) for s, i in np.argwhere(tags >= 0)}
+        for s, line in [place for place in there if place not in held]:
+            way, since = there.pop((s, line))
+            found.append(Stay(set=s, way=way, address=line * hierarchy.line, since=since, until=at))
+        for s, line in held - there.keys():
+            taken = {way for (other, _), (way, _) in there.items() if other == s}
+            there[s, line] = next(way for way in count() if way not in taken), at
+    found += [Stay(set=s, way=way, address=line * hierarchy.line, since=since, until=state.accesses)
+              for (s, line), (way, since) in there.items()]  # fmt: skip
+    return tuple(sorted(found, key=lambda stay: (stay.set, stay.way, stay.since)))
 
 
 def _timed(timing: ProgramTime) -> Iterator[str]:
@@ -118,7 +162,7 @@ def _timed(timing: ProgramTime) -> Iterator[str]:
 
 def of_layer(
     request: Request, layer: str, *, policy: str = "lru", curve: bool = True, fast: bool | None = None,
-    tell: Callable[[float], None] | None = None,
+    tell: Tell = None,
 ) -> CacheReport:  # fmt: skip
     """The longest kernel of an op, of its matrix products if it has any, as the chosen algorithm and tile address it.
 
@@ -166,9 +210,7 @@ def _is_tiled(kernel: Kernel) -> bool:
     return kernel.menu != "" and kernel.role is not Role.ATTENTION and (kernel.cpu is None or kernel.cpu.packed > 0)
 
 
-def _of_tiles(
-    result: Any, shape: KernelShape, device: Gpu, variant: int, tell: Callable[[float], None] | None
-) -> KernelStream:
+def _of_tiles(result: Any, shape: KernelShape, device: Gpu, variant: int, tell: Tell) -> KernelStream:
     """The first waves of a product on all SMs of a GPU."""
     kernels, kernel = result.lowered.kernels, shape.kernel
     tile = (int(kernels.tile_m[variant]), int(kernels.tile_n[variant]))
@@ -177,24 +219,25 @@ def _of_tiles(
     slots, cores = int(resident) * int(device.sm.count), int(device.sm.count)
     total = -(-product.ctas // slots)
     return KernelStream(
-        parts=_waves(waves(product, slots, cores), min(total, WAVES), tell), cores=cores,
+        parts=chain.from_iterable(_told(islice(waves(product, slots, cores), WAVES), tell, min(total, WAVES))), cores=cores,
         simulated=min(1.0, WAVES * slots / product.ctas),
         note=f"{kernel.name}: {product.ctas} CTAs of {tile[0]}x{tile[1]} in {total} waves, of which {min(total, WAVES)} ran",
     )  # fmt: skip
 
 
-def _of_blocks(shape: KernelShape, device: Device, tell: Callable[[float], None] | None) -> KernelStream:
+def _of_blocks(shape: KernelShape, device: Device, tell: Tell) -> KernelStream:
     """A product from packed panels on one core of a CPU."""
     assert isinstance(device, Cpu)
     blocks, kernel = blocks_of(device, shape.element), shape.kernel
     m, n, k = (int(size) for size in (kernel.m, kernel.n, kernel.k))
+    steps = -(-n // blocks.columns) * -(-k // blocks.k) * -(-m // blocks.m)
     return KernelStream(
-        parts=_told(blocked_product(m, n, k, blocks, shape.element), tell, m, n, k, blocks), cores=1, simulated=1.0,
+        parts=_told(blocked_product(m, n, k, blocks, shape.element), tell, steps), cores=1, simulated=1.0,
         note=f"{kernel.name}: one product of {m} x {n} x {k} on one core, blocks of {blocks.m} x {blocks.n} x {blocks.k}",
     )  # fmt: skip
 
 
-def _of_nest(shape: KernelShape, device: Gpu | Cpu, tell: Callable[[float], None] | None) -> KernelStream:
+def _of_nest(shape: KernelShape, device: Gpu | Cpu, tell: Tell) -> KernelStream:
     """Any other kernel: its loops, of which a long one runs for the first `LONGEST` runs of bytes."""
     nest = nest_of(shape) if isinstance(device, Gpu) else cpu_nest(shape, device, 1.0)
     share = min(1.0, LONGEST / max(1, runs_of(nest.body)))
@@ -202,21 +245,12 @@ def _of_nest(shape: KernelShape, device: Gpu | Cpu, tell: Callable[[float], None
     if share < 1.0 and isinstance(first, NestedLoop):
         trips = max(1, int(first.trips * share))
         share, nest = trips / first.trips, replace(nest, body=(replace(first, trips=trips), *others))
-    total = runs_of(nest.body)
-
-    def told() -> Iterator[Accesses]:
-        done = 0
-        for part in addresses(nest, cores):
-            yield part
-            done += len(part)
-            if tell is not None:
-                tell(min(1.0, done / total))
-
     cores = int(device.sm.count) if isinstance(device, Gpu) else 1
     where = "all multiprocessors" if isinstance(device, Gpu) else "one core"
     short = "" if share == 1.0 else f", of which {100 * share:.2g} % ran"
     note = f"{shape.kernel.name}: the loops of a {shape.kernel.role.value} kernel on {where}{short}"
-    return KernelStream(parts=told(), cores=cores, simulated=share, note=note)
+    parts = _told(addresses(nest, cores), tell, runs_of(nest.body), len)
+    return KernelStream(parts=parts, cores=cores, simulated=share, note=note)
 
 
 def _moving(result: Any, plan: int) -> list[tuple[int, int]]:
@@ -231,23 +265,14 @@ def _moving(result: Any, plan: int) -> list[tuple[int, int]]:
                       + kernels.kernels[i].c_bytes > 0]  # fmt: skip
 
 
-def _waves(stream: Iterable[list[Accesses]], most: int, tell: Callable[[float], None] | None) -> Iterable[Accesses]:
-    for done, wave in enumerate(stream, 1):
-        yield from wave
-        if tell is not None:
-            tell(done / most)
-        if done == most:
-            return
-
-
-def _told(
-    stream: Iterable[Accesses], tell: Callable[[float], None] | None, m: int, n: int, k: int, blocks: Any
-) -> Iterable[Accesses]:
-    steps = -(-n // blocks.columns) * -(-k // blocks.k) * -(-m // blocks.m)
-    for done, part in enumerate(stream, 1):
+def _told(stream: Iterable[T], tell: Tell, whole: float, weight: Callable[[T], float] = lambda part: 1.0) -> Iterator[T]:
+    """The parts of a stream, after each of which `tell` hears the share of the whole that is done."""
+    done = 0.0
+    for part in stream:
         yield part
+        done += weight(part)
         if tell is not None:
-            tell(min(1.0, done / steps))
+            tell(min(1.0, done / whole))
 
 
 def _through(

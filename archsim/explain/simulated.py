@@ -24,18 +24,8 @@ from archsim.cycle.core.misses import AccessCounts, MissWindow, ProgramTime, lev
 from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import CpuVariant, LoopUse
 from archsim.cycle.kernels import SimulatedLaunch, kernel_run, launch_of
-from archsim.cycle.run import SmRun, room
-from archsim.cycle.stalls import (
-    Improvement,
-    StalledInstruction,
-    achieved_occupancy,
-    improvements,
-    issue_use,
-    occupancy,
-    pipe_use,
-    shares,
-    stalled,
-)
+from archsim.cycle.run import room
+from archsim.cycle.stalls import Improvement, SmUse, improvements, use_of
 from archsim.device.device import Cpu, Tpu
 from archsim.device.spec import Spec
 from archsim.estimation.fidelity import SIMULATED
@@ -134,38 +124,24 @@ STALLED = 3  # instructions that are named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SmOfKernel:
+class SmOfKernel(SmUse):
     """What the busiest SM does in one launch of a kernel.
 
-    ctas: of the launch; sms: of the device; sm_ctas: CTAs of the busiest SM; resident: of these at once; waves: of the launch
+    ctas: of the launch; sms: of the device; sm_ctas: CTAs of the busiest SM; waves: of the launch
     limited_by: the keys of the spec that let no further CTA in; none where the SM has no more CTAs to run
-    occupancy: warps at once over those that the SM can hold; achieved_occupancy: on average; issue_use: issue slots that issued
-    pipe_use: of each pipe, the share of its clocks that were taken; bandwidth_bps: of one SM by level [B/s]
     efficiency: what the library reaches of what its program allows, where that is fitted [1]
     memory_s: the memory traffic of the launch at full bandwidth, below which no launch can be [s]
-    stalls: shares of the clocks of all warps by reason; stalled: the instructions at which warps wait most
     improvements: what each respect in which the device could be twice as good would save
     """
 
     ctas: int
     sms: int
     sm_ctas: int
-    resident: int
     waves: float
     limited_by: tuple[str, ...]
-    occupancy: float
-    achieved_occupancy: float
-    clocks: float
-    instructions: int
-    instructions_per_clock: float
-    issue_use: float
-    pipe_use: Mapping[str, float]
-    bandwidth_bps: Mapping[str, float]
     efficiency: float
     memory_s: float
     busy_s: float
-    stalls: Mapping[str, float]
-    stalled: tuple[StalledInstruction, ...]
     improvements: tuple[Improvement, ...]
 
 
@@ -257,21 +233,16 @@ def _kernel(result: Run, at: int) -> SimulatedKernel:
     assert cost is not None
     assert choice is not None
     variant = int(choice.variant[0, at])
-    if isinstance(cost.terms, CpuTerms):
-        kernel = kernels.kernels[at]
-        return SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
-                               time_s=float(result.cost.kernel_time_s[0, at]), loops=_loops(cost.terms, variant))  # fmt: skip
-    if isinstance(cost.terms.device, Tpu):
-        kernel = kernels.kernels[at]
-        return SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
-                               time_s=float(result.cost.kernel_time_s[0, at]), array=_array(cost.terms, variant))  # fmt: skip
-    terms, launch = gpu_launch(result, at)
     kernel = kernels.kernels[at]
-    tile = tuple(int(getattr(terms.kernels, f"tile_{side}")[0]) for side in "mnk")
-    return SimulatedKernel(
-        name=kernel.name, tile=(tile[0], tile[1], tile[2]) if kernel.menu else None, launches=kernel.repeat,
-        time_s=float(result.cost.kernel_time_s[0, at]), sm=None if launch is None else _sm(launch, terms),
-    )  # fmt: skip
+    found = SimulatedKernel(name=kernel.name, tile=None, launches=kernel.repeat, sm=None,
+                            time_s=float(result.cost.kernel_time_s[0, at]))  # fmt: skip
+    if isinstance(cost.terms, CpuTerms):
+        return replace(found, loops=_loops(cost.terms, variant))
+    if isinstance(cost.terms.device, Tpu):
+        return replace(found, array=_array(cost.terms, variant))
+    terms, launch = gpu_launch(result, at)
+    m, n, k = (int(getattr(terms.kernels, f"tile_{side}")[0]) for side in "mnk")
+    return replace(found, tile=(m, n, k) if kernel.menu else None, sm=None if launch is None else _sm(launch, terms))
 
 
 def gpu_launch(result: Run, at: int) -> tuple[GpuTerms, SimulatedLaunch | None]:
@@ -327,19 +298,9 @@ def _sm(launch: SimulatedLaunch, terms: GpuTerms) -> SmOfKernel:
     found = kernel_run(on, grid, {})
     places = room(on.machine, on.program)
     return SmOfKernel(
-        ctas=grid.ctas, sms=grid.sms, sm_ctas=grid.busiest, resident=found.resident,
-        waves=grid.ctas / (grid.sms * max(1, on.held)),
+        **use_of(on, found, max(found.clocks / launch.clock, launch.memory_s), STALLED), ctas=grid.ctas, sms=grid.sms,
+        sm_ctas=grid.busiest, waves=grid.ctas / (grid.sms * max(1, on.held)),
         limited_by=tuple([key for key, ctas in places.items() if ctas == on.held]) if grid.busiest > on.held else (),
-        occupancy=occupancy(on, found), achieved_occupancy=achieved_occupancy(on, found), clocks=found.clocks,
-        instructions=found.issued, instructions_per_clock=found.ipc,
-        issue_use=issue_use(on, found), pipe_use=pipe_use(on, found), bandwidth_bps=_bandwidth(found, launch),
-        efficiency=launch.efficiency, memory_s=launch.memory_s, busy_s=launch.busy_s(memo()), stalls=shares(found),
-        stalled=stalled(on.program, found, STALLED), improvements=improvements(terms, 0, memo()),
+        efficiency=launch.efficiency, memory_s=launch.memory_s, busy_s=launch.busy_s(memo()),
+        improvements=improvements(terms, 0, memo()),
     )  # fmt: skip
-
-
-def _bandwidth(found: SmRun, launch: SimulatedLaunch) -> dict[str, float]:
-    """Bytes per second of the SM by level [B/s]."""
-    levels = {"shared memory": found.shared, "L1": found.l1, "L2": found.l2, "memory": found.dram}
-    seconds = max(found.clocks / launch.clock, launch.memory_s)
-    return {level: size / seconds for level, size in levels.items() if size}

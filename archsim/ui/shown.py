@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
-from archsim.answers.layers import layer_table, tree_chart
-from archsim.answers.roofline import roofline
+from archsim.answers.layers import layer_table, roofline, tree_chart
 from archsim.answers.simulated import sections as of_layer
 from archsim.answers.whatif import groups_table as changed_groups
 from archsim.answers.whatif import layers_table as changed_layers

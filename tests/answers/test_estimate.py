@@ -14,8 +14,7 @@ import pytest
 
 import archsim
 from archsim.answers import estimate as said
-from archsim.answers.layers import layer_table, layer_tree, tree_chart
-from archsim.answers.roofline import roofline
+from archsim.answers.layers import layer_table, layer_tree, roofline, tree_chart
 from archsim.answers.timeline import power_chart
 from archsim.base.units import show
 from archsim.cost.energy import COMPONENTS

@@ -57,6 +57,19 @@ def test_the_curve_reaches_the_largest_level_and_names_all() -> None:
     assert all(full == in_sets for size, full, in_sets in answer.curve if size <= 64 * ways)  # one set of as many ways as fit
 
 
+def test_sets_and_ways_over_time(cli: Any, tmp_path: Path) -> None:
+    """Sixteen lines 4 KiB apart fall into one set of eight ways, in which each drives out the one that came eight before it."""
+    trace = tmp_path / "walk.din"
+    trace.write_text("".join(f"0 {4096 * (i % 16):x}\n" for i in range(32)))
+    words = ("cache", "--hw", "i7_6700k", "--trace", str(trace), "--sets", "--no-curve")
+    found = json.loads(cli(*words, "--json").out)["stays"]
+    assert {(stay["set"], stay["until"] - stay["since"]) for stay in found if stay["since"] < 24} == {(0, 8)}
+    assert [stay["address"] // 4096 for stay in found if stay["way"] == 3] == [3, 11, 3, 11]
+    assert len(found) == 32  # all miss
+    assert "set 0 way 3      4  3000 3-11, b000 11-19" in cli(*words).out
+    assert "belongs to --trace" in cli(*LAYER, "--hw", "i7_6700k", "--sets").err
+
+
 def test_the_three_times_are_of_a_program(cli: Any) -> None:
     timing = json.loads(cli(*TRACE, "--time", "--no-curve", "--json").out)["timing"]
     assert timing["lower_s"] <= timing["time_s"] <= timing["upper_s"]

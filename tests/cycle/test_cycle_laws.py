@@ -65,16 +65,6 @@ def test_a_product_stays_below_the_peak(hw: str) -> None:
 
 
 @pytest.mark.parametrize("hw", DEVICES)
-def test_a_stream_stays_below_the_bandwidth_and_littles_law(hw: str) -> None:
-    on = of(hw)
-    program = element_wise(on, reads=1, writes=0, lane_bytes=8, threads=256)
-    few, more = (run(prepared(on, program), 8 * waves, slots=2) for waves in (2, 6))
-    rate = (more.dram - few.dram) / (more.clocks - few.clocks)
-    assert rate <= on.dram_rate * 1.001
-    assert rate <= 2 * 256 * 8 / on.dram * 1.001
-
-
-@pytest.mark.parametrize("hw", DEVICES)
 def test_no_scheduler_issues_more_than_its_slots(hw: str) -> None:
     on = of(hw)
     for program in programs(on):

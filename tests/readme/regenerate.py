@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from archsim.answers.roofline import roofline
+from archsim.answers.layers import roofline
 from archsim.base.units import show
 from archsim.detect.catalog import find
 from archsim.device.catalog import names

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from archsim.answers.roofline import roofline
+from archsim.answers.layers import roofline
 from archsim.estimation.estimate import estimate
 from archsim.explain.summary import level_of, levels
 from archsim.render.blocks import Series
