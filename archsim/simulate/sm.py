@@ -204,7 +204,7 @@ def _tile(text: str, kernel: str, form: str) -> tuple[int, int, int]:
 def _number(text: str, key: str, kernel: str) -> float:
     least, most = int(key in ONE), MOST.get(key, 65536)
     with suppress(ValueError):
-        if least <= (value := quantity(text, "B") if key in SIZES else float(text)) <= most:
+        if least <= (value := quantity(text, "B") if key in SIZES and text[-1:] == "B" else float(text)) <= most:
             return value
     raise ArgumentError(f"kernel {kernel}: {key}={text} is no number from {least} to {most}")
 
