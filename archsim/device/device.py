@@ -12,9 +12,9 @@ from archsim.device.part import (
     Chip,
     CooledPower,
     Core,
-    CpuCache,
     CpuL1,
     CpuL2,
+    CpuLower,
     GpuClock,
     GpuL1,
     GpuL2,
@@ -199,7 +199,7 @@ class Cpu:
     clock: CpuClock
     l1: CpuL1 = part(cache_only=("shared_by",))
     l2: CpuL2 = part(cache_only=("line",))
-    l3: CpuCache | None = part(cache_only=("line",), default=None)
+    l3: CpuLower | None = part(cache_only=("line",), default=None)
     memory: Memory
     power: CpuPower
     chip: Chip

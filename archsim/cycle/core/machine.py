@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 WIDEST = 512  # bit from which on `port512` counts
 SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
 HALVED = ("rename", "retire", "fetch", "decode", "window", "load_queue", "store_queue")  # of hyper-threads that both run
+SMALL_PAGE = 4096.0  # B
 ENTRY_B = 8.0  # of a page in the tables that translate addresses, as x86-64 and AArch64 have them
 DIVIDER = ("divide", "root")  # kinds that share one unit behind their port
 
@@ -26,8 +27,10 @@ class CoreMachine:
 
     ports: names; masks, wide: a bit for each port, by kind, and the same for operations of 512 bit
     latency, hold: clocks by kind; cracked: micro-operations by kind
+    page: piece of memory that prefetchers stay in [B]
     tlb: pages that it translates, their size [B], and clocks of a miss where they are known, else 0
     near: (bytes per clock, latency) of the L2, the L3 and memory [B/clk, clk]; sizes: of the caches, as one core sees them [B]
+    back: what dirty lines write into the L2 and the L3 beside reads [B/clk]; 0 where both share the bandwidth, as of a memory
     """
 
     name: str
@@ -43,6 +46,7 @@ class CoreMachine:
     read: float
     write: float
     near: tuple[tuple[float, float], ...]
+    back: tuple[float, float]
     sizes: tuple[float, ...]
     registers: int
     width: int
@@ -50,7 +54,13 @@ class CoreMachine:
     far_buffers: int
     ahead: int
     far_ahead: int
+    page: float
     tlb: tuple[float, float, float]
+
+    @property
+    def page_lines(self) -> int:
+        """Lines of a page that prefetchers stay in."""
+        return max(1, int(self.page) // self.line)
 
     def translation_clocks(self, footprint: float) -> float:
         """Clocks in which an address somewhere in so many bytes [B] that the TLB does not have is translated.
@@ -135,7 +145,9 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     far = [(float(device.l2.bandwidth), float(device.l2.latency))]
     sizes = [float(device.l1.size), float(device.l2.size)]
     if device.l3 is not None:
-        far.append((float(device.l3.bandwidth), float(device.l3.latency)))
+        slower = clock / float(device.clock.uncore or clock)  # core clocks for each of the uncore
+        beyond = (float(device.l3.latency) - far[0][1]) * slower
+        far.append((float(device.l3.bandwidth) / slower, far[0][1] + beyond))
         sizes.append(float(device.l3.size))
     far.append((share, float(memory.latency) * clock))
     last = device.l2
@@ -145,11 +157,12 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
         cracked=_numbers(device.cracked),
         load=float(device.l1.latency), line=int(device.l1.line), read=float(device.l1.bandwidth),
         write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
+        back=(float(last.write_bandwidth or 0.0), 0.0 if device.l3 is None else float(device.l3.write_bandwidth or 0.0)),
         registers=int(device.core.registers), width=int(device.core.simd),
         buffers=int(device.core.miss_buffers),
         far_buffers=int(last.miss_buffers or device.core.miss_buffers), ahead=int(device.l1.prefetched or 0),
-        far_ahead=int(last.prefetched or 0),
-        tlb=(float(last.tlb_entries or 0), float(last.tlb_page or 4096.0), float(last.tlb_miss or 0.0)),
+        far_ahead=int(last.prefetched or 0), page=float(last.prefetch_page or max(SMALL_PAGE, last.tlb_page or 0.0)),
+        tlb=(float(last.tlb_entries or 0), float(last.tlb_page or SMALL_PAGE), float(last.tlb_miss or 0.0)),
     )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from archsim.cycle.core.machine import CoreMachine
-from archsim.cycle.core.run import page_lines
 
 STREAMS = 16  # that the prefetchers follow at once (Intel documents 16 forward ones for its L2)
 UNLIMITED = 1 << 20
@@ -86,7 +85,7 @@ class MissWindow:
         self.retired, self.committed = 0.0, 0.0
         self.waiting: deque[tuple[int, float]] = deque()  # (instruction, clock at which it retires) of loads in the window
         self.storing: deque[tuple[int, float]] = deque()  # (number of the store, clock at which its line is there)
-        self.page = page_lines(machine)
+        self.page = machine.page_lines
         self.buffers, self.far_buffers = [0.0] * machine.buffers, [0.0] * machine.far_buffers
         self.bus = [0.0] * len(machine.near)
         self.streams: dict[int, deque[float]] = {}  # the next line of each stream -> clocks at which the last ones were touched
