@@ -87,8 +87,8 @@ class CpuClock:
     simd512: Number | None = hertz("all cores active, dense 512-bit code", optional=True)
     turbo: str | None = spec(TEXT, f"clocks by cores of a socket awake, up to each number, such as {LIKE}", optional=True,
                              product=False, wrong=_wrong)  # fmt: skip
-    uncore: Number | None = hertz("of the L3 and its ring or mesh, where it does not follow the cores: then latency beyond the L2 and "
-                                  "bandwidth of the L3 hold for a core at this clock", optional=True, cycle=True)  # fmt: skip
+    uncore: Number | None = hertz("the L3 and its ring or mesh, where that is not the clock of the cores: latency beyond the L2 "
+                                  "and bandwidth of the L3 count in it", optional=True, cycle=True)  # fmt: skip
     silicon: Number | None = hertz("highest clock of any chip with this core and process, where higher", optional=True)
 
 

@@ -360,7 +360,11 @@ class Core:
     assist: Number | None = cycles("microcode for a multiplication with a subnormal operand; none: not known", optional=True)
 
 
-INCLUSIONS = ("inclusive", "victim", "neither")
+INCLUSIONS = {"inclusive": "inclusive", "victim": "exclusive", "neither": "any"}  # as simulated caches call them
+
+
+def _no_inclusion(word: str) -> str | None:
+    return None if word in INCLUSIONS else f"is none of {', '.join(INCLUSIONS)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -391,11 +395,11 @@ class CpuL1(CpuCache):
 class CpuLower(CpuCache):
     """A level behind the first one."""
 
-    write_bandwidth: Number | None = spec("B/clk", "what dirty lines of one core write into this level beside its reads; without "
-                                          "it both share `bandwidth`", low=0.1, high=1e6, optional=True, cycle=True)  # fmt: skip
-    inclusion: str | None = spec(TEXT, "what it holds of the levels above: inclusive (all of their lines), victim (what they evict, "
-                                 "until they ask for it), neither", optional=True, cache=True,
-                                 wrong=lambda word: None if word in INCLUSIONS else f"is none of {', '.join(INCLUSIONS)}")  # fmt: skip
+    write_bandwidth: Number | None = spec("B/clk", "what dirty lines of one core write into this level beside its reads; "
+                                          "without it both share `bandwidth`", low=0.1, high=1e6, optional=True,
+                                          cycle=True)  # fmt: skip
+    inclusion: str | None = spec(TEXT, "what it holds: inclusive (all lines of levels above), victim (what these evict, until "
+                                 "asked for), neither", optional=True, cache=True, wrong=_no_inclusion)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -405,8 +409,8 @@ class CpuL2(CpuLower):
     miss_buffers: Number | None = whole("lines on their way to one core from the next level", high=65536, optional=True)
     prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,
                                       optional=True, cycle=True)  # fmt: skip
-    prefetch_page: Number | None = spec("B", "piece of memory that no prefetcher leaves; without it 4 KiB, or a page of the TLB where "
-                                        "that is larger", low=256, high=1e12, optional=True, cycle=True)  # fmt: skip
+    prefetch_page: Number | None = spec("B", "piece of memory that no prefetcher leaves; without it 4 KiB, or a larger page of "
+                                        "the TLB", low=256, high=1e12, optional=True, cycle=True)  # fmt: skip
     tlb_entries: Number | None = whole("pages whose addresses the TLB of this level translates", high=1e9, optional=True,
                                        cycle=True)  # fmt: skip
     tlb_miss: Number | None = cycles(

@@ -133,10 +133,11 @@ def test_each_request_is_given_the_level_that_has_its_line(lines: list[int]) -> 
     hierarchy = Hierarchy(levels=(Level(name="L1", size=256, ways=2), Level(name="L2", size=1024, ways=4)))
     state = Simulation(hierarchy, fast=False, watched=True)
     steps = state.feed(Accesses(address=np.array(lines) * 64, store=np.array([line % 2 for line in lines])))
-    level = levels_of(steps)
+    level, written = levels_of(steps)
     first, second = state.counts
     assert np.count_nonzero(level) == first.misses
     assert np.count_nonzero(level == 2) == second.read_misses
+    assert written.sum(axis=1).tolist() == [first.dirty_evictions, second.dirty_evictions]
 
 
 def test_a_gpu_is_refused() -> None:

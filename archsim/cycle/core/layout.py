@@ -45,7 +45,8 @@ POOL_NAMES = ("integer scheduler", "vector scheduler", "memory scheduler", "load
 # the last commit of a store; the port that was found last.
 (CLOCK, RENAMED, FETCH_CLOCK, FETCHED, TAKEN_NOW, RETIRED, RETIRED_NOW, LAST_START, STARTED_NOW, COMMITTED, PORT) = range(11)
 STATES = 11
-# Counts: operations, lines that came from each level and went back to it, bytes stored, clocks of rename lost to the front end and to each pool.
+# Counts: operations, lines from and to each level, bytes stored, what is traced, clocks of rename lost to the front end and to
+# each pool.
 OPERATIONS, LINES2, LINES3, LINES4, STORED, TRACED, FRONT_END, POOL = range(8)
 COUNTS = POOL + POOLS
 # Of a traced micro-operation: its row, iteration, clock of rename, start, end and retirement, and its port.

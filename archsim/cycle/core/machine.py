@@ -30,7 +30,7 @@ class CoreMachine:
     page: piece of memory that prefetchers stay in [B]
     tlb: pages that it translates, their size [B], and clocks of a miss where they are known, else 0
     near: (bytes per clock, latency) of the L2, the L3 and memory [B/clk, clk]; sizes: of the caches, as one core sees them [B]
-    back: what dirty lines write into the L2 and the L3 beside reads [B/clk]; 0 where both share the bandwidth, as of a memory
+    back: what dirty lines write into each of these beside reads [B/clk]; 0 where both share the bandwidth, as of memory
     """
 
     name: str
@@ -46,7 +46,7 @@ class CoreMachine:
     read: float
     write: float
     near: tuple[tuple[float, float], ...]
-    back: tuple[float, float]
+    back: tuple[float, ...]
     sizes: tuple[float, ...]
     registers: int
     width: int
@@ -157,7 +157,7 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
         cracked=_numbers(device.cracked),
         load=float(device.l1.latency), line=int(device.l1.line), read=float(device.l1.bandwidth),
         write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
-        back=(float(last.write_bandwidth or 0.0), 0.0 if device.l3 is None else float(device.l3.write_bandwidth or 0.0)),
+        back=(*(float(level.write_bandwidth or 0.0) for level in (device.l2, device.l3) if level is not None), 0.0),
         registers=int(device.core.registers), width=int(device.core.simd),
         buffers=int(device.core.miss_buffers),
         far_buffers=int(last.miss_buffers or device.core.miss_buffers), ahead=int(device.l1.prefetched or 0),

@@ -19,8 +19,8 @@ from archsim.cycle.core.machine import CoreMachine, delivered
 from archsim.cycle.core.operation import CoreLoop
 
 CALLEES_FIRST = {
-    timeline: ("advance", "release", "carried", "slot_of", "ask_far", "write_back", "touch", "free_port", "take", "fetched", "branched",
-               "mispredicted", "room", "retire", "operands", "simulate"),
+    timeline: ("advance", "release", "carried", "slot_of", "ask_far", "write_back", "touch", "free_port", "take", "fetched",
+               "branched", "mispredicted", "room", "retire", "operands", "simulate"),
 }  # fmt: skip
 SEPARATE = ("ask_far", "write_back", "touch", "advance", "simulate")  # one copy of each is enough
 
