@@ -86,6 +86,7 @@ class Simulation:
         for tally in self._tallies:
             tally[kernel.SEED] = FIRST_SEED
         self._out: list[list[Any]] = [[] for _ in hierarchy.levels]
+        self._tables: dict[str, list[Any]] = {}  # of requests one by one, reused for each piece
 
     def _numbers(self, count: int) -> Any:
         """Zeros, as a list or an array."""
@@ -135,7 +136,9 @@ class Simulation:
         levels = len(self.hierarchy.levels)
         total = min(STEPWISE, len(asked) - begin)
         names = ("slot", "line", "mask", "kind", "count", "core", "source")
-        tables = {name: [self._numbers(total * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names}
+        tables = self._tables = self._tables or {
+            name: [self._numbers(STEPWISE * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names
+        }
         for name in names[1:]:
             tables[name][0] = self._as_columns(getattr(asked, name)[begin : begin + total])
         made = self._numbers(levels + 1)

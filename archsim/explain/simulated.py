@@ -58,7 +58,7 @@ class ProgramClock:
     def __init__(self, spec: Spec) -> None:
         if not isinstance(spec.device, Cpu):
             raise ArgumentError(f"hw {spec.identity.id}: --time is of a program on a CPU")
-        self.clock = float(np.ravel(spec.device.usual_clock)[0])
+        self.clock = float(np.ravel(spec.device.clock.all_core)[0])  # nobody knows how wide its instructions are
         self.machine = core_machine(spec.device, self.clock)
         self.counts = AccessCounts(hits=[0] * len(level_names(self.machine)), written=[0] * len(self.machine.near))
         self.window = MissWindow(self.machine)

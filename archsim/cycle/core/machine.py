@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from archsim.device.device import Cpu
 from archsim.device.pipeline import FALLBACK, CorePipeline, Cracked, Hold, Latency, Port
 
 if TYPE_CHECKING:
-    from archsim.device.part import Number
+    from archsim.device.part import Core, Number
 
 WIDEST = 512  # bit from which on `port512` counts
 SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
@@ -136,6 +136,9 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     words = dict.fromkeys(word for table in (port, device.port512) if table is not None
                           for _, text in _given(table) for word in str(text).split())  # fmt: skip
     names = tuple(words)
+    masks, wide = _masks(port, names), {} if device.port512 is None else _masks(device.port512, names)
+    widest = [wide, masks] if wide and float(device.core.simd) >= WIDEST else [masks, wide]
+    names = _with_units(device.core, pipeline, names, widest, hold)
     latency = {"fma": float(device.core.fma_latency), "load": float(device.l1.latency), **_numbers(device.latency)}
     if device.tile is not None:
         latency["tile"] = float(device.tile.latency)
@@ -152,8 +155,7 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     far.append((share, float(memory.latency) * clock))
     last = device.l2
     return CoreMachine(
-        name=device.identity.id, pipeline=pipeline, ports=names, masks=_masks(port, names),
-        wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=hold,
+        name=device.identity.id, pipeline=pipeline, ports=names, masks=masks, wide=wide, latency=latency, hold=hold,
         cracked=_numbers(device.cracked),
         load=float(device.l1.latency), line=int(device.l1.line), read=float(device.l1.bandwidth),
         write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
@@ -164,6 +166,28 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
         far_ahead=int(last.prefetched or 0), page=float(last.prefetch_page or max(SMALL_PAGE, last.tlb_page or 0.0)),
         tlb=(float(last.tlb_entries or 0), float(last.tlb_page or SMALL_PAGE), float(last.tlb_miss or 0.0)),
     )  # fmt: skip
+
+
+def _with_units(core: Core, pipeline: CorePipeline, names: tuple[str, ...], tables: Sequence[dict[str, int]],
+                hold: dict[str, float]) -> tuple[str, ...]:  # fmt: skip
+    """The ports, as many more or fewer of them for multiply-adds, multiplications and additions as `core.fma_ports` asks for.
+
+    fma_ports simd hold / min(datapath, simd) units of the width of the datapath; less than a whole one more or less is none
+
+    tables: of masks, which are changed; the widest first
+    """
+    kinds = ("fma", "add", "mul")
+    there = next(table[kind] for kind in ("fma", "mul") for table in tables if kind in table).bit_count()
+    wanted = float(core.fma_ports) * float(core.simd) / min(float(pipeline.datapath), float(core.simd)) * hold.get("fma", 1.0)
+    more = int(wanted - there)
+    for table in tables:
+        for kind in (kind for kind in kinds if kind in table):
+            table[kind] |= ((1 << max(more, 0)) - 1) << len(names)
+            for _ in range(min(-more, table[kind].bit_count() - 1)):
+                table[kind] &= ~(1 << table[kind].bit_length() - 1)
+    if wanted < 1.0:
+        hold |= {kind: hold.get(kind, 1.0) / wanted for kind in kinds}
+    return names + tuple(f"unit {at}" for at in range(more))
 
 
 def _given(table: Port | Latency | Hold | Cracked) -> list[tuple[str, str | Number]]:
