@@ -54,15 +54,25 @@ def release(freed: Ints, pool: int, count: int, clock: int, now: int) -> None:
 
 
 def carried(buses: Ints, bus: int, begin: int, ticks: int, now: int) -> int:
-    """The clock at which a bus has carried what takes it some ticks, from a clock on, in what others leave free."""
+    """The clock at which a bus has carried what takes it some ticks, from a clock on, in what others leave free.
+
+    A clock that is full has, less than zero, a later one before which all are full; who comes by makes that a later one still
+    (path halving, as of disjoint sets).
+    """
     clock, left = max(begin, now), ticks
     while left > 0 and clock < now + LAST:
         row = (clock & LAST) * CARRIED
-        taken = min(left, TICKS - buses[row + bus])
-        buses[row + bus] += taken
-        buses[row + BUSES] = 1
-        left -= taken
-        clock += 1
+        taken = buses[row + bus]
+        if taken < 0:
+            beyond = buses[(-taken & LAST) * CARRIED + bus]
+            if beyond < 0:
+                buses[row + bus] = taken = beyond
+            clock = -taken
+        else:
+            buses[row + BUSES] = 1
+            buses[row + bus] = taken + left if taken + left < TICKS else -clock - 1
+            left -= TICKS - taken
+            clock += 1
     return int(clock)
 
 
