@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
 from archsim.cache.kernel import BIT_PLRU, FIFO, LRU, RANDOM, SRRIP, TREE_PLRU
+from archsim.device.cpu_core import INCLUSIONS
 from archsim.device.device import Cpu, Device, Gpu, with_caches
-from archsim.device.part import INCLUSIONS
 
 POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE_PLRU, "bit-plru": BIT_PLRU, "srrip": SRRIP}
 HOLDS = ("any", "inclusive", "exclusive")

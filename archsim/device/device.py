@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
-from archsim.device.cpu_core import FORMS, CpuClock, Dot, DotShape, TileUnit, dot_shape
+from archsim.device.cpu_core import FORMS, Core, CpuClock, CpuL1, CpuL2, CpuLower, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.part import (
     Chip,
     CooledPower,
-    Core,
-    CpuL1,
-    CpuL2,
-    CpuLower,
     GpuClock,
     GpuL1,
     GpuL2,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from math import ceil
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
 from archsim.cycle.core import loops as vector
@@ -189,12 +190,12 @@ def _peak(machine: CoreMachine, simd: int, loop: CoreLoop) -> float | None:
     if not loop.flop or kinds & {"dot", "bfdot", "tile"}:
         return None
     wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
-    size, datapath = max(wide, default=32), int(machine.pipeline.datapath)
+    size, passes = max(wide, default=32), machine.hold.get("fma", 1.0) / float(machine.pipeline.datapath)
     widths = [width for width in (128, 256, 512, 1024, 2048) if width <= max(simd, 128)]
     # ports that take multiply-adds count twice; else those that multiply or add once
     ports = [2 * machine.ports_of("fma", width).bit_count() if "fma" in machine.masks else
              (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count() for width in widths]  # fmt: skip
-    return max(count * min(width, datapath) / size for count, width in zip(ports, widths, strict=True))
+    return max(count * width / max(1, ceil(width * passes)) / size for count, width in zip(ports, widths, strict=True))
 
 
 def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:

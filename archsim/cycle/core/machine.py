@@ -11,7 +11,8 @@ from archsim.device.device import Cpu
 from archsim.device.pipeline import FALLBACK, CorePipeline, Cracked, Hold, Latency, Port
 
 if TYPE_CHECKING:
-    from archsim.device.part import Core, Number
+    from archsim.device.cpu_core import Core
+    from archsim.device.part import Number
 
 WIDEST = 512  # bit from which on `port512` counts
 SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")

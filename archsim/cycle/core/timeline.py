@@ -102,16 +102,17 @@ def ask_far(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers2: Ints, level: 
     return there
 
 
-def write_back(m: Ints, s: Ints, counts: Ints, buses: Ints, level: int, begin: int) -> None:
-    """A dirty line leaves for its level at `begin` [clk]: nobody waits for it, but it takes the bus of the L2 and its level's."""
+def write_back(m: Ints, s: Ints, counts: Ints, buses: Ints, level: int, begin: int) -> int:
+    """When a dirty line that leaves for its level at `begin` is in it, over the bus of the L2 and its level's [clk]."""
     counts[LINES2] += 1
-    carried(buses, m[BACK_TO2], begin, m[BACK_TIME2], s[CLOCK])
+    gone = carried(buses, m[BACK_TO2], begin, m[BACK_TIME2], s[CLOCK])
     if level == 3:
         counts[LINES3] += 1
-        carried(buses, m[BACK_TO3], begin, m[BACK_TIME3], s[CLOCK])
+        gone = max(gone, carried(buses, m[BACK_TO3], begin, m[BACK_TIME3], s[CLOCK]))
     elif level > 3:
         counts[LINES4] += 1
-        carried(buses, FROM_MEMORY, begin, m[TIME4], s[CLOCK])
+        carried(buses, FROM_MEMORY, begin, m[TIME4], s[CLOCK])  # whose controller has queues of its own
+    return gone
 
 
 def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: Ints, streams: Ints, of: Ints, near: Ints,
@@ -119,7 +120,7 @@ def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: 
     """When the line of a stream is in the L1 that an operation asks for at `begin` [clk]; the prefetchers go ahead of it.
 
     The L1 keeps a buffer for a line from when it asks for it until it is there; the prefetcher of the L2 takes buffers of the L2
-    alone. In a stream that is written, a dirty line leaves for each that comes.
+    alone. In a stream that is written, a dirty line leaves for each that comes, and keeps the buffer until it has left.
     """
     row, state = stream * STREAM_COLUMNS, stream * STREAM_STATE
     level, chased = streams[row + LEVEL], streams[row + CHASED]
@@ -150,7 +151,7 @@ def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: 
         near[stream * LINES + ahead % LINES] = buffers[slot]
         of[state + NEAR] = ahead
         if streams[row + WRITTEN]:
-            write_back(m, s, counts, buses, level, buffers[slot])
+            buffers[slot] = max(buffers[slot], write_back(m, s, counts, buses, level, buffers[slot]))
     arrives: int = near[stream * LINES + line % LINES]
     return arrives
 
