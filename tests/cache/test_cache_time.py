@@ -73,6 +73,20 @@ def test_misses_within_the_window_overlap_and_others_do_not(timed: Callable[...,
     assert apart.time_s > 0.9 * latency
 
 
+def test_no_more_misses_overlap_than_there_are_fill_buffers(timed: Callable[..., ProgramTime]) -> None:
+    """Little's law: loads that nobody foresees keep a buffer of the L1 until their lines are there."""
+    for buffers in (2, 4, 8):
+        spec = find_device("i7_6700k", {"core.miss_buffers": str(buffers)}, None)
+        assert timed(far(160), spec).time_s == pytest.approx(160 / buffers * spec.device.memory.latency, rel=0.05)
+
+
+def test_lines_that_stores_have_written_cross_the_bus_again(timed: Callable[..., ProgramTime]) -> None:
+    """A stream that does not fit is read and goes back: twice the lines of one that is read alone, once the caches are full."""
+    small = find_device("i7_6700k", {"l3.size": "64 KiB", "l2.size": "64 KiB"}, None)
+    read, written = (timed(far(8192, kind=kind, apart=64), small).bounds_s["memory"] for kind in "LS")
+    assert written == pytest.approx(2.0 * read, rel=0.15)
+
+
 def test_a_larger_window_overlaps_more(timed: Callable[..., ProgramTime]) -> None:
     small, large = (timed(far(64, steps=60), find_device("i7_6700k", {"pipeline.window": entries}, None)).time_s
                     for entries in ("64", "512"))  # fmt: skip
