@@ -28,8 +28,8 @@ NEXT = 2  # lines from one access to the next that a prefetcher takes for a stre
 # Fields of the machine.
 (FETCH, BRANCHES, RENAME, RETIRE, DELAY, IN_ORDER, AT_RENAME, PORT_COUNT, LINE, PAGE_LINES, BUFFERS, BUFFERS2, AHEAD, AHEAD2,
  LATENCY2, LATENCY3, LATENCY4, READ_TIME, WRITE_TIME, TIME2, TIME3, TIME4, SPLIT, TLB_LINES, TLB_TIME,
- MISPREDICT, BACK_TO2, BACK_TIME2, BACK_TO3, BACK_TIME3) = range(30)  # fmt: skip
-MACHINE_FIELDS = 30
+ MISPREDICT, BACK_TO2, BACK_TO3, BACK_TO4, BACK_TIME2, BACK_TIME3, BACK_TIME4) = range(32)  # fmt: skip
+MACHINE_FIELDS = 32
 # Buses: bytes of loads and of stores at the L1, lines from the L2, from the L3, from memory and to it, dirty lines to the L2 and
 # to the L3 where they do not share the bus of those that come; the divider counts as one.
 READS, WRITES, FROM_L2, FROM_L3, FROM_MEMORY, TO_L2, TO_L3, DIVIDER = range(8)

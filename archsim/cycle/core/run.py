@@ -158,8 +158,11 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
     p = machine.pipeline
     replayed = p.loop_buffer is not None and slots <= p.loop_buffer
     m = [0] * layout.MACHINE_FIELDS
-    two, last = machine.near[0], machine.near[-1]
-    three = machine.near[1] if len(machine.near) > 2 else last
+    for at, level in enumerate((0, len(machine.near) - 2 or 1, -1)):
+        (bandwidth, latency), own = machine.near[level], machine.back[level]
+        m[layout.LATENCY2 + at], m[layout.TIME2 + at] = round(latency), round(machine.line * layout.TICKS / bandwidth)
+        m[layout.BACK_TO2 + at] = (layout.TO_L2 if own else layout.FROM_L2) + at
+        m[layout.BACK_TIME2 + at] = round(machine.line * layout.TICKS / (own or bandwidth))
     for name, value in {
         layout.FETCH: MOST if replayed else int(delivered(p, slots)),
         layout.BRANCHES: MOST if replayed else max(1, int(p.branches or 1)), layout.RENAME: int(p.rename),
@@ -167,17 +170,10 @@ def _fields(machine: CoreMachine, slots: int) -> list[int]:
         layout.IN_ORDER: int(p.order == "in"), layout.AT_RENAME: int(p.binding == "rename"),
         layout.PORT_COUNT: len(machine.ports), layout.LINE: machine.line, layout.PAGE_LINES: machine.page_lines,
         layout.BUFFERS: machine.buffers, layout.BUFFERS2: machine.far_buffers, layout.AHEAD: machine.ahead,
-        layout.AHEAD2: machine.far_ahead, layout.LATENCY2: round(two[1]), layout.LATENCY3: round(three[1]),
-        layout.LATENCY4: round(last[1]), layout.READ_TIME: round(layout.TICKS / machine.read),
-        layout.WRITE_TIME: round(layout.TICKS / machine.write), layout.TIME2: round(machine.line * layout.TICKS / two[0]),
-        layout.TIME3: round(machine.line * layout.TICKS / three[0]),
-        layout.TIME4: round(machine.line * layout.TICKS / last[0]),
+        layout.AHEAD2: machine.far_ahead, layout.READ_TIME: round(layout.TICKS / machine.read),
+        layout.WRITE_TIME: round(layout.TICKS / machine.write),
         layout.SPLIT: round(float(p.split or 1)), layout.TLB_LINES: max(1, int(machine.tlb[1] // machine.line)),
         layout.MISPREDICT: round(float(p.mispredict or 0)),
-        layout.BACK_TO2: layout.TO_L2 if machine.back[0] else layout.FROM_L2,
-        layout.BACK_TO3: layout.TO_L3 if machine.back[1] else layout.FROM_L3,
-        layout.BACK_TIME2: round(machine.line * layout.TICKS / (machine.back[0] or two[0])),
-        layout.BACK_TIME3: round(machine.line * layout.TICKS / (machine.back[1] or three[0])),
     }.items():  # fmt: skip
         m[name] = value
     return m

@@ -9,14 +9,14 @@ the three says whether there is anything. Only integers; lists or arrays of int6
 from __future__ import annotations
 
 from archsim.cycle.core.layout import (  # isort: skip  # fmt: skip
-    AHEAD, AHEAD2, AT_RENAME, BACK1, BACK_TIME2, BACK_TIME3, BACK_TO2, BACK_TO3, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES,
-    CARRIED, CHASED, CLOCK, COLUMNS, COMMITTED, DELAY, DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FREED,
-    FROM1, FROM_L2, FROM_L3, FROM_MEMORY, FRONT_END, HIGH, INT_REGISTERS, IN_ORDER, Ints, KIND, LAST, LAST_LINE, LAST_START,
-    LATENCY, LATENCY2, LATENCY3, LATENCY4, LEVEL, LINE, LINES, LINES2, LINES3, LINES4, LOAD, LOAD_QUEUE, LOW, MISPREDICT,
-    MISSED, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED, PAGE_LINES, PAGE_READ, PASSES, POOL, POOLS, PORT, PORTS,
-    PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED, REORDER, RETIRE, RETIRED, RETIRED_NOW, RING, SLOTS,
-    SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE, STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE, TAKEN,
-    TAKEN_NOW, TICKS, TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED, TRACE_COLUMNS, WRITES, WRITE_TIME, WRITTEN,
+    AHEAD, AHEAD2, AT_RENAME, BACK1, BACK_TIME2, BACK_TO2, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CARRIED, CHASED, CLOCK,
+    COLUMNS, COMMITTED, DELAY, DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FREED, FROM1, FROM_L2, FRONT_END,
+    HIGH, INT_REGISTERS, IN_ORDER, Ints, KIND, LAST, LAST_LINE, LAST_START, LATENCY, LATENCY2, LEVEL, LINE, LINES, LINES2,
+    LOAD, LOAD_QUEUE, LOW, MISPREDICT, MISSED, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED, PAGE_LINES, PAGE_READ,
+    PASSES, POOL, POOLS, PORT, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED, REORDER, RETIRE,
+    RETIRED, RETIRED_NOW, RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE, STREAM, STREAM_COLUMNS,
+    STREAM_STATE, STRIDE, TAKEN, TAKEN_NOW, TICKS, TIME2, TLB_LINES, TLB_TIME, TRACED, TRACE_COLUMNS, WRITES, WRITE_TIME,
+    WRITTEN,
 )
 
 
@@ -89,29 +89,21 @@ def slot_of(buffers: Ints, count: int, begin: int) -> int:
 
 def ask_far(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers2: Ints, level: int, begin: int) -> int:
     """When a line that the L2 lacks is there, if it is asked for at `begin` [clk]."""
-    slot = slot_of(buffers2, m[BUFFERS2], begin)
+    slot, at = slot_of(buffers2, m[BUFFERS2], begin), level - 2
     start = max(begin, buffers2[slot])
-    there: int = start
-    if level == 3:
-        counts[LINES3] += 1
-        there = max(start + m[LATENCY3] - m[LATENCY2], carried(buses, FROM_L3, start, m[TIME3], s[CLOCK]))
-    else:
-        counts[LINES4] += 1
-        there = max(start + m[LATENCY4] - m[LATENCY2], carried(buses, FROM_MEMORY, start, m[TIME4], s[CLOCK]))
+    counts[LINES2 + at] += 1
+    come = carried(buses, FROM_L2 + at, start, m[TIME2 + at], s[CLOCK])
+    there: int = max(start + m[LATENCY2 + at] - m[LATENCY2], come)
     buffers2[slot] = there
     return there
 
 
 def write_back(m: Ints, s: Ints, counts: Ints, buses: Ints, level: int, begin: int) -> int:
     """When a dirty line that leaves for its level at `begin` is in it, over the bus of the L2 and its level's [clk]."""
-    counts[LINES2] += 1
-    gone = carried(buses, m[BACK_TO2], begin, m[BACK_TIME2], s[CLOCK])
-    if level == 3:
-        counts[LINES3] += 1
-        gone = max(gone, carried(buses, m[BACK_TO3], begin, m[BACK_TIME3], s[CLOCK]))
-    elif level > 3:
-        counts[LINES4] += 1
-        carried(buses, FROM_MEMORY, begin, m[TIME4], s[CLOCK])  # whose controller has queues of its own
+    gone = begin
+    for at in range(0, level - 1, max(1, level - 2)):
+        counts[LINES2 + at] += 1
+        gone = max(gone, carried(buses, m[BACK_TO2 + at], begin, m[BACK_TIME2 + at], s[CLOCK]))
     return gone
 
 
