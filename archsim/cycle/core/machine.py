@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from archsim.device.part import Number
 
 WIDEST = 512  # bit from which on `port512` counts
-SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
 HALVED = ("rename", "retire", "fetch", "decode", "window", "load_queue", "store_queue")  # of hyper-threads that both run
 SMALL_PAGE = 4096.0  # B
 ENTRY_B = 8.0  # of a page in the tables that translate addresses, as x86-64 and AArch64 have them
@@ -146,21 +145,18 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
         hold["tile"] = float(device.tile.int8 or device.tile.bf16 or 1.0)
     memory = device.memory
     share = float(memory.bandwidth) * float(memory.achievable) / float(device.core.sockets) / clock / workers
-    far = [(float(device.l2.bandwidth), float(device.l2.latency))]
-    sizes = [float(device.l1.size), float(device.l2.size)]
-    if device.l3 is not None:
-        slower = clock / float(device.clock.uncore or clock)  # core clocks for each of the uncore
-        beyond = (float(device.l3.latency) - far[0][1]) * slower
-        far.append((float(device.l3.bandwidth) / slower, far[0][1] + beyond))
-        sizes.append(float(device.l3.size))
+    last, slower = device.l2, clock / float(device.clock.uncore or clock)  # core clocks for each of the uncore
+    far, levels = [(float(last.bandwidth), float(last.latency))], [level for level in (last, device.l3) if level is not None]
+    for level in levels[1:]:
+        far.append((float(level.bandwidth) / slower, far[0][1] + (float(level.latency) - far[0][1]) * slower))
     far.append((share, float(memory.latency) * clock))
-    last = device.l2
     return CoreMachine(
         name=device.identity.id, pipeline=pipeline, ports=names, masks=masks, wide=wide, latency=latency, hold=hold,
         cracked=_numbers(device.cracked),
         load=float(device.l1.latency), line=int(device.l1.line), read=float(device.l1.bandwidth),
-        write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
-        back=(*(float(level.write_bandwidth or 0.0) for level in (device.l2, device.l3) if level is not None), 0.0),
+        write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far),
+        sizes=tuple(float(level.size) for level in (device.l1, *levels)),
+        back=(*(float(level.write_bandwidth or 0.0) for level in levels), 0.0),
         registers=int(device.core.registers), width=int(device.core.simd),
         buffers=int(device.core.miss_buffers),
         far_buffers=int(last.miss_buffers or device.core.miss_buffers), ahead=int(device.l1.prefetched or 0),
