@@ -90,6 +90,9 @@ def _one(s: SimulatedCore) -> list[Block]:
     if s.loop.flop:
         lines.append((f"{s.flop_per_clock:.2f} FLOP/clk", show(s.flop_per_clock * s.clock_hz, "FLOP/s", 3),
                       "" if s.peak_share is None else f"{100 * s.peak_share:.1f} % of the peak of {s.peak:g}"))  # fmt: skip
+    moved = (s.loop.bytes_loaded + s.loop.bytes_stored) / r.cycles
+    if moved:
+        lines.append((f"{moved:.2f} B/clk", show(moved * s.clock_hz, "B/s", 3), "loaded and stored"))
     lines.append((f"{r.operations / r.cycles:.2f} operations/clk", f"{r.operations:g} micro-operations", ""))
     rows = [[words(name), number(clocks, "clk"), percent(clocks / r.cycles), stacked({"0": clocks}, r.cycles)]
             for name, clocks in s.bounds.items()]  # fmt: skip
@@ -111,15 +114,15 @@ def _facts(s: SimulatedCore) -> list[tuple[str, str]]:
 
 
 def _lines(s: SimulatedCore) -> str:
-    """Lines from each level, with their bandwidth."""
+    """Lines from and to each level, with their bandwidth."""
     rate = s.machine.line / s.result.cycles * s.clock_hz
-    found = (f"{lines:.2f} from {'memory' if level == 'memory' else f'the {level}'} ({show(lines * rate, 'B/s', 3)})"
+    found = (f"{lines:.2f} of {'memory' if level == 'memory' else f'the {level}'} ({show(lines * rate, 'B/s', 3)})"
              for level, lines in levels(s).items() if lines > WORTH)  # fmt: skip
     return f"{', '.join(found)} per iteration"
 
 
 def levels(s: SimulatedCore) -> dict[str, float]:
-    """Lines of an iteration by the level from which they came."""
+    """Lines of an iteration by the level from which they came or to which they went back."""
     second, third, memory = s.result.lines
     if len(s.machine.near) < 3:
         return {"L2": second - third - memory, "memory": third + memory}

@@ -12,7 +12,8 @@ from archsim.answers.layers import bounds_bar
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import bound_word
 from archsim.device.silicon import silicon
-from archsim.device.spec import follow_notes
+from archsim.device.spec import follow_notes, read_by, unit_of
+from archsim.device.variant import changes
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import SAMPLES, LayerGroup, group_of, relieved
 from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, columns, number, percent, stacked, words
@@ -105,13 +106,15 @@ def _sentences(c: Change) -> list[str]:
 
 
 def followed_lines(c: Change) -> list[str]:
-    """The defaults that came with the change, and the values of the device that follow it."""
+    """What the model does not read, the defaults that came with the change, and the values of the device that follow it."""
     said = []
     for name, pair in c.followed.items():
         was, now = ("none" if value is None else show(value, "Hz") if isinstance(value, float) else str(value) for value in pair)
         said.append(f"{'host CPU' if name == 'host_cpu' else FOLLOWING[name]} {now}, not {was}")
-    old = follow_notes(c.before.spec.entries)
-    return [*([f"{'; '.join(said)}: the defaults there, which --to sets"] if said else []),
+    old, spec = follow_notes(c.before.spec.entries), c.after.spec
+    readers = {key: read_by(unit_of(spec.kind, key)) for key in changes(spec) if key in spec.entries}
+    unread = [f"{key} is read by {who} alone" for key, who in readers.items() if who and c.before.fidelity not in who]
+    return [*unread, *([f"{'; '.join(said)}: the defaults there, which --to sets"] if said else []),
             *(line for line in follow_notes(c.after.spec.entries) if line not in old)]  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
 from archsim.cache.kernel import BIT_PLRU, FIFO, LRU, RANDOM, SRRIP, TREE_PLRU
+from archsim.device.cpu_core import INCLUSIONS
 from archsim.device.device import Cpu, Device, Gpu, with_caches
 
 POLICIES = {"lru": LRU, "fifo": FIFO, "random": RANDOM, "tree-plru": TREE_PLRU, "bit-plru": BIT_PLRU, "srrip": SRRIP}
@@ -134,9 +135,9 @@ class Hierarchy:
 def hierarchy_of(device: Device, cores: int = 1, policy: str = "lru") -> Hierarchy:
     """The caches of a device as `cores` of its cores (CPU) or SMs (GPU) see them.
 
-    CPU: private L1 and L2, and a last level shared as the spec says; all write back, and all have lines as long as those of the
-    first. GPU: the L1 of each SM writes through and
-    does not allocate on writes; the L2 writes back; a write does not fetch (NVIDIA's tuning guides for Maxwell and Pascal).
+    CPU: private L1 and L2, and a last level shared as the spec says; all write back and have lines as long as those of the first,
+    and a level is inclusive or takes victims as the spec says. GPU: the L1 of each SM writes through and does not allocate on
+    writes; the L2 writes back; a write does not fetch (NVIDIA's tuning guides for Maxwell and Pascal).
     What the spec does not say is listed in `assumed`.
 
     Raises Unsupported where the spec's numbers make no hierarchy, ValueError for more cores than the device has.
@@ -158,11 +159,14 @@ def hierarchy_of(device: Device, cores: int = 1, policy: str = "lru") -> Hierarc
 def _of_cpu(device: Cpu, cores: int, policy: str) -> Hierarchy:
     parts = [("L1", device.l1), ("L2", device.l2), *([("L3", device.l3)] if device.l3 is not None else [])]
     line = int(device.l1.line)
+    holds = {name: getattr(part, "inclusion", None) for name, part in parts}
     levels = [
-        Level(name=name, size=int(part.size), ways=int(part.ways), line=line, policy=policy, cores=int(part.shared_by))
+        Level(name=name, size=int(part.size), ways=int(part.ways), line=line, policy=policy, cores=int(part.shared_by),
+              holds=INCLUSIONS[holds[name] or "neither"])
         for name, part in parts
     ]  # fmt: skip
-    assumed = [f"policy {policy} at every level", "levels are neither inclusive nor exclusive", "no prefetching"]
+    assumed = [f"policy {policy} at every level", "no prefetching"]
+    assumed += [f"{name.lower()}.inclusion neither: not in the spec" for name, _ in parts[1:] if holds[name] is None]
     assumed += [f"{name.lower()}.line {line}: the spec's {int(part.line)} B are filled in parts of a line of the L1"
                 for name, part in parts if int(part.line) != line]  # fmt: skip
     return Hierarchy(levels=tuple(levels), cores=cores, assumed=tuple(assumed))

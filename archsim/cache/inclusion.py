@@ -89,7 +89,7 @@ def serve_stepwise(
                     if kind == CLEAN_VICTIM and (k + 1 == levels or not shapes[k + 1][6]):
                         continue  # only an exclusive level takes clean victims
                     lines[k + 1][kept], kinds[k + 1][kept], masks[k + 1][kept] = lines[k + 1][out], kind, mask
-                    counts[k + 1][kept], sources[k + 1][kept], cores[k + 1][kept] = counts[k + 1][out], i, core
+                    counts[k + 1][kept], sources[k + 1][kept], cores[k + 1][kept] = counts[k + 1][out], j, core
                     kept += 1
             made[k + 1] = kept
             begin, end = start, kept

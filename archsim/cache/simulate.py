@@ -86,6 +86,7 @@ class Simulation:
         for tally in self._tallies:
             tally[kernel.SEED] = FIRST_SEED
         self._out: list[list[Any]] = [[] for _ in hierarchy.levels]
+        self._tables: dict[str, list[Any]] = {}  # of requests one by one, reused for each piece
 
     def _numbers(self, count: int) -> Any:
         """Zeros, as a list or an array."""
@@ -128,13 +129,16 @@ class Simulation:
     def _request_by_request(self, asked: Requests) -> list[Requests]:
         """Every request goes through all levels before the next one does."""
         parts = [self._stepwise(asked, begin) for begin in range(0, len(asked), STEPWISE)]
-        return [_joined(rows) for rows in zip(*parts, strict=True)] if parts else [asked]
+        return [_joined([part[k] for part in parts], [part[k - 1] for part in parts] if k else [])
+                for k in range(len(self.hierarchy.levels) + 1)] if parts else [asked]  # fmt: skip
 
     def _stepwise(self, asked: Requests, begin: int) -> list[Requests]:
         levels = len(self.hierarchy.levels)
         total = min(STEPWISE, len(asked) - begin)
         names = ("slot", "line", "mask", "kind", "count", "core", "source")
-        tables = {name: [self._numbers(total * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names}
+        tables = self._tables = self._tables or {
+            name: [self._numbers(STEPWISE * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names
+        }
         for name in names[1:]:
             tables[name][0] = self._as_columns(getattr(asked, name)[begin : begin + total])
         made = self._numbers(levels + 1)
@@ -214,8 +218,12 @@ def _count(level: Level, tally: Any, sector: int) -> LevelCount:
     )  # fmt: skip
 
 
-def _joined(rows: tuple[Requests, ...]) -> Requests:
-    return Requests(**{name: np.concatenate([getattr(row, name) for row in rows]) for name in (*COLUMNS, "core")})
+def _joined(rows: list[Requests], above: list[Requests]) -> Requests:
+    """Pieces of requests as one; the source of each is its place among those to the level above."""
+    found = {name: np.concatenate([getattr(row, name) for row in rows]) for name in (*COLUMNS, "core")}
+    if above:
+        found["source"] += np.repeat(np.cumsum([0, *map(len, above[:-1])]), [len(row) for row in rows])
+    return Requests(**found)
 
 
 def simulate(hierarchy: Hierarchy, stream: Stream, fast: bool | None = None) -> Simulation:

@@ -138,7 +138,7 @@ def core_command(
 
     copy, set, read, scale, scale and shift, relu, add, triad, divide and root take streams: unroll, level (1 for the L1 to 4
     for memory). dot: accumulators, level. exp: degree, unroll, level. max pool, row sum, sigmoid, tanh, softmax, local
-    normalisation, moments: level. chase: level, loads.
+    normalisation, moments: level. chase: level, loads, chains (side by side).
 
     Loops over single values, as compilers leave them: scalar step, scalar im2col: level, trips of the innermost loop; scalar
     max pool, scalar average pool: window (values of it), trips, level; scalar exp, scalar pow (calls of the C library),
@@ -168,9 +168,8 @@ def core_command(
         return _draw(hw, curve, form, given, of_core=True)
     words = choices(given)
     spec = find_device(hw, words.get("settings"), words.get("scales"))
-    clock = words.get("clock") or float(spec.device.usual_clock)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
-    form.show(simulate_all(spec, loops, clock=clock, trips=trips, trace=OPERATIONS, fast=False if plain else None))
+    form.show(simulate_all(spec, loops, clock=words.get("clock"), trips=trips, trace=OPERATIONS, fast=False if plain else None))
 
 
 def _loops(path: str, name: str | None) -> list[CoreLoop]:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.cost.cost import Array
-from archsim.device.cpu_core import ELEMENT_BYTES, FORMS
+from archsim.device.cpu_core import ELEMENT_BYTES, FORMS, CpuCache
 from archsim.device.device import Cpu
-from archsim.device.part import CpuCache
 from archsim.lower.kernel import CpuKernels
 
 LANE_BITS = 32  # bit of an fp32 lane of a SIMD register

@@ -1,4 +1,5 @@
-"""What the cores of a CPU sustain: clocks, by the width of code and by cores awake; instructions of products of narrow operands.
+"""The cores of a CPU, their caches, and what they sustain: clocks, by the width of code and by cores awake; instructions of
+products of narrow operands.
 
 A form multiplies values of 8 or 16 bit and adds several products to each lane of its result; what a form computes is fixed by the
 instruction set, how many start per clock is a value of the spec.
@@ -19,6 +20,88 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from archsim.device.part import Number
+
+
+# ----------------------------------------------------------------------------------------------------- cores and caches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Core:
+    """The cores of all sockets, and what one of them executes per clock."""
+
+    count: Number = whole("physical cores over all sockets", high=1e6, sense=0)
+    threads: Number = whole("hardware threads over all sockets", high=1e7, sense=0)
+    sockets: Number = whole("sockets", high=1024, sense=0)
+    simd: Number = spec("bit", "width of a SIMD register", low=8, high=1e6)
+    fma_ports: Number = spec(COUNT, "SIMD fused multiply-adds started per clock (a multiply plus an add port count as one)",
+                             low=0.01, high=1024, sense=1)  # fmt: skip
+    fma_latency: Number = cycles("latency of a multiply-add (multiply plus add without FMA)")
+    registers: Number = whole("SIMD registers the instruction set names", high=65536)
+    miss_buffers: Number = whole("outstanding L1 misses per core (line fill buffers)", high=65536)
+    scalar_ipc: Number = spec(COUNT, "instructions per clock of branchy scalar code, Haswell being 1", low=1e-3, high=1e3,
+                              sense=1)  # fmt: skip
+    link: Number | None = spec("B/s", "bandwidth between two sockets, one direction", low=1e6, high=1e16, optional=True)
+    assist: Number | None = cycles("microcode for a multiplication with a subnormal operand; none: not known", optional=True)
+
+
+INCLUSIONS = {"inclusive": "inclusive", "victim": "exclusive", "neither": "any"}  # as simulated caches call them
+
+
+def _no_inclusion(word: str) -> str | None:
+    return None if word in INCLUSIONS else f"is none of {', '.join(INCLUSIONS)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuCache:
+    """One cache level of a CPU; `size` is of one instance, which `shared_by` cores share."""
+
+    size: Number = spec("B", "capacity of one instance", low=1e3, high=1e12)
+    ways: Number = whole("associativity", high=1e6)
+    line: Number = spec("B", "cache line", low=4, high=65536, sense=0)
+    latency: Number = cycles("load-to-use latency of a hit")
+    bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level", low=1, high=1e6)
+    shared_by: Number = whole("cores that share one instance", high=1e6, sense=-1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuL1(CpuCache):
+    """The first level, which loads and stores of a core go to."""
+
+    latency: Number = cycles("load-to-use latency of a hit", cycle=True)
+    bandwidth: Number = spec("B/clk", "sustained read bandwidth of one core from this level", low=1, high=1e6, cycle=True)
+    write_bandwidth: Number | None = spec("B/clk", "what stores of one core write into this level", low=0.1, high=1e6,
+                                          optional=True, cycle=True)  # fmt: skip
+    prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,
+                                      optional=True, cycle=True)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuLower(CpuCache):
+    """A level behind the first one."""
+
+    write_bandwidth: Number | None = spec("B/clk", "what lines that one core has written come back into this level with, "
+                                          "beside its reads; without it both share `bandwidth`", low=0.1, high=1e6, optional=True,
+                                          cycle=True)  # fmt: skip
+    inclusion: str | None = spec(TEXT, "lines that it keeps: inclusive (all of the levels before), victim (what they drop), "
+                                 "neither", optional=True, cache=True, wrong=_no_inclusion)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuL2(CpuLower):
+    """The second level of each core, with the TLB behind the first one."""
+
+    miss_buffers: Number | None = whole("lines on their way to one core from the next level", high=65536, optional=True)
+    prefetched: Number | None = whole("lines ahead of a stream that the prefetcher of this level asks for", high=65536,
+                                      optional=True, cycle=True)  # fmt: skip
+    prefetch_page: Number | None = spec("B", "memory that a prefetcher does not leave; without it 4 KiB, or a larger page of the "
+                                        "TLB", low=256, high=1e12, optional=True, cycle=True, sense=0)  # fmt: skip
+    tlb_entries: Number | None = whole("pages whose addresses the TLB of this level translates", high=1e9, optional=True,
+                                       cycle=True)  # fmt: skip
+    tlb_miss: Number | None = cycles(
+        "what a miss of the TLB of this level adds to a load; without it, the latency of the cache that holds the page tables",
+        optional=True, cycle=True,
+    )  # fmt: skip
+    tlb_page: Number | None = spec("B", "page of an entry of the TLB", low=256, high=1e12, optional=True, cycle=True)
 
 
 # --------------------------------------------------------------------------------------------------------------- clocks
@@ -87,6 +170,8 @@ class CpuClock:
     simd512: Number | None = hertz("all cores active, dense 512-bit code", optional=True)
     turbo: str | None = spec(TEXT, f"clocks by cores of a socket awake, up to each number, such as {LIKE}", optional=True,
                              product=False, wrong=_wrong)  # fmt: skip
+    uncore: Number | None = hertz("uncore, where it does not follow the cores: bandwidth of the last cache, and its latency "
+                                  "beyond the one before, count in it", optional=True, cycle=True)  # fmt: skip
     silicon: Number | None = hertz("highest clock of any chip with this core and process, where higher", optional=True)
 
 

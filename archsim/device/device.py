@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args, get_type_hints
 
 from archsim.base.errors import Unsupported
 from archsim.base.units import COUNT, TEXT
-from archsim.device.cpu_core import FORMS, CpuClock, Dot, DotShape, TileUnit, dot_shape
+from archsim.device.cpu_core import FORMS, Core, CpuClock, CpuL1, CpuL2, CpuLower, Dot, DotShape, TileUnit, dot_shape
 from archsim.device.part import (
     Chip,
     CooledPower,
-    Core,
-    CpuCache,
-    CpuL1,
-    CpuL2,
     GpuClock,
     GpuL1,
     GpuL2,
@@ -199,7 +195,7 @@ class Cpu:
     clock: CpuClock
     l1: CpuL1 = part(cache_only=("shared_by",))
     l2: CpuL2 = part(cache_only=("line",))
-    l3: CpuCache | None = part(cache_only=("line",), default=None)
+    l3: CpuLower | None = part(cache_only=("line",), default=None)
     memory: Memory
     power: CpuPower
     chip: Chip

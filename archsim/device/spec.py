@@ -16,7 +16,7 @@ import numpy as np
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.base.record import LABEL, Identified
-from archsim.base.units import TEXT, show
+from archsim.base.units import COUNT, TEXT, show
 from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
 from archsim.device.entry import Entry, quantity, scaled, set_entry
 from archsim.device.part import Unit, declared
@@ -35,6 +35,8 @@ MEMORY = (BANDWIDTH, BUS, RATE)
 LEADERS = {  # key -> the key whose changes it takes part in, by the same factor
     "clock.simd": "clock.all_core", "clock.simd512": "clock.all_core", "clock.sustained": "clock.boost",
 }  # fmt: skip
+UNITS = ("port.fma", "port512.fma", "pipeline.datapath", "hold.fma")  # of multiply-adds
+WIDEST = 512  # bit from which a table of ports of its own counts
 MEGA = 1e6  # transfers a second, which modules are called by: DDR4-3200
 
 Entries = Mapping[str, Entry]
@@ -52,8 +54,9 @@ def followed(before: Entries, after: Entries, given: Collection[str], clocks: bo
     ('409.6 bit', 'as memory.bandwidth and memory.data_rate have it')
     """
     found = dict(after)
-    for key, value, why in (*_memory(before, after, given), *(_clocks(before, after, given) if clocks else ())):
-        unit = {BANDWIDTH: "B/s", BUS: "bit", RATE: "bit/s"}.get(key, "Hz")
+    clocked = _clocks(before, after, given) if clocks else ()
+    for key, value, why in (*_memory(before, after, given), *_units_of(before, after, given), *clocked):
+        unit = {BANDWIDTH: "B/s", BUS: "bit", RATE: "bit/s", "core.fma_ports": COUNT}.get(key, "Hz")
         written = show(float(np.ravel(value)[0]), unit, digits=6)
         found[key] = Entry(key=key, value=value, written=written, source=why, kind=FOLLOWS, file="what-if")
     return found
@@ -97,6 +100,22 @@ def _clocks(before: Entries, after: Entries, given: Collection[str]) -> Iterator
     own = [np.max(before[key].number) for key in ("clock.boost", "clock.sustained", "clock.all_core") if key in before]
     if "clock.boost" in given and len(own) > 1 and "clock.silicon" not in {*before, *given}:
         yield "clock.silicon", float(max(own)), "the highest clock, and so voltage, before the change"
+
+
+def _units_of(before: Entries, after: Entries, given: Collection[str]) -> Iterator[Found]:
+    """Multiply-adds that a core starts are what its ports start, where these, their width or their hold are given."""
+    key = "core.fma_ports"
+    if {key, "pipeline.datapath"} <= before.keys() and key not in given and not {*UNITS}.isdisjoint(given):
+        was, now = (_started(entries) for entries in (before, after))
+        yield key, before[key].number * now / was, f"as {', '.join(UNITS)} have it"
+
+
+def _started(found: Entries) -> Number:
+    """Multiply-adds of the width of a register that ports start per clock [1]."""
+    simd, hold = found["core.simd"].number, found["hold.fma"].number if "hold.fma" in found else 1.0
+    ports = next(found[key] for key in ("port512.fma", "port.fma", "port.mul")
+                 if key in found and (key != "port512.fma" or np.max(simd) >= WIDEST))  # fmt: skip
+    return len({*str(ports.value).split()}) * np.minimum(found["pipeline.datapath"].number / simd, 1.0) / hold
 
 
 def contradiction(found: Entries) -> str:

@@ -48,9 +48,9 @@ class ProgramClock:
     def __init__(self, spec: Spec) -> None:
         if not isinstance(spec.device, Cpu):
             raise ArgumentError(f"hw {spec.identity.id}: --time is of a program on a CPU")
-        self.clock = float(np.ravel(spec.device.usual_clock)[0])
+        self.clock = float(np.ravel(spec.device.clock.all_core)[0])  # nobody knows how wide its instructions are
         self.machine = core_machine(spec.device, self.clock)
-        self.counts = AccessCounts(hits=[0] * len(level_names(self.machine)))
+        self.counts = AccessCounts(hits=[0] * len(level_names(self.machine)), written=[0] * len(self.machine.near))
         self.window = MissWindow(self.machine)
         self._fetched, self._accesses, self._stores = 0, 0, 0
         self._of: tuple[Index, Index, Index] | None = None  # of the accesses that were handed on last
@@ -84,16 +84,18 @@ class ProgramClock:
         """The requests to each level that the accesses of the last piece caused."""
         assert self._of is not None
         position, store, stored = self._of
-        level = levels_of(steps)
+        level, written = levels_of(steps)
         of_data = np.asarray(steps[0].core) == 0
         missed = np.flatnonzero(of_data & (level > 0))
         self.counts.hits[0] += int(steps[0].count[of_data].sum()) - len(missed)
         for at, lines in enumerate(np.bincount(level[missed], minlength=len(self.counts.hits)).tolist()):
             self.counts.hits[at] += lines
+        for at, lines in enumerate(written.sum(axis=1).tolist()):
+            self.counts.written[at] += lines
         source = steps[0].source[missed]
-        columns = (position[source], store[source], stored[source], level[missed], steps[0].line[missed])
+        columns = (position[source], store[source], stored[source], level[missed], steps[0].line[missed], written[:, missed].T)
         for row in zip(*(column.tolist() for column in columns), strict=True):
-            self.window.miss(row[0], row[1], bool(row[2]), row[3], row[4])
+            self.window.miss(row[0], row[1], bool(row[2]), *row[3:])
 
     def time(self) -> ProgramTime:
         """The time of what was taken so far."""
@@ -101,20 +103,23 @@ class ProgramClock:
         return program_time(self.machine, self.counts, self.window, self.clock, counted=self._fetched > 0)
 
 
-def levels_of(steps: Sequence[Requests]) -> Index:
-    """For each request to the first level, which level has its line: 0 for the first, the number of levels for memory.
+def levels_of(steps: Sequence[Requests]) -> tuple[Index, Index]:
+    """For each request to the first level, which level has its line: 0 for the first, the number of levels for memory; and how
+    many lines go back because of it, [levels behind the first and memory, requests].
 
     A request that misses asks the next level to read; what levels write back is nobody's to wait for.
     """
     level = np.zeros(len(steps[0]), dtype=np.int64)
     root = np.arange(len(steps[0]))
     wanted = (steps[0].kind == READ) | (steps[0].kind == WRITE)
+    written = np.zeros((len(steps) - 1, len(level)), dtype=np.int64)
     for depth, step in enumerate(steps[1:], start=1):
         asks = (step.kind == READ) & wanted[step.source]
         root = root[step.source]
         level[root[asks]] = depth
+        written[depth - 1] = np.bincount(root[(step.kind != READ) & (step.kind != WRITE)], minlength=len(level))
         wanted = asks
-    return level
+    return level, written
 
 
 # --------------------------------------------------------------------------------------------------- kernels of a layer

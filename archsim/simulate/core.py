@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from math import ceil
 
 from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
 from archsim.cycle.core import loops as vector
 from archsim.cycle.core import scalar
 from archsim.cycle.core.bounds import bounds, what_binds
 from archsim.cycle.core.library import called
-from archsim.cycle.core.machine import CoreMachine, core_machine
+from archsim.cycle.core.machine import WIDEST, CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.product import BROADCASTS, gemm_block
 from archsim.cycle.core.run import CoreRun, run_loop
@@ -24,6 +25,7 @@ SCHEMA = "archsim-core/1"
 X86 = ("AMD", "Intel")  # vendors
 ELEMENTS = {"fp64": 64, "fp32": 32, "fp16": 16, "bf16": 16, "int8": 8}
 WIDE = ("fp64", "fp32")
+SCALAR = 64  # bit: wider values are vectors, which have a clock of their own
 PRODUCT = {  # end of a form -> of a block
     "pairs": "pairs", "mlal": "pairs", "dot": "dot", "sdot": "dot", "matrix": "matrix", "tile": "tile", "lanes": "fma",
 }  # fmt: skip
@@ -55,8 +57,9 @@ ISAS = {
 WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it takes, with what it is if not given
     "gemm": {"unroll": 1, "broadcast": None, "a": 2, "b": 1, "depth": 256, "registers": None, "form": None},
     **{name: {"unroll": 4, "level": 1} for name in vector.STREAMED},
+    "read": {"unroll": 8, "level": 1},  # so that no chain of a maximum is longer than the loads
     "dot": {"accumulators": 8, "level": 1}, "exp": {"unroll": 1, "degree": 6, "level": 1}, "max pool": {"level": 1},
-    "row sum": {"level": 1}, "chase": {"level": 1, "loads": 2},
+    "row sum": {"level": 1}, "chase": {"level": 1, "loads": 2, "chains": 1},
     **{name: {"level": 1} for name in ("sigmoid", "tanh", "softmax", "local normalisation", "moments")},
     **{f"scalar {name}": {"level": 1, "trips": 256} for name in ("step", "im2col")},
     **{f"scalar {name} pool": {"level": 1, "window": 9, "trips": 3} for name in ("max", "average")},
@@ -64,8 +67,8 @@ WORDS: dict[str, dict[str, float | str | None]] = {  # of each kernel: what it t
 }  # fmt: skip
 CHOICES: dict[str, tuple[str, ...]] = {"broadcast": BROADCASTS, "form": tuple(FORMS)}
 LEVELS = ("level", "a", "b")
-MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64, "window": 1 << 12,
-        "trips": 1 << 20, **dict.fromkeys(LEVELS, 4)}  # fmt: skip
+MOST = {"unroll": 64, "depth": 1 << 24, "registers": 256, "accumulators": 64, "degree": 32, "loads": 64, "chains": 64,
+        "window": 1 << 12, "trips": 1 << 20, **dict.fromkeys(LEVELS, 4)}  # fmt: skip
 EXAMPLE = "like 'gemm 6x16 avx2' or 'triad level=3'"
 
 
@@ -143,9 +146,23 @@ def simulate_core(spec: Spec, loop: CoreLoop, *, clock: float, trips: int | None
     )  # fmt: skip
 
 
-def simulate_all(spec: Spec, loops: Sequence[CoreLoop], *, clock: float, trips: int | None = None,
+def clock_of(device: Cpu, loops: Sequence[CoreLoop]) -> float:
+    """Clock of all cores at work on the widest of some loops [Hz].
+
+    >>> from archsim.device.catalog import find
+    >>> spec = find("i9_10980xe")
+    >>> [clock_of(core_of(spec), [kernel_loop(spec, kernel)]) / 1e9 for kernel in ("chase", "triad avx2", "triad")]
+    [3.8, 2.9, 2.3]
+    """
+    width = max((one.width for loop in loops for one in loop.operations if one.vector), default=0)
+    clock = device.clock.all_core if width <= SCALAR else device.clock.simd
+    return float(clock if width < WIDEST else device.clock.simd512 or clock)
+
+
+def simulate_all(spec: Spec, loops: Sequence[CoreLoop], *, clock: float | None = None, trips: int | None = None,
                  trace: int = 0, fast: bool | None = None) -> SimulatedCores:  # fmt: skip
     """The loops of a file; one alone keeps the first `trace` micro-operations, and raises Unsupported where it cannot run."""
+    clock = clock or clock_of(core_of(spec), loops)
     core_machine(core_of(spec), clock)
     found, skipped = [], []
     for loop in loops:
@@ -173,12 +190,12 @@ def _peak(machine: CoreMachine, simd: int, loop: CoreLoop) -> float | None:
     if not loop.flop or kinds & {"dot", "bfdot", "tile"}:
         return None
     wide = [one.element for one in loop.operations if one.vector and one.kind in ("fma", "mul", "add", "max")]
-    size, datapath = max(wide, default=32), int(machine.pipeline.datapath)
+    size, passes = max(wide, default=32), machine.hold.get("fma", 1.0) / float(machine.pipeline.datapath)
     widths = [width for width in (128, 256, 512, 1024, 2048) if width <= max(simd, 128)]
     # ports that take multiply-adds count twice; else those that multiply or add once
     ports = [2 * machine.ports_of("fma", width).bit_count() if "fma" in machine.masks else
              (machine.ports_of("mul", width) | machine.ports_of("add", width)).bit_count() for width in widths]  # fmt: skip
-    return max(count * min(width, datapath) / size for count, width in zip(ports, widths, strict=True))
+    return max(count * width / max(1, ceil(width * passes)) / size for count, width in zip(ports, widths, strict=True))
 
 
 def kernel_loop(spec: Spec, kernel: str) -> CoreLoop:

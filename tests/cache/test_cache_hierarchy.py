@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.base.errors import Unsupported
+from archsim.base.errors import InputError, Unsupported
 from archsim.cache.access import Accesses
 from archsim.cache.hierarchy import Hierarchy, Level, hierarchy_of
 from archsim.cache.simulate import Simulation, simulate
@@ -96,6 +96,41 @@ def test_every_shipped_device_has_a_hierarchy(name: str) -> None:
         assert [level.ways for level in found.levels] == [getattr(device, level.name.lower()).ways for level in found.levels]
     else:
         assert all((f"l{i}.ways" in " ".join(found.assumed)) == (getattr(device, f"l{i}").ways is None) for i in (1, 2))
+
+
+SMALL = {"l2.size": "64 KiB", "l3.size": "256 KiB"}
+
+
+@each(("hardware", "holds"), [("i7_6700k", "inclusive"), ("xeon_e5_2698_v3", "inclusive"), ("i9_10980xe", "exclusive"),
+                              ("epyc_7742", "exclusive")])  # fmt: skip
+def test_the_last_level_is_inclusive_or_takes_victims_as_its_maker_says(hardware: str, holds: str) -> None:
+    found = hierarchy_of(catalog.find(hardware).device)
+    assert found.levels[-1].holds == holds
+    assert "l3.inclusion" not in " ".join(found.assumed)
+
+
+def test_a_victim_cache_adds_to_the_level_above() -> None:
+    """A working set of the L3 and half the L2, again and again: with victims all of it stays on the chip, else nothing."""
+    lines = np.tile(np.arange(0, (256 + 32) * 1024, 64), 2)
+    for inclusion, missed in (("victim", 1), ("inclusive", 2), ("neither", 2)):
+        spec = catalog.find("i7_6700k").with_settings({**SMALL, "l3.inclusion": inclusion})
+        state = simulate(hierarchy_of(spec.device), [Accesses(address=lines)], fast=False)
+        assert state.counts[-1].bytes_read == missed * lines.size // 2 * 64
+
+
+def test_what_an_inclusive_level_drops_is_dropped_above() -> None:
+    """One line that is used again and again, while others pass the L3 through its set (Jaleel et al. 2010: inclusion victims)."""
+    others = np.arange(1, 200) * 256 * 1024
+    lines = np.stack([others, np.zeros_like(others), np.full_like(others, 64 * 1024 * 1024 + 64)]).T.ravel()
+    for inclusion, dropped in (("inclusive", True), ("neither", False)):
+        spec = catalog.find("i7_6700k").with_settings({**SMALL, "l3.inclusion": inclusion})
+        state = simulate(hierarchy_of(spec.device), [Accesses(address=lines)], fast=False)
+        assert (state.counts[0].invalidations > 0) == dropped
+
+
+def test_no_other_word_says_what_a_level_holds() -> None:
+    with pytest.raises(InputError, match=r"l3\.inclusion: is none of inclusive, victim, neither"):
+        catalog.find("i7_6700k").with_settings({"l3.inclusion": "exclusive"})
 
 
 def test_more_cores_than_there_are() -> None:

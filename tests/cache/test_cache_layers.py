@@ -198,7 +198,7 @@ def test_known_gaps_are_still_open() -> None:
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc here")
 @pytest.mark.skipif(not available(), reason="numba (extra fast) is not installed")
 def test_memory_stays_flat() -> None:
-    """A hundred million accesses in under 200 MB, nearly all of it numba."""
+    """A hundred million accesses in under 230 MB, nearly all of it numba."""
     begin = (
         "import numpy as np\n"
         "from pathlib import Path\n"
@@ -221,5 +221,5 @@ def test_memory_stays_flat() -> None:
     subprocess.run([sys.executable, "-c", begin], check=True)  # compiles, which takes more than what it compiled does
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = map(int, done.stdout.split())
-    assert after < 200_000  # KiB
+    assert after < 230_000  # KiB
     assert after - before < 20_000

@@ -73,6 +73,20 @@ def test_misses_within_the_window_overlap_and_others_do_not(timed: Callable[...,
     assert apart.time_s > 0.9 * latency
 
 
+def test_no_more_misses_overlap_than_there_are_fill_buffers(timed: Callable[..., ProgramTime]) -> None:
+    """Little's law: loads that nobody foresees keep a buffer of the L1 until their lines are there."""
+    for buffers in (2, 4, 8):
+        spec = find_device("i7_6700k", {"core.miss_buffers": str(buffers)}, None)
+        assert timed(far(160), spec).time_s == pytest.approx(160 / buffers * spec.device.memory.latency, rel=0.05)
+
+
+def test_lines_that_stores_have_written_cross_the_bus_again(timed: Callable[..., ProgramTime]) -> None:
+    """A stream that does not fit is read and goes back: twice the lines of one that is read alone, once the caches are full."""
+    small = find_device("i7_6700k", {"l3.size": "64 KiB", "l2.size": "64 KiB"}, None)
+    read, written = (timed(far(8192, kind=kind, apart=64), small).bounds_s["memory"] for kind in "LS")
+    assert written == pytest.approx(2.0 * read, rel=0.15)
+
+
 def test_a_larger_window_overlaps_more(timed: Callable[..., ProgramTime]) -> None:
     small, large = (timed(far(64, steps=60), find_device("i7_6700k", {"pipeline.window": entries}, None)).time_s
                     for entries in ("64", "512"))  # fmt: skip
@@ -133,10 +147,11 @@ def test_each_request_is_given_the_level_that_has_its_line(lines: list[int]) -> 
     hierarchy = Hierarchy(levels=(Level(name="L1", size=256, ways=2), Level(name="L2", size=1024, ways=4)))
     state = Simulation(hierarchy, fast=False, watched=True)
     steps = state.feed(Accesses(address=np.array(lines) * 64, store=np.array([line % 2 for line in lines])))
-    level = levels_of(steps)
+    level, written = levels_of(steps)
     first, second = state.counts
     assert np.count_nonzero(level) == first.misses
     assert np.count_nonzero(level == 2) == second.read_misses
+    assert written.sum(axis=1).tolist() == [first.dirty_evictions, second.dirty_evictions]
 
 
 def test_a_gpu_is_refused() -> None:

@@ -468,8 +468,8 @@ def test_fewer_blocks_than_cores_leave_threads_without_work() -> None:
 
 
 def test_one_core_draws_what_its_miss_buffers_allow() -> None:
-    """Lines on their way into the second level, or the ten of the first where nobody has told those of the second."""
-    for buffers, lines in ((16.0, 16), (None, 10)):
+    """Lines on their way into the second level, or the twelve of the first where nobody has told those of the second."""
+    for buffers, lines in ((16.0, 16), (None, 12)):
         device = replace(cpu(), l2=replace(cpu().l2, miss_buffers=buffers))
         assert memory_bandwidth(device, np.array([1.0]), 1.0)[0] == pytest.approx(lines * 64 / 61.5e-9)
         assert memory_bandwidth(device, np.array([4.0]), 1.0)[0] == pytest.approx(34.1e9 * device.memory.achievable)

@@ -9,7 +9,7 @@ from math import ceil, inf
 from archsim.base.errors import Unsupported
 from archsim.cycle.core import layout
 from archsim.cycle.core.machine import DIVIDER, CoreMachine
-from archsim.cycle.core.operation import CoreLoop, MemoryStream, Operation, chased, levels
+from archsim.cycle.core.operation import CoreLoop, MemoryStream, Operation, chased, levels, stored_to
 
 NEEDS_NO_PORT = {"zero": ("zero", "moves", "memory"), "mov": ("moves", "memory")}  # kinds by what rename eliminates
 # Trips up to which the exit of a loop is predicted where a spec does not say: A. Fog, The microarchitecture of Intel, AMD and VIA
@@ -290,7 +290,9 @@ def streams_of(machine: CoreMachine, loop: CoreLoop) -> list[int]:
     """The streams of a loop as numbers."""
     found: list[int] = []
     entries, page, _ = machine.tlb
+    written = stored_to(loop)
     for stream, level in zip(loop.streams, levels(loop, machine.sizes), strict=True):
         paged = level > 1 and entries * page < stream.footprint
-        found += [stream.start, stream.stride, min(level, 2 + len(machine.near)), int(chased(loop, stream.name)), int(paged)]
+        found += [stream.start, stream.stride, min(level, 2 + len(machine.near)), int(chased(loop, stream.name)), int(paged),
+                  int(stream.name in written)]  # fmt: skip
     return found

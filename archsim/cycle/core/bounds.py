@@ -12,7 +12,8 @@ from math import ceil, gcd
 from archsim.cycle.core import layout
 from archsim.cycle.core.assemble import MicroOperation, assembled
 from archsim.cycle.core.machine import CoreMachine, delivered
-from archsim.cycle.core.operation import CoreLoop, chased, levels
+from archsim.cycle.core.misses import crossing
+from archsim.cycle.core.operation import CoreLoop, chased, levels, stored_to
 
 EXPLAINED = 0.9  # of the simulated clocks: a bound below does not say what the loop waits for
 TOUCHED = 4096  # iterations after which the lines of a stream are counted off
@@ -140,7 +141,8 @@ def _chased_clocks(machine: CoreMachine, loop: CoreLoop, stream: int, level: int
         return 0.0
     entries, page, _ = machine.tlb
     footprint = loop.streams[stream].footprint
-    return round(_near(machine, level)[1]) + (round(machine.translation_clocks(footprint)) if entries * page < footprint else 0.0)
+    latency = machine.near[min(level - 2, len(machine.near) - 1)][1]
+    return round(latency) + (round(machine.translation_clocks(footprint)) if entries * page < footprint else 0.0)
 
 
 def longest_chain(edges: Sequence[ChainEdge]) -> tuple[float, tuple[int, ...]]:
@@ -249,29 +251,23 @@ def _beyond(machine: CoreMachine, loop: CoreLoop, rows: Sequence[MicroOperation]
 
     lines * line / bandwidth        and        lines * latency / buffers        (Little 1961)
 
-    A line from the L2 keeps a miss buffer of the L1 for the latency of the L2; one from further a buffer of the L2 for the rest.
+    A line keeps a miss buffer of the L1 for the latency of its level where nobody foresees it, else for that of the L2 at least;
+    one from beyond the L2 a buffer of the L2 for the rest. In a stream that is written, as many lines go back.
     """
-    found: dict[str, float] = {}
-    all_lines, far = 0.0, 0.0
-    near = machine.near[0]
+    come, back = [0.0] * len(machine.near), [0.0] * len(machine.near)
+    held, far, second, written = 0.0, 0.0, round(machine.near[0][1]), stored_to(loop)
     for at, level in enumerate(levels(loop, machine.sizes)):
         if level < 2:
             continue
         lines = lines_touched(loop, at, machine.line, rows)
-        all_lines += lines
-        if level > 2:
-            bandwidth, latency = _near(machine, level)
-            name = "L3" if level == 3 and len(machine.near) > 2 else "memory"
-            found[name] = found.get(name, 0.0) + lines * machine.line / bandwidth
-            far += lines * (round(latency) - round(near[1]))
-    if all_lines:
-        found["L2"] = all_lines * machine.line / near[0]
-        found["L1 miss buffers"] = all_lines * round(near[1]) / machine.buffers
-    if far:
-        found["L2 miss buffers"] = far / machine.far_buffers
+        own = min(level - 2, len(machine.near) - 1)
+        for place in {0, own}:
+            come[place] += lines
+            back[place] += lines * (loop.streams[at].name in written)
+        rest = round(machine.near[own][1]) - second
+        far += lines * rest
+        held += lines * (second + rest * chased(loop, loop.streams[at].name))
+    found = {"L1 miss buffers": held / machine.buffers, "L2 miss buffers": far / machine.far_buffers}
+    for at, lines in enumerate(come):
+        found |= crossing(machine, at, lines, back[at])
     return found
-
-
-def _near(machine: CoreMachine, level: int) -> tuple[float, float]:
-    """Bandwidth [B/clk] and latency [clk] of a level from the second on."""
-    return machine.near[min(level - 2, len(machine.near) - 1)]

@@ -17,9 +17,9 @@ ARITHMETIC, LOAD, STORE, NOTHING = range(4)
 SOURCES = 4  # operands of a micro-operation: who made each, how many iterations before, and what it takes more or less
 COLUMNS = 27  # LOW, HIGH: the first of its ports, and the one behind the last; MISSED: mispredictions an iteration [ticks]
 # Columns of the streams of a program. START: the first byte in its page; LEVEL: where its data lie, 1 to 4; CHASED: each address
-# is in the data before; PAGED: its pages are more than the TLB has
-START, STRIDE, LEVEL, CHASED, PAGED = range(5)
-STREAM_COLUMNS = 5
+# is in the data before; PAGED: its pages are more than the TLB has; WRITTEN: a store goes to it
+START, STRIDE, LEVEL, CHASED, PAGED, WRITTEN = range(6)
+STREAM_COLUMNS = 6
 # State of a stream: the furthest line that was asked for by the L1, and by the L2, the page and the line that were read last, and
 # how many lines followed each other.
 NEAR, FAR, PAGE_READ, LAST_LINE, FOLLOWED = range(5)
@@ -28,11 +28,12 @@ NEXT = 2  # lines from one access to the next that a prefetcher takes for a stre
 # Fields of the machine.
 (FETCH, BRANCHES, RENAME, RETIRE, DELAY, IN_ORDER, AT_RENAME, PORT_COUNT, LINE, PAGE_LINES, BUFFERS, BUFFERS2, AHEAD, AHEAD2,
  LATENCY2, LATENCY3, LATENCY4, READ_TIME, WRITE_TIME, TIME2, TIME3, TIME4, SPLIT, TLB_LINES, TLB_TIME,
- MISPREDICT) = range(26)  # fmt: skip
-MACHINE_FIELDS = 26
-# Buses: bytes of loads and of stores at the L1, lines from the L2, from the L3, from memory; the divider counts as one.
-READS, WRITES, FROM_L2, FROM_L3, FROM_MEMORY, DIVIDER = range(6)
-BUSES = 6
+ MISPREDICT, BACK_TO2, BACK_TO3, BACK_TO4, BACK_TIME2, BACK_TIME3, BACK_TIME4) = range(32)  # fmt: skip
+MACHINE_FIELDS = 32
+# Buses: bytes of loads and of stores at the L1, lines from the L2, from the L3, from memory and to it, dirty lines to the L2 and
+# to the L3 where they do not share the bus of those that come; the divider counts as one.
+READS, WRITES, FROM_L2, FROM_L3, FROM_MEMORY, TO_L2, TO_L3, DIVIDER = range(8)
+BUSES = 8
 CARRIED = BUSES + 1  # columns of a clock: what each bus carries, and whether any does
 # Pools that are full at their number of entries.
 (INT_QUEUE, VECTOR_QUEUE, MEMORY_QUEUE, LOAD_QUEUE, STORE_QUEUE, INT_REGISTERS, VECTOR_REGISTERS, REORDER) = range(8)
@@ -44,7 +45,8 @@ POOL_NAMES = ("integer scheduler", "vector scheduler", "memory scheduler", "load
 # the last commit of a store; the port that was found last.
 (CLOCK, RENAMED, FETCH_CLOCK, FETCHED, TAKEN_NOW, RETIRED, RETIRED_NOW, LAST_START, STARTED_NOW, COMMITTED, PORT) = range(11)
 STATES = 11
-# Counts: operations, lines by level, clocks of rename lost to the front end and to each pool.
+# Counts: operations, lines from and to each level, bytes stored, what is traced, clocks of rename lost to the front end and to
+# each pool.
 OPERATIONS, LINES2, LINES3, LINES4, STORED, TRACED, FRONT_END, POOL = range(8)
 COUNTS = POOL + POOLS
 # Of a traced micro-operation: its row, iteration, clock of rename, start, end and retirement, and its port.

@@ -143,15 +143,18 @@ def row_sum(width: int, element: int = 32, level: int | None = 1) -> CoreLoop:
     return w.loop(flop=float(lanes + 1), trips=TRIPS)
 
 
-def chase(level: int | None = 1, loads: int = 2, footprint: int = 16384) -> CoreLoop:
-    """Loads each of whose addresses is what the one before has loaded: the latency of a level."""
-    found = [Operation(kind="load", vector=False, element=64, address=((at - 1, 0),) if at else ((loads - 1, 1),), text="load",
-                       memory=Access(stream="m", offset=0, size=8)) for at in range(loads)]  # fmt: skip
-    found.append(Operation(kind="int", vector=False, element=64, sources=((loads, 1),), text="subtract"))
-    found.append(Operation(kind="branch", vector=False, element=64, sources=((loads, 0),), writes=False, fused=True,
+def chase(level: int | None = 1, loads: int = 2, footprint: int = 16384, chains: int = 1) -> CoreLoop:
+    """Loads each of whose addresses is what the one before has loaded: the latency of a level; of some chains side by side, how
+    many misses it has on their way at once."""
+    count = loads * chains
+    found = [Operation(kind="load", vector=False, element=64, text="load",
+                       address=((at - chains, 0),) if at >= chains else ((count - chains + at, 1),),
+                       memory=Access(stream=f"m{at % chains}", offset=0, size=8)) for at in range(count)]  # fmt: skip
+    found.append(Operation(kind="int", vector=False, element=64, sources=((count, 1),), text="subtract"))
+    found.append(Operation(kind="branch", vector=False, element=64, sources=((count, 0),), writes=False, fused=True,
                            text="branch"))  # fmt: skip
-    stream = MemoryStream(name="m", stride=0, footprint=footprint, level=level)
-    return CoreLoop(name="chase", operations=tuple(found), streams=(stream,), trips=TRIPS)
+    streams = [MemoryStream(name=f"m{chain}", stride=0, footprint=footprint, level=level) for chain in range(chains)]
+    return CoreLoop(name="chase", operations=tuple(found), streams=tuple(streams), trips=TRIPS)
 
 
 def stream_at(w: LoopWriter, at: int, stride: int, level: int | None) -> str:

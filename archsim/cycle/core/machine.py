@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +11,12 @@ from archsim.device.device import Cpu
 from archsim.device.pipeline import FALLBACK, CorePipeline, Cracked, Hold, Latency, Port
 
 if TYPE_CHECKING:
+    from archsim.device.cpu_core import Core
     from archsim.device.part import Number
 
 WIDEST = 512  # bit from which on `port512` counts
-SEPARATE = ("load", "load_vector", "store_address", "store_data", "store_data_vector")
 HALVED = ("rename", "retire", "fetch", "decode", "window", "load_queue", "store_queue")  # of hyper-threads that both run
+SMALL_PAGE = 4096.0  # B
 ENTRY_B = 8.0  # of a page in the tables that translate addresses, as x86-64 and AArch64 have them
 DIVIDER = ("divide", "root")  # kinds that share one unit behind their port
 
@@ -26,8 +27,10 @@ class CoreMachine:
 
     ports: names; masks, wide: a bit for each port, by kind, and the same for operations of 512 bit
     latency, hold: clocks by kind; cracked: micro-operations by kind
+    page: piece of memory that prefetchers stay in [B]
     tlb: pages that it translates, their size [B], and clocks of a miss where they are known, else 0
     near: (bytes per clock, latency) of the L2, the L3 and memory [B/clk, clk]; sizes: of the caches, as one core sees them [B]
+    back: what dirty lines write into each of these beside reads [B/clk]; 0 where both share the bandwidth, as of memory
     """
 
     name: str
@@ -43,6 +46,7 @@ class CoreMachine:
     read: float
     write: float
     near: tuple[tuple[float, float], ...]
+    back: tuple[float, ...]
     sizes: tuple[float, ...]
     registers: int
     width: int
@@ -50,7 +54,13 @@ class CoreMachine:
     far_buffers: int
     ahead: int
     far_ahead: int
+    page: float
     tlb: tuple[float, float, float]
+
+    @property
+    def page_lines(self) -> int:
+        """Lines of a page that prefetchers stay in."""
+        return max(1, int(self.page) // self.line)
 
     def translation_clocks(self, footprint: float) -> float:
         """Clocks in which an address somewhere in so many bytes [B] that the TLB does not have is translated.
@@ -126,31 +136,55 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     words = dict.fromkeys(word for table in (port, device.port512) if table is not None
                           for _, text in _given(table) for word in str(text).split())  # fmt: skip
     names = tuple(words)
+    masks, wide = _masks(port, names), {} if device.port512 is None else _masks(device.port512, names)
+    widest = [wide, masks] if wide and float(device.core.simd) >= WIDEST else [masks, wide]
+    names = _with_units(device.core, pipeline, names, widest, hold)
     latency = {"fma": float(device.core.fma_latency), "load": float(device.l1.latency), **_numbers(device.latency)}
     if device.tile is not None:
         latency["tile"] = float(device.tile.latency)
         hold["tile"] = float(device.tile.int8 or device.tile.bf16 or 1.0)
     memory = device.memory
     share = float(memory.bandwidth) * float(memory.achievable) / float(device.core.sockets) / clock / workers
-    far = [(float(device.l2.bandwidth), float(device.l2.latency))]
-    sizes = [float(device.l1.size), float(device.l2.size)]
-    if device.l3 is not None:
-        far.append((float(device.l3.bandwidth), float(device.l3.latency)))
-        sizes.append(float(device.l3.size))
+    last, slower = device.l2, clock / float(device.clock.uncore or clock)  # core clocks for each of the uncore
+    far, levels = [(float(last.bandwidth), float(last.latency))], [level for level in (last, device.l3) if level is not None]
+    for level in levels[1:]:
+        far.append((float(level.bandwidth) / slower, far[0][1] + (float(level.latency) - far[0][1]) * slower))
     far.append((share, float(memory.latency) * clock))
-    last = device.l2
     return CoreMachine(
-        name=device.identity.id, pipeline=pipeline, ports=names, masks=_masks(port, names),
-        wide={} if device.port512 is None else _masks(device.port512, names), latency=latency, hold=hold,
+        name=device.identity.id, pipeline=pipeline, ports=names, masks=masks, wide=wide, latency=latency, hold=hold,
         cracked=_numbers(device.cracked),
         load=float(device.l1.latency), line=int(device.l1.line), read=float(device.l1.bandwidth),
-        write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far), sizes=tuple(sizes),
+        write=float(device.l1.write_bandwidth or device.l1.bandwidth / 2.0), near=tuple(far),
+        sizes=tuple(float(level.size) for level in (device.l1, *levels)),
+        back=(*(float(level.write_bandwidth or 0.0) for level in levels), 0.0),
         registers=int(device.core.registers), width=int(device.core.simd),
         buffers=int(device.core.miss_buffers),
         far_buffers=int(last.miss_buffers or device.core.miss_buffers), ahead=int(device.l1.prefetched or 0),
-        far_ahead=int(last.prefetched or 0),
-        tlb=(float(last.tlb_entries or 0), float(last.tlb_page or 4096.0), float(last.tlb_miss or 0.0)),
+        far_ahead=int(last.prefetched or 0), page=float(last.prefetch_page or max(SMALL_PAGE, last.tlb_page or 0.0)),
+        tlb=(float(last.tlb_entries or 0), float(last.tlb_page or SMALL_PAGE), float(last.tlb_miss or 0.0)),
     )  # fmt: skip
+
+
+def _with_units(core: Core, pipeline: CorePipeline, names: tuple[str, ...], tables: Sequence[dict[str, int]],
+                hold: dict[str, float]) -> tuple[str, ...]:  # fmt: skip
+    """The ports, as many more or fewer of them for multiply-adds, multiplications and additions as `core.fma_ports` asks for.
+
+    fma_ports simd hold / min(datapath, simd) units of the width of the datapath; less than a whole one more or less is none
+
+    tables: of masks, which are changed; the widest first
+    """
+    kinds = ("fma", "add", "mul")
+    there = next(table[kind] for kind in ("fma", "mul") for table in tables if kind in table).bit_count()
+    wanted = float(core.fma_ports) * float(core.simd) / min(float(pipeline.datapath), float(core.simd)) * hold.get("fma", 1.0)
+    more = int(wanted - there)
+    for table in tables:
+        for kind in (kind for kind in kinds if kind in table):
+            table[kind] |= ((1 << max(more, 0)) - 1) << len(names)
+            for _ in range(min(-more, table[kind].bit_count() - 1)):
+                table[kind] &= ~(1 << table[kind].bit_length() - 1)
+    if wanted < 1.0:
+        hold |= {kind: hold.get(kind, 1.0) / wanted for kind in kinds}
+    return names + tuple(f"unit {at}" for at in range(more))
 
 
 def _given(table: Port | Latency | Hold | Cracked) -> list[tuple[str, str | Number]]:

@@ -8,11 +8,10 @@ pipeline holds at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from archsim.cycle.core.machine import CoreMachine
-from archsim.cycle.core.run import page_lines
 
 STREAMS = 16  # that the prefetchers follow at once (Intel documents 16 forward ones for its L2)
 UNLIMITED = 1 << 20
@@ -23,13 +22,14 @@ class AccessCounts:
     """What a program did.
 
     instructions: of the program; hits: accesses by the level that has their line, the L1 first, memory last
-    loaded, stored: bytes [B]
+    loaded, stored: bytes [B]; written: lines that go back to each level behind the L1
     """
 
     instructions: int = 0
     hits: list[int] = field(default_factory=list)
     loaded: int = 0
     stored: int = 0
+    written: list[int] = field(default_factory=list)
 
 
 def overlapped_bounds(machine: CoreMachine, counts: AccessCounts) -> dict[str, float]:
@@ -37,21 +37,30 @@ def overlapped_bounds(machine: CoreMachine, counts: AccessCounts) -> dict[str, f
 
     instructions / rename;  bytes / bandwidth of the L1;  lines * line / bandwidth of each level;  lines * latency / buffers
 
-    A line from the L2 keeps a miss buffer of the L1 for the latency of the L2; one from further a buffer of the L2 for the rest
-    (Little 1961). All of these go on at the same time.
+    A line keeps a miss buffer of the L1 for the latency of the L2 at least, which is all where a prefetcher foresaw it; one from
+    further a buffer of the L2 for the rest (Little 1961). Dirty lines go back. All of these go on at the same time.
     """
     far = counts.hits[1:]
     found = {
         "front end": counts.instructions / float(machine.pipeline.rename), "loads": counts.loaded / machine.read,
         "stores": counts.stored / machine.write, "L1 miss buffers": sum(far) * machine.near[0][1] / machine.buffers,
     }  # fmt: skip
-    passing = sum(far) * machine.line / machine.near[0][0]
     beyond = 0.0
-    for name, lines, (bandwidth, latency) in zip(level_names(machine)[1:], far, machine.near, strict=False):
-        found[name] = passing if name == "L2" else lines * machine.line / bandwidth
+    for at, (lines, (_, latency)) in enumerate(zip(far, machine.near, strict=False)):
+        found |= crossing(machine, at, lines if at else sum(far), counts.written[at] if counts.written else 0)
         beyond += lines * (latency - machine.near[0][1])
     found["L2 miss buffers"] = beyond / machine.far_buffers
     return dict(sorted(((name, clocks) for name, clocks in found.items() if clocks > 0), key=lambda one: -one[1]))
+
+
+def crossing(machine: CoreMachine, at: int, lines: float, written: float) -> dict[str, float]:
+    """What the bus of a level behind the L1 takes, 0 for the L2, for lines that come and dirty ones that go back [clk].
+
+    (lines + written) line / bandwidth        or, where those that go back have wires of their own, each by itself
+    """
+    name, (bandwidth, _), own = level_names(machine)[1 + at], machine.near[at], machine.back[at]
+    together = {name: (lines + (0.0 if own else written)) * machine.line / bandwidth}
+    return together | ({f"{name} victims": written * machine.line / own} if own else {})
 
 
 def dependent_clocks(machine: CoreMachine, counts: AccessCounts) -> float:
@@ -74,8 +83,9 @@ class MissWindow:
 
     Instructions are renamed at the core's width, at most the reorder buffer's entries before the oldest one that has not retired;
     they retire in order. A load that misses retires as its line arrives, so that misses overlap within the window (Karkhanis and
-    Smith 2004). A store retires before its line arrives, as long as the store queue has room. Each miss takes a miss buffer, and
-    the bus of its level. The next line of a stream was asked for as many lines ago as the prefetcher is ahead, in its page.
+    Smith 2004). A store retires before its line arrives, as long as the store queue has room. Each miss keeps a miss buffer of
+    the L1 until its line is there, and takes the bus of its level, as lines do that go back for it. The next line of a stream was
+    asked for as many lines ago as the prefetcher is ahead, in its page, and waited in a buffer of the L2 alone.
     """
 
     def __init__(self, machine: CoreMachine) -> None:
@@ -86,19 +96,23 @@ class MissWindow:
         self.retired, self.committed = 0.0, 0.0
         self.waiting: deque[tuple[int, float]] = deque()  # (instruction, clock at which it retires) of loads in the window
         self.storing: deque[tuple[int, float]] = deque()  # (number of the store, clock at which its line is there)
-        self.page = page_lines(machine)
+        self.page = machine.page_lines
         self.buffers, self.far_buffers = [0.0] * machine.buffers, [0.0] * machine.far_buffers
         self.bus = [0.0] * len(machine.near)
         self.streams: dict[int, deque[float]] = {}  # the next line of each stream -> clocks at which the last ones were touched
 
-    def miss(self, instruction: int, store: int, is_store: bool, level: int, line: int) -> None:
+    def miss(self, instruction: int, store: int, is_store: bool, level: int, line: int, written: Sequence[int] = ()) -> None:
         """A line that the L1 does not have.
 
         instruction, store: how many came before in the program; level: 1 for the L2, on to memory; line: its number
+        written: lines that go back to each level behind the L1 because of it
         """
         begin = self._renamed(instruction, store)
         touched = self.retired if is_store else begin
-        there = self._arrives(self._asked(touched, level, line), level)
+        there = self._arrives(touched, self._asked(touched, level, line), level)
+        for at, lines in enumerate(written):
+            if lines and not self.machine.back[at]:
+                self.bus[at] += lines * self.machine.line / self.machine.near[at][0]
         if is_store:
             self.committed = max(self.committed, there, self.retired)
             self.storing.append((store, self.committed))
@@ -135,20 +149,22 @@ class MissWindow:
             del self.streams[next(iter(self.streams))]
         return clock
 
-    def _arrives(self, clock: float, level: int) -> float:
-        """The clock at which a line is in the L1 that is asked for at a clock."""
+    def _arrives(self, touched: float, asked: float, level: int) -> float:
+        """The clock at which a line is in the L1 that is touched at a clock, and was asked for then or before."""
         near = self.machine.near
+        slot = min(range(len(self.buffers)), key=self.buffers.__getitem__)
+        clock = asked if asked < touched else max(touched, self.buffers[slot])
         if level > 1:
-            clock = self._through(self.far_buffers, level - 1, clock, near[level - 1][1] - near[0][1])
-        return self._through(self.buffers, 0, clock, near[0][1])
+            far = min(range(len(self.far_buffers)), key=self.far_buffers.__getitem__)
+            clock = self._over_bus(level - 1, max(clock, self.far_buffers[far]), near[level - 1][1] - near[0][1])
+            self.far_buffers[far] = clock
+        self.buffers[slot] = self._over_bus(0, max(clock, self.buffers[slot]), near[0][1])
+        return self.buffers[slot]
 
-    def _through(self, buffers: list[float], at: int, clock: float, latency: float) -> float:
-        """Through the first free buffer and the bus of a level."""
-        slot = min(range(len(buffers)), key=buffers.__getitem__)
-        start = max(clock, buffers[slot])
+    def _over_bus(self, at: int, start: float, latency: float) -> float:
+        """The clock at which a line has come from a level, over its bus."""
         self.bus[at] = max(start, self.bus[at]) + self.machine.line / self.machine.near[at][0]
-        buffers[slot] = max(start + latency, self.bus[at])
-        return buffers[slot]
+        return max(start + latency, self.bus[at])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

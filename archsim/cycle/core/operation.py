@@ -109,6 +109,11 @@ def chased(loop: CoreLoop, stream: str) -> bool:
     return any(made in loads for at in loads for made, _ in loop.operations[at].address)
 
 
+def stored_to(loop: CoreLoop) -> set[str]:
+    """The streams that a store goes to, whose lines are dirty when they leave."""
+    return {one.memory.stream for one in loop.operations if one.kind == "store" and one.memory is not None}
+
+
 def levels(loop: CoreLoop, sizes: Sequence[float]) -> tuple[int, ...]:
     """Where the data of each stream lie: in the first cache that all streams together fit, 1 for the L1; beyond the last, memory.
 

@@ -19,10 +19,10 @@ from archsim.cycle.core.machine import CoreMachine, delivered
 from archsim.cycle.core.operation import CoreLoop
 
 CALLEES_FIRST = {
-    timeline: ("advance", "release", "carried", "slot_of", "ask_far", "ask", "touch", "free_port", "take", "fetched", "branched",
-               "mispredicted", "room", "retire", "operands", "simulate"),
+    timeline: ("advance", "release", "carried", "slot_of", "ask_far", "write_back", "touch", "free_port", "take", "fetched",
+               "branched", "mispredicted", "room", "retire", "operands", "simulate"),
 }  # fmt: skip
-SEPARATE = ("ask_far", "ask", "touch", "advance", "simulate")  # one copy of each is enough
+SEPARATE = ("ask_far", "write_back", "touch", "advance", "simulate")  # one copy of each is enough
 
 
 @lru_cache(maxsize=1)
@@ -41,7 +41,6 @@ def compiled() -> dict[str, Callable[..., Any]]:
 
 WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
 LINES_WARM = 512  # lines that a stream beyond the L1 has passed before
-SMALL_PAGE = 4096.0  # that prefetchers stay in [B], where the core's own pages are not larger
 MISSES, LONGEST = 4, 1 << 13  # mispredictions from which a steady state is read, at least, and iterations for them at most
 MOST = 1 << 20  # entries of what a spec does not limit
 NAMED = 16  # integer registers that a program names: those of x86-64, half of AArch64's, which seldom run out
@@ -54,7 +53,7 @@ class CoreRun:
     cycles: of an iteration in the steady state [clk]; first: of the first one, until its last operation retired
     operations: micro-operations of an iteration; ports: clocks of each port in an iteration
     waits: clocks in which rename waited for the front end and for each pool, per iteration
-    lines: that came from the L2, the L3 and memory, per iteration
+    lines: that came from the L2, the L3 and memory, and dirty ones that went back there, per iteration
     trace: the first micro-operations as (row, iteration, renamed, started, ended, retired, port)
     """
 
@@ -154,30 +153,25 @@ def pools(machine: CoreMachine) -> list[int]:
     return size
 
 
-def page_lines(machine: CoreMachine) -> int:
-    """Lines of a page, in which prefetchers stay."""
-    return max(1, int(max(SMALL_PAGE, machine.tlb[1])) // machine.line)
-
-
 def _fields(machine: CoreMachine, slots: int) -> list[int]:
     """The machine for a loop of some slots: one that the loop buffer holds comes at the width of rename, past its branch."""
     p = machine.pipeline
     replayed = p.loop_buffer is not None and slots <= p.loop_buffer
     m = [0] * layout.MACHINE_FIELDS
-    two, last = machine.near[0], machine.near[-1]
-    three = machine.near[1] if len(machine.near) > 2 else last
+    for at, level in enumerate((0, len(machine.near) - 2 or 1, -1)):
+        (bandwidth, latency), own = machine.near[level], machine.back[level]
+        m[layout.LATENCY2 + at], m[layout.TIME2 + at] = round(latency), round(machine.line * layout.TICKS / bandwidth)
+        m[layout.BACK_TO2 + at] = (layout.TO_L2 if own else layout.FROM_L2) + at
+        m[layout.BACK_TIME2 + at] = round(machine.line * layout.TICKS / (own or bandwidth))
     for name, value in {
         layout.FETCH: MOST if replayed else int(delivered(p, slots)),
         layout.BRANCHES: MOST if replayed else max(1, int(p.branches or 1)), layout.RENAME: int(p.rename),
         layout.RETIRE: int(p.retire or p.rename), layout.DELAY: round(float(p.issue_delay or 1)),
         layout.IN_ORDER: int(p.order == "in"), layout.AT_RENAME: int(p.binding == "rename"),
-        layout.PORT_COUNT: len(machine.ports), layout.LINE: machine.line, layout.PAGE_LINES: page_lines(machine),
+        layout.PORT_COUNT: len(machine.ports), layout.LINE: machine.line, layout.PAGE_LINES: machine.page_lines,
         layout.BUFFERS: machine.buffers, layout.BUFFERS2: machine.far_buffers, layout.AHEAD: machine.ahead,
-        layout.AHEAD2: machine.far_ahead, layout.LATENCY2: round(two[1]), layout.LATENCY3: round(three[1]),
-        layout.LATENCY4: round(last[1]), layout.READ_TIME: round(layout.TICKS / machine.read),
-        layout.WRITE_TIME: round(layout.TICKS / machine.write), layout.TIME2: round(machine.line * layout.TICKS / two[0]),
-        layout.TIME3: round(machine.line * layout.TICKS / three[0]),
-        layout.TIME4: round(machine.line * layout.TICKS / last[0]),
+        layout.AHEAD2: machine.far_ahead, layout.READ_TIME: round(layout.TICKS / machine.read),
+        layout.WRITE_TIME: round(layout.TICKS / machine.write),
         layout.SPLIT: round(float(p.split or 1)), layout.TLB_LINES: max(1, int(machine.tlb[1] // machine.line)),
         layout.MISPREDICT: round(float(p.mispredict or 0)),
     }.items():  # fmt: skip

@@ -9,15 +9,14 @@ the three says whether there is anything. Only integers; lists or arrays of int6
 from __future__ import annotations
 
 from archsim.cycle.core.layout import (  # isort: skip  # fmt: skip
-    AHEAD, AHEAD2, AT_RENAME, BACK1, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CARRIED, CHASED, CLOCK, COLUMNS, COMMITTED,
-    DELAY, DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FREED, FROM1, FROM_L2, FROM_L3, FROM_MEMORY,
-    FRONT_END, HIGH, INT_REGISTERS, IN_ORDER, Ints, KIND, LAST, LAST_LINE, LAST_START, LATENCY, LATENCY2, LATENCY3, LATENCY4,
-    LEVEL, LINE, LINES, LINES2, LINES3, LINES4, LOAD, LOAD_QUEUE, LOW, MISPREDICT,
-    MISSED, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED,
-    PAGE_LINES, PAGE_READ, PASSES, POOL, POOLS, PORT, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED,
-    REORDER, RETIRE, RETIRED, RETIRED_NOW, RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE,
-    STREAM, STREAM_COLUMNS, STREAM_STATE, STRIDE, TAKEN, TAKEN_NOW, TICKS, TIME2, TIME3, TIME4, TLB_LINES, TLB_TIME, TRACED,
-    TRACE_COLUMNS, WRITES, WRITE_TIME,
+    AHEAD, AHEAD2, AT_RENAME, BACK1, BACK_TIME2, BACK_TO2, BRANCHES, BUFFERS, BUFFERS2, BUSES, BYTES, CARRIED, CHASED, CLOCK,
+    COLUMNS, COMMITTED, DELAY, DIVIDER, DIVIDES, FAR, FETCH, FETCHED, FETCH_CLOCK, FOLLOWED, FREED, FROM1, FROM_L2, FRONT_END,
+    HIGH, INT_REGISTERS, IN_ORDER, Ints, KIND, LAST, LAST_LINE, LAST_START, LATENCY, LATENCY2, LEVEL, LINE, LINES, LINES2,
+    LOAD, LOAD_QUEUE, LOW, MISPREDICT, MISSED, MORE1, NEAR, NEXT, NOTHING, OFFSET, OPERATIONS, PAGED, PAGE_LINES, PAGE_READ,
+    PASSES, POOL, POOLS, PORT, PORTS, PORT_COUNT, QUEUE, READS, READ_TIME, REGISTER, RENAME, RENAMED, REORDER, RETIRE,
+    RETIRED, RETIRED_NOW, RING, SLOTS, SOURCES, SPLIT, START, STARTED_NOW, STORE, STORED, STORE_QUEUE, STREAM, STREAM_COLUMNS,
+    STREAM_STATE, STRIDE, TAKEN, TAKEN_NOW, TICKS, TIME2, TLB_LINES, TLB_TIME, TRACED, TRACE_COLUMNS, WRITES, WRITE_TIME,
+    WRITTEN,
 )
 
 
@@ -55,15 +54,25 @@ def release(freed: Ints, pool: int, count: int, clock: int, now: int) -> None:
 
 
 def carried(buses: Ints, bus: int, begin: int, ticks: int, now: int) -> int:
-    """The clock at which a bus has carried what takes it some ticks, from a clock on, in what others leave free."""
+    """The clock at which a bus has carried what takes it some ticks, from a clock on, in what others leave free.
+
+    A clock that is full has, less than zero, a later one before which all are full; who comes by makes that a later one still
+    (path halving, as of disjoint sets).
+    """
     clock, left = max(begin, now), ticks
     while left > 0 and clock < now + LAST:
         row = (clock & LAST) * CARRIED
-        taken = min(left, TICKS - buses[row + bus])
-        buses[row + bus] += taken
-        buses[row + BUSES] = 1
-        left -= taken
-        clock += 1
+        taken = buses[row + bus]
+        if taken < 0:
+            beyond = buses[(-taken & LAST) * CARRIED + bus]
+            if beyond < 0:
+                buses[row + bus] = taken = beyond
+            clock = -taken
+        else:
+            buses[row + BUSES] = 1
+            buses[row + bus] = taken + left if taken + left < TICKS else -clock - 1
+            left -= TICKS - taken
+            clock += 1
     return int(clock)
 
 
@@ -80,32 +89,31 @@ def slot_of(buffers: Ints, count: int, begin: int) -> int:
 
 def ask_far(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers2: Ints, level: int, begin: int) -> int:
     """When a line that the L2 lacks is there, if it is asked for at `begin` [clk]."""
-    slot = slot_of(buffers2, m[BUFFERS2], begin)
+    slot, at = slot_of(buffers2, m[BUFFERS2], begin), level - 2
     start = max(begin, buffers2[slot])
-    there: int = start
-    if level == 3:
-        counts[LINES3] += 1
-        there = max(start + m[LATENCY3] - m[LATENCY2], carried(buses, FROM_L3, start, m[TIME3], s[CLOCK]))
-    else:
-        counts[LINES4] += 1
-        there = max(start + m[LATENCY4] - m[LATENCY2], carried(buses, FROM_MEMORY, start, m[TIME4], s[CLOCK]))
+    counts[LINES2 + at] += 1
+    come = carried(buses, FROM_L2 + at, start, m[TIME2 + at], s[CLOCK])
+    there: int = max(start + m[LATENCY2 + at] - m[LATENCY2], come)
     buffers2[slot] = there
     return there
 
 
-def ask(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, begin: int, there: int) -> int:
-    """When a line is in the L1 that is asked for at `begin` and in the L2 at `there` [clk]."""
-    slot = slot_of(buffers, m[BUFFERS], begin)
-    start = max(begin, buffers[slot], there)
-    counts[LINES2] += 1
-    arrives: int = max(start + m[LATENCY2], carried(buses, FROM_L2, start, m[TIME2], s[CLOCK]))
-    buffers[slot] = arrives
-    return arrives
+def write_back(m: Ints, s: Ints, counts: Ints, buses: Ints, level: int, begin: int) -> int:
+    """When a dirty line that leaves for its level at `begin` is in it, over the bus of the L2 and its level's [clk]."""
+    gone = begin
+    for at in range(0, level - 1, max(1, level - 2)):
+        counts[LINES2 + at] += 1
+        gone = max(gone, carried(buses, m[BACK_TO2 + at], begin, m[BACK_TIME2 + at], s[CLOCK]))
+    return gone
 
 
 def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: Ints, streams: Ints, of: Ints, near: Ints,
           far: Ints, stream: int, line: int, begin: int) -> int:  # fmt: skip
-    """When the line of a stream is in the L1 that an operation asks for at `begin` [clk]; the prefetchers go ahead of it."""
+    """When the line of a stream is in the L1 that an operation asks for at `begin` [clk]; the prefetchers go ahead of it.
+
+    The L1 keeps a buffer for a line from when it asks for it until it is there; the prefetcher of the L2 takes buffers of the L2
+    alone. In a stream that is written, a dirty line leaves for each that comes, and keeps the buffer until it has left.
+    """
     row, state = stream * STREAM_COLUMNS, stream * STREAM_STATE
     level, chased = streams[row + LEVEL], streams[row + CHASED]
     if streams[row + PAGED] and (chased or line // m[TLB_LINES] != of[state + PAGE_READ]):
@@ -113,23 +121,29 @@ def touch(m: Ints, s: Ints, counts: Ints, buses: Ints, buffers: Ints, buffers2: 
         begin += m[TLB_TIME]
     if level == 1:
         return begin
-    if chased:
-        there = ask_far(m, s, counts, buses, buffers2, level, begin) if level > 2 else begin
-        return ask(m, s, counts, buses, buffers, begin, there)
-    ahead_of_last = line - of[state + LAST_LINE]
-    if ahead_of_last != 0:
-        of[state + FOLLOWED] = of[state + FOLLOWED] + 1 if 0 < ahead_of_last <= NEXT else 0
+    if chased:  # another line each time, that nobody foresees
+        of[state + NEAR] = of[state + FAR] = line - 1
+        of[state + FOLLOWED] = 0
+    elif line != of[state + LAST_LINE]:
+        of[state + FOLLOWED] = of[state + FOLLOWED] + 1 if 0 < line - of[state + LAST_LINE] <= NEXT else 0
     of[state + LAST_LINE] = line
     # A prefetcher goes as far ahead as it has seen lines follow each other, and stays in the page.
     end = min(line + of[state + FOLLOWED], (line // m[PAGE_LINES] + 1) * m[PAGE_LINES] - 1)
-    if level > 2:
-        for ahead in range(max(of[state + FAR] + 1, line), max(line, min(line + m[AHEAD2], end)) + 1):
-            far[stream * LINES + ahead % LINES] = ask_far(m, s, counts, buses, buffers2, level, begin)
-            of[state + FAR] = ahead
     for ahead in range(max(of[state + NEAR] + 1, line), max(line, min(line + m[AHEAD], end)) + 1):
-        there = far[stream * LINES + ahead % LINES] if level > 2 and ahead <= of[state + FAR] else begin
-        near[stream * LINES + ahead % LINES] = ask(m, s, counts, buses, buffers, begin, max(there, begin))
+        slot = slot_of(buffers, m[BUFFERS], begin)
+        there = max(begin, buffers[slot]) if ahead == line else begin
+        if level > 2:
+            for beyond in range(max(of[state + FAR] + 1, ahead), max(ahead, min(line + m[AHEAD2], end)) + 1):
+                far[stream * LINES + beyond % LINES] = ask_far(m, s, counts, buses, buffers2, level, there)
+                of[state + FAR] = beyond
+            there = max(there, far[stream * LINES + ahead % LINES])
+        there = max(there, buffers[slot])
+        counts[LINES2] += 1
+        buffers[slot] = max(there + m[LATENCY2], carried(buses, FROM_L2, there, m[TIME2], s[CLOCK]))
+        near[stream * LINES + ahead % LINES] = buffers[slot]
         of[state + NEAR] = ahead
+        if streams[row + WRITTEN]:
+            buffers[slot] = max(buffers[slot], write_back(m, s, counts, buses, level, buffers[slot]))
     arrives: int = near[stream * LINES + line % LINES]
     return arrives
 
