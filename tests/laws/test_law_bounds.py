@@ -177,7 +177,7 @@ def test_more_voltage_never_takes_less_energy_per_operation(hw: str, shares: tup
     node = node_energy(device, constants)
     assert clock_energy(device, volts[0], node, constants) <= clock_energy(device, volts[1], node, constants)
     assert leakage_power(device, volts[0], constants) <= leakage_power(device, volts[1], constants)
-    assert cache_energy(volts[0], node, constants) <= cache_energy(volts[1], node, constants)
+    assert cache_energy(device, volts[0], constants) <= cache_energy(device, volts[1], constants)
     assert mac_energy(device, "fp32", volts[0], node, constants) <= mac_energy(device, "fp32", volts[1], node, constants)
 
 

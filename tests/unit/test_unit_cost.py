@@ -40,7 +40,7 @@ from archsim.cost.sm import (
     softmax_work,
     work_done,
 )
-from archsim.cost.switched import byte_energy, mac_energy, node_energy, voltage
+from archsim.cost.switched import cache_energy, mac_energy, memory_energy, node_energy, voltage
 from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
 from archsim.cost.traffic import (
     awaited_bytes,
@@ -737,16 +737,18 @@ def test_tensor_cores_spend_less_per_operation_and_about_as_much_per_clock() -> 
 def test_a_memory_without_an_energy_per_byte_is_refused() -> None:
     device = catalog.find("tegra_x1").with_settings({"memory.type": "core rope"}).device
     with pytest.raises(Unsupported, match="core rope"):
-        byte_energy(device, default())
+        memory_energy(device, np.ones(1), default())
 
 
 def test_the_right_family_of_memory_is_taken() -> None:
     constants = default()
     device = catalog.find("tegra_x1").device
-    for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR6"),
-                            ("HBM2e", "HBM"), ("HBM3e", "HBM3"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR")):  # fmt: skip
+    for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR7"),
+                            ("HBM2e", "HBM"), ("HBM3e", "HBM3"), ("HBM4", "HBM4"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR"),
+                            ("LPDDR5X-8533", "LPDDR5"), ("LPDDR6", "LPDDR6")):  # fmt: skip
         changed = replace(device, memory=replace(device.memory, type=written))
-        assert byte_energy(changed, constants) == constants[f"energy.byte.{family}"], written
+        byte = (memory_energy(changed, np.ones(1), constants) - cache_energy(changed, np.ones(1), constants)).item()
+        assert byte == pytest.approx(constants[f"energy.byte.{family}"], rel=1e-9, abs=0), written
 
 
 @pytest.mark.parametrize(

@@ -52,15 +52,14 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
         "tensor": 0.0,
         "instructions": 11e9 * node * mac * volt**2,
         "cache": 5e9 * node * CONSTANTS["energy.cache"] * volt**2,
-        "dram": 3e9 * CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"],
+        "dram": 3e9 * (CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"] + node * CONSTANTS["energy.cache"] * volt**2),
     })  # fmt: skip
 
 
 def test_memory_modules_are_inside_a_board_and_a_module_alone() -> None:
-    whole = CONSTANTS["energy.byte.DDR"]
-    board = processor(power={"boundary": "board"})
-    assert spent(board, dram=1e9)["dram"] == pytest.approx(1e9 * whole)
-    assert spent(processor("apple_m1"), dram=1e9)["dram"] == pytest.approx(1e9 * CONSTANTS["energy.byte.LPDDR"])  # on the package
+    for device, family in ((processor(power={"boundary": "board"}), "DDR"), (processor("apple_m1"), "LPDDR")):
+        part = spent(device, dram=1e9, llc=1e9)
+        assert part["dram"] - part["cache"] == pytest.approx(1e9 * CONSTANTS[f"energy.byte.{family}"]), family
 
 
 def test_a_core_that_is_asleep_draws_nothing_of_its_own() -> None:
