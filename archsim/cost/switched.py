@@ -102,6 +102,26 @@ def process_energy(device: Device, constants: Calibration) -> Array:
     return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
 
 
+def unmeasured_node(device: Device, constants: Calibration) -> str:
+    """What is to be said of a process node smaller than any whose energy is fitted to measured powers; empty for any other.
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> unmeasured_node(find("gtx_1080").with_settings({"chip.node": "3 nm"}).device, default())
+    'chip.node 3 nm: no power was measured below 4 nm; 9.38 pJ a multiply-accumulate is what foundries state of their processes'
+    """
+    size = round(float(np.ravel(device.chip.node)[0]) * 1e9, 3)
+    known = {node: constants.constants[name].fitted for name in constants.constants if name.startswith(NODE)
+             for node in nodes_of(name)}  # fmt: skip
+    least = min((node for node, fitted in known.items() if fitted), default=0.0)
+    if size >= least:
+        return ""
+    beyond = f", continued beyond {min(known):g} nm" if size < min(known) else ""
+    return (f"chip.node {size:g} nm: no power was measured below {least:g} nm; "
+            f"{1e12 * np.ravel(process_energy(device, constants))[0]:.3g} pJ a multiply-accumulate is what foundries state of "
+            f"their processes{beyond}")  # fmt: skip
+
+
 def node_energy(device: Device, constants: Calibration) -> Array:
     """The same of this design [J]: how it is laid out, and the voltage that its highest clock needs.
 

@@ -18,7 +18,7 @@ from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, faster_costs, gpu_cost, roofline_cost, tpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
-from archsim.cost.power import sustained_share
+from archsim.cost.power import slowed, sustained_share
 from archsim.device.device import Cpu, Device, Gpu, Tpu
 from archsim.device.variant import at_row, first_of, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
@@ -149,7 +149,11 @@ def _cycle(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
     chosen = np.full(factor.shape, np.inf)
     chosen[:, columns] = 1.0
     bounds = {name: bound * factor for name, bound in cost.bounds.items()}
-    return _planned(replace(cost, bounds=bounds, busy_s=closed_s * factor * chosen), kernels, at)
+    simulated, limit = replace(cost, bounds=bounds, busy_s=closed_s * factor * chosen), at.request.limit
+    if limit is not None:  # what is simulated faster than its closed form draws more power at the same clock
+        share = sustained_share(simulated, at.device, at.precision, simulated.clock, limit, at.request.calibration)
+        simulated = simulated if (share == 1.0).all() else slowed(simulated, share)
+    return _planned(simulated, kernels, at)
 
 
 def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
@@ -172,9 +176,9 @@ def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
 
 
 def _planned(cost: Cost, kernels: Kernels, at: ExecutionSetting) -> PlanCost:
-    """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
+    """What plans cost, with the energy of their kernels at clocks that keep a power limit; at measured ones within the TDP."""
     limit, constants = at.request.limit, at.request.calibration
-    cap = at.device.power.tdp if limit is None else limit
+    cap = at.device.power.tdp if limit is None else np.inf
     return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, constants),
                      lambda some: faster_costs(some, at.device, at.precision, limit, constants))  # fmt: skip
 
