@@ -5,9 +5,10 @@
 
 This is the split of AccelWattch (Kandiah et al. 2021, equation 1) with one energy per process node: E(node) is that of one fp32
 multiply-accumulate of a matrix product, registers, shared memory, control and clock tree included, and what other things take is
-a multiple of it. It never grows as the node shrinks; what a design takes beside it is a factor of its architecture. The idle power of a device, stated with clocks up, is what stands, what leaks and what its clocks take; that of
-a CPU is with every core asleep, and cores and uncore that are awake come on top of it (`archsim.cost.idle`). V is a share of
-the voltage at the highest clock of the chip. Only DRAM has energies of its own.
+a multiple of it. It never grows as the node shrinks; what a design takes beside it is a factor of its architecture. The idle
+power of a device, stated with clocks up, is what stands, what leaks and what its clocks take; that of a CPU is with every core
+asleep, and cores and uncore that are awake come on top of it (`archsim.cost.idle`). V is a share of the voltage at the highest
+clock of the chip. DRAM and its links have energies of their own; a byte of them fills the shared cache too.
 """
 
 from __future__ import annotations

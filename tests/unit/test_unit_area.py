@@ -16,9 +16,9 @@ from tests import shipped
 # Four-ninths of the density of the reference node: logic takes 2.25 times its area there, drivers of pins 1.5 times.
 OLD = ProcessNode(name="16nm", density=4.0, cell=0.125, wafer=5000.0, defects=0.0)
 NEW = ProcessNode(name="7nm", density=9.0, cell=0.03, wafer=9000.0, defects=0.1)
-SILICON = Silicon(reference="7nm", fp32=0.01, control=0.2, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1, hbm=0.02,
-                  rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW}, memory=silicon().memory,
-                  dies=())  # fmt: skip
+SILICON = Silicon(reference="7nm", fp32=0.01, control=0.2, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1,
+                  hbm=0.02, rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW},
+                  memory=silicon().memory, dies=())  # fmt: skip
 CELL = 8 * 0.125e-6  # mm2 of a byte
 
 
@@ -26,8 +26,8 @@ def card(**parts: dict[str, Any]) -> Gpu:
     return shipped.gpu("gtx_1080", **parts)
 
 
-SIMPLE = {"sm": {"count": 10.0, "schedulers": 5.0, "registers": 2e5, "shared_memory": 1e5}, "l1": {"size": 5e4}, "l2": {"size": 2e6},
-          "memory": {"bandwidth": 320e9, "data_rate": 10e9, "type": "GDDR5X"}}  # fmt: skip
+SIMPLE = {"sm": {"count": 10.0, "schedulers": 5.0, "registers": 2e5, "shared_memory": 1e5}, "l1": {"size": 5e4},
+          "l2": {"size": 2e6}, "memory": {"bandwidth": 320e9, "data_rate": 10e9, "type": "GDDR5X"}}  # fmt: skip
 
 
 def sms(rate: dict[str, float | None]) -> float:

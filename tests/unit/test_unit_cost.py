@@ -744,8 +744,8 @@ def test_the_right_family_of_memory_is_taken() -> None:
     constants = default()
     device = catalog.find("tegra_x1").device
     for written, family in (("GDDR5X 8 GB", "GDDR5X"), ("GDDR5", "GDDR5"), ("GDDR6X", "GDDR6"), ("GDDR7", "GDDR7"),
-                            ("HBM2e", "HBM"), ("HBM3e", "HBM3"), ("HBM4", "HBM4"), ("DDR4-2133", "DDR"), ("lpddr4 (shared)", "LPDDR"),
-                            ("LPDDR5X-8533", "LPDDR5"), ("LPDDR6", "LPDDR6")):  # fmt: skip
+                            ("HBM2e", "HBM"), ("HBM3e", "HBM3"), ("HBM4", "HBM4"), ("DDR4-2133", "DDR"),
+                            ("lpddr4 (shared)", "LPDDR"), ("LPDDR5X-8533", "LPDDR5"), ("LPDDR6", "LPDDR6")):  # fmt: skip
         changed = replace(device, memory=replace(device.memory, type=written))
         byte = (memory_energy(changed, np.ones(1), constants) - cache_energy(changed, np.ones(1), constants)).item()
         assert byte == pytest.approx(constants[f"energy.byte.{family}"], rel=1e-9, abs=0), written

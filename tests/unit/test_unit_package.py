@@ -43,6 +43,7 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
     found = spent(device, units=3.0, held=1.0, macs=7e9, issues=11e9, dram=3e9, llc=5e9)
     mac = CONSTANTS["energy.core_mac"] + CONSTANTS["energy.core_vector"] / 8  # lanes of 256 bit
     core, share = CONSTANTS["energy.core_clock"], CONSTANTS["energy.core_leakage"]
+    cache = node * CONSTANTS["energy.cache"] * volt**2
     assert found == pytest.approx({
         "idle_board": 3 * device.power.idle,
         "leakage": (3 * 2 + 1) * share * node * core * 4.2e9 * volt**3,
@@ -51,8 +52,8 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
         "arithmetic": 7e9 * node * mac * volt**2,
         "tensor": 0.0,
         "instructions": 11e9 * node * mac * volt**2,
-        "cache": 5e9 * node * CONSTANTS["energy.cache"] * volt**2,
-        "dram": 3e9 * (CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"] + node * CONSTANTS["energy.cache"] * volt**2),
+        "cache": 5e9 * cache,
+        "dram": 3e9 * (CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"] + cache),
     })  # fmt: skip
 
 
