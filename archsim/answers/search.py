@@ -66,8 +66,12 @@ def large_words(f: SearchResult) -> str:
 
 def _trust(f: SearchResult) -> list[tuple[str, Any]]:
     broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
+    apart = sum(not f.simulated(row)[1] for row in [*f.best, *(row for row in f.front if row not in f.best)])
+    cycle = (f"{len(f.simulated_s)} points repeated by --fidelity cycle; of {apart} it tells another latency than the interval "
+             "holds (apart): trust them less" if f.simulated_s else "")  # fmt: skip
     return [("searched", f"{f.how}: {f.points:,}, of which {f.feasible:,} are within the limits{broken}{large_words(f)}"),
-            ("stack", rows_of(f.request.stack).words), ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
+            ("cycle", cycle), ("stack", rows_of(f.request.stack).words),
+            ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
 
 
 def columns_of(f: SearchResult) -> tuple[str, ...]:
@@ -85,9 +89,10 @@ def _table(f: SearchResult) -> Table:
     def cells(which: str, row: Mapping[str, Any]) -> list[Cell]:
         return [words(which, tone="good" if which == "best" else ""), *(_knob(f, knob, row[knob]) for knob in f.knobs),
                 *(Cell(text=output_text(name, row), value=_finite(row[name])) for name in outputs),
-                words("yes" if row in f.front else "")]  # fmt: skip
+                *([_cycle(f, row)] if f.simulated_s else []), words("yes" if row in f.front else "")]  # fmt: skip
 
-    heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in outputs), "on the front")
+    heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in outputs),
+             *(["by cycle"] if f.simulated_s else []), "on the front")
     names = " and ".join(OUTPUTS[o.output][0].replace("_", " ") for o in f.goal.front)
     return points_table("Points", heads, [cells(*row) for row in listed], [cells("", row) for row in front if row not in f.best],
                         f"front of {names}: {len(f.front):,} points")  # fmt: skip
@@ -95,6 +100,12 @@ def _table(f: SearchResult) -> Table:
 
 def _knob(f: SearchResult, knob: str, value: Any) -> Cell:
     return words(value) if isinstance(value, str) else Cell(text=knob_text(f.request, knob, value), value=_finite(value))
+
+
+def _cycle(f: SearchResult, row: Mapping[str, Any]) -> Cell:
+    """The latency that the cycle model tells."""
+    found, held = f.simulated(row)
+    return words("") if found is None else Cell(text=f"{show(found, 's')}{'' if held else ', apart'}", value=found)
 
 
 def output_text(name: str, row: Mapping[str, Any]) -> str:
@@ -129,11 +140,16 @@ def record(f: SearchResult) -> dict[str, Any]:
         "schema": SCHEMA, **asked_record(f.request), "stack_rows": asdict(rows_of(f.request.stack)),
         "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": plain(f.base),
-        "best": [plain(row) for row in f.best], "front": [plain(row) for row in f.front],
+        "best": [_told(f, row) for row in f.best], "front": [_told(f, row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
         "saved": None if not f.best else {"best": limits_at(f.request, {knob: f.best[0][knob] for knob in f.knobs}),
                                            "base": limits_at(f.request, {})},
     }  # fmt: skip
+
+
+def _told(f: SearchResult, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A point as JSON has it, with the latency that the cycle model tells."""
+    return {**plain(row), "simulated_s": f.simulated(row)[0]}
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,16 +5,18 @@ front.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.errors import ArchsimError, MissingExtra, Unsupported
 from archsim.base.record import Answer
 from archsim.cost.cost import Array
+from archsim.estimation import fidelity
 from archsim.estimation.die import die_columns
+from archsim.estimation.measured import class_of
 from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
@@ -23,6 +25,7 @@ from archsim.study.space import Space
 
 MOST = 3_000_000  # points of an exhaustive search; more need a sample or trials
 TRIALS_AT_ONCE = 64
+SIMULATED = 5  # points of the best and of the front that the cycle model repeats, which takes a second or two for each
 PENALTY = 10.0  # added to the log of an objective per unit of the log by which a condition is violated
 Columns = dict[str, Array]
 
@@ -74,6 +77,13 @@ class SearchResult(Answer):
     best: tuple[Mapping[str, Any], ...]
     front: tuple[Mapping[str, Any], ...]
     cloud: tuple[Mapping[str, Any], ...]
+    simulated_s: Mapping[tuple[Any, ...], float] = field(default_factory=dict)
+
+    def simulated(self, row: Mapping[str, Any]) -> tuple[float | None, bool]:
+        """The latency of a row by the cycle model [s], None where it was not simulated, and whether the interval holds it."""
+        found = self.simulated_s.get(tuple(row[knob] for knob in self.knobs if knob in row))
+        low, high = class_of(self.request)[1].around(row["latency_s"])
+        return found, found is None or low <= found <= high
 
 
 class Evaluator:
@@ -159,10 +169,11 @@ def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def search(
-    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0,
+    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0, repeat: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SearchResult:  # fmt: skip
-    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`.
+    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`; `repeat` the best and the front by the
+    cycle model.
 
     Raises BadAxis for an impossible space, Unsupported for one that is too large, MissingExtra for trials without optuna.
     """
@@ -176,11 +187,29 @@ def search(
     else:
         how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
         _run_all(evaluator, space, collector, cloud, tell)
+    best = [row for _, _, row in collector.best]
+    repeated = simulated(request, space.knobs, [*best[:1], *collector.rows, *best]) if repeat else {}
     return SearchResult(
         request=request, goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible,
         broken=collector.broken, why=collector.why, large=collector.large, base=evaluator.one(),
-        best=tuple(row for _, _, row in collector.best), front=tuple(collector.rows), cloud=tuple(cloud),
+        best=tuple(best), front=tuple(collector.rows), cloud=tuple(cloud), simulated_s=repeated,
     )  # fmt: skip
+
+
+def simulated(request: Request, knobs: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], float]:
+    """Latency of the first `SIMULATED` rows by the cycle model [s], by the values of their knobs.
+
+    Empty where the device has no cycle model, and of a search that is not by the closed form.
+    """
+    points = list(dict.fromkeys(tuple(row[knob] for knob in knobs) for row in rows))[:SIMULATED]
+    if not points or request.fidelity.name != fidelity.FITTED:
+        return {}
+    columns = {knob: np.array(column) for knob, column in zip(knobs, zip(*points, strict=True), strict=True)}
+    try:
+        found = outcomes(replace(request, fidelity=fidelity.find("cycle")), columns).values["latency_s"]
+    except ArchsimError:
+        return {}
+    return dict(zip(points, found.tolist(), strict=True))
 
 
 PICTURE_POINTS = 2000
