@@ -8,6 +8,7 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.base.record import ByIdentity
+from archsim.base.units import show
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.occupancy import WARP
@@ -110,16 +111,16 @@ def unmeasured_node(device: Device, constants: Calibration) -> str:
     >>> unmeasured_node(find("gtx_1080").with_settings({"chip.node": "3 nm"}).device, default())
     'chip.node 3 nm: no power was measured below 4 nm; 9.38 pJ a multiply-accumulate is what foundries state of their processes'
     """
-    size = round(float(np.ravel(device.chip.node)[0]) * 1e9, 3)
-    known = {node: constants.constants[name].fitted for name in constants.constants if name.startswith(NODE)
+    size = float(np.ravel(device.chip.node)[0])
+    known = {1e-9 * node: constants.constants[name].fitted for name in constants.constants if name.startswith(NODE)
              for node in nodes_of(name)}  # fmt: skip
     least = min((node for node, fitted in known.items() if fitted), default=0.0)
-    if size >= least:
+    if size >= least * (1.0 - 1e-9):
         return ""
-    beyond = f", continued beyond {min(known):g} nm" if size < min(known) else ""
-    return (f"chip.node {size:g} nm: no power was measured below {least:g} nm; "
-            f"{1e12 * np.ravel(process_energy(device, constants))[0]:.3g} pJ a multiply-accumulate is what foundries state of "
-            f"their processes{beyond}")  # fmt: skip
+    beyond = f", continued beyond {show(min(known), 'm')}" if size < min(known) else ""
+    energy = show(float(np.ravel(process_energy(device, constants))[0]), "J", 3)
+    return (f"chip.node {show(size, 'm')}: no power was measured below {show(least, 'm')}; {energy} a multiply-accumulate is "
+            f"what foundries state of their processes{beyond}")  # fmt: skip
 
 
 def node_energy(device: Device, constants: Calibration) -> Array:
@@ -282,6 +283,7 @@ def memory_energy(device: Device, volt: Array, constants: Calibration) -> Array:
 
     byte inside + cache, [D, V]; so that DRAM is dearer than the cache at any process node
 
+    volt: V, voltage as a share of the highest, [D, V]
     byte: `energy.byte.FAMILY`, of DRAM and its link, whose voltage is their own [J]; Unsupported where the memory's type has none
     inside: share of it that the boundary of the power covers, `inside` [1]; cache: `cache_energy` [J]
 

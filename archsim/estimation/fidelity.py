@@ -176,9 +176,9 @@ def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:
 
 
 def _planned(cost: Cost, kernels: Kernels, at: ExecutionSetting) -> PlanCost:
-    """What plans cost, with the energy of their kernels at clocks that keep a power limit; at measured ones within the TDP."""
+    """What plans cost, with the energy of their kernels within a power limit, or without one within the TDP."""
     limit, constants = at.request.limit, at.request.calibration
-    cap = at.device.power.tdp if limit is None else np.inf
+    cap = at.device.power.tdp if limit is None else limit
     return plan_cost(cost, kernels, lambda some: spent(some, at.device, at.precision, some.clock, cap, constants),
                      lambda some: faster_costs(some, at.device, at.precision, limit, constants))  # fmt: skip
 

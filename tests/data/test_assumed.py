@@ -20,7 +20,7 @@ MANY_ASSUMED = {
     "kunpeng_920_3211k": 13, "kunpeng_920_7260": 10,
     # desktop Zen 4 and Zen 5: AMD states no clock of all cores
     "ryzen_7_7700x": 8, "ryzen_9_7950x": 8, "ryzen_9_9950x": 8,
-    "b200_sxm": 8,
+    "b200_sxm": 8, "mi300a": 7, "mi325x": 7, "xeon_6972p": 7, "xeon_6980p": 7,
 }  # fmt: skip
 
 
