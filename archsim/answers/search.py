@@ -66,11 +66,10 @@ def large_words(f: SearchResult) -> str:
 
 def _trust(f: SearchResult) -> list[tuple[str, Any]]:
     broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
-    apart = sum(not f.simulated(row)[1] for row in [*f.best, *(row for row in f.front if row not in f.best)])
-    cycle = (f"{len(f.simulated_s)} points repeated by --fidelity cycle; of {apart} it tells another latency than the interval "
-             "holds (apart): trust them less" if f.simulated_s else "")  # fmt: skip
+    apart = sum(row.get("held") == 0 for row in [*f.best, *(row for row in f.front if row not in f.best)])
+    cycle = f"of {apart} points --fidelity cycle tells another latency than the interval holds (apart): trust them less"
     return [("searched", f"{f.how}: {f.points:,}, of which {f.feasible:,} are within the limits{broken}{large_words(f)}"),
-            ("cycle", cycle), ("stack", rows_of(f.request.stack).words),
+            ("cycle", cycle if apart else ""), ("stack", rows_of(f.request.stack).words),
             ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
 
 
@@ -82,17 +81,18 @@ def columns_of(f: SearchResult) -> tuple[str, ...]:
 
 def _table(f: SearchResult) -> Table:
     """The device as it is, the best points, and the others of the front."""
-    outputs, front = columns_of(f), sorted(f.front, key=lambda row: float(row[f.goal.front[0].output]))
+    by_cycle = ("simulated_s",) if f.best and "simulated_s" in f.best[0] else ()
+    outputs, front = (*columns_of(f), *by_cycle), sorted(f.front, key=lambda row: float(row[f.goal.front[0].output]))
     base = {**{knob: knob_at_base(f.request, knob) for knob in f.knobs}, **f.base}
     listed = [("as it is", base), *(("best" if not i else f"{i + 1}", row) for i, row in enumerate(f.best))]
 
     def cells(which: str, row: Mapping[str, Any]) -> list[Cell]:
         return [words(which, tone="good" if which == "best" else ""), *(_knob(f, knob, row[knob]) for knob in f.knobs),
-                *(Cell(text=output_text(name, row), value=_finite(row[name])) for name in outputs),
-                *([_cycle(f, row)] if f.simulated_s else []), words("yes" if row in f.front else "")]  # fmt: skip
+                *(Cell(text=output_text(name, row), value=_finite(row.get(name))) for name in outputs),
+                words("yes" if row in f.front else "")]  # fmt: skip
 
-    heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in outputs),
-             *(["by cycle"] if f.simulated_s else []), "on the front")
+    heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in columns_of(f)),
+             *("by cycle" for _ in by_cycle), "on the front")
     names = " and ".join(OUTPUTS[o.output][0].replace("_", " ") for o in f.goal.front)
     return points_table("Points", heads, [cells(*row) for row in listed], [cells("", row) for row in front if row not in f.best],
                         f"front of {names}: {len(f.front):,} points")  # fmt: skip
@@ -102,21 +102,16 @@ def _knob(f: SearchResult, knob: str, value: Any) -> Cell:
     return words(value) if isinstance(value, str) else Cell(text=knob_text(f.request, knob, value), value=_finite(value))
 
 
-def _cycle(f: SearchResult, row: Mapping[str, Any]) -> Cell:
-    """The latency that the cycle model tells."""
-    found, held = f.simulated(row)
-    return words("") if found is None else Cell(text=f"{show(found, 's')}{'' if held else ', apart'}", value=found)
-
-
 def output_text(name: str, row: Mapping[str, Any]) -> str:
-    """An output of a row with its unit; an area that no mask can make is marked."""
-    value = row[name]
-    unit = OUTPUTS[name][1]
+    """An output of a row with its unit; an area that no mask can make and a latency outside the interval are marked."""
+    value = row.get(name, math.nan)
     if math.isnan(value):
         return "-"
     if name == "area_mm2" and row.get("one_die") == 0:
         return f"{value:.4g} mm2, no mask"
-    return show(value, unit)
+    if name == "simulated_s":
+        return f"{show(value, 's')}{'' if row['held'] else ', apart'}"
+    return show(value, OUTPUTS[name][1])
 
 
 def _chart(f: SearchResult) -> Block:
@@ -140,16 +135,11 @@ def record(f: SearchResult) -> dict[str, Any]:
         "schema": SCHEMA, **asked_record(f.request), "stack_rows": asdict(rows_of(f.request.stack)),
         "wanted": wanted(f), "how": f.how,
         "points": f.points, "feasible": f.feasible, "no_machine": f.broken, "no_mask": f.large, "base": plain(f.base),
-        "best": [_told(f, row) for row in f.best], "front": [_told(f, row) for row in f.front],
+        "best": [plain(row) for row in f.best], "front": [plain(row) for row in f.front],
         "front_of": [o.output for o in f.goal.front], "estimated": [name for name in SILICON if name in f.base],
         "saved": None if not f.best else {"best": limits_at(f.request, {knob: f.best[0][knob] for knob in f.knobs}),
                                            "base": limits_at(f.request, {})},
     }  # fmt: skip
-
-
-def _told(f: SearchResult, row: Mapping[str, Any]) -> dict[str, Any]:
-    """A point as JSON has it, with the latency that the cycle model tells."""
-    return {**plain(row), "simulated_s": f.simulated(row)[0]}
 
 
 def plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ front.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,8 @@ class SearchResult(Answer):
     device itself.
 
     Of `points`, `feasible` met the conditions, `broken` were impossible, for the reason `why`, and `large` were left out, because
-    no mask can make their die. `cloud` holds some of the feasible rows, for a picture.
+    no mask can make their die. `cloud` holds some of the feasible rows, for a picture. Where the cycle model has repeated some,
+    rows have `simulated_s`, NaN in others, and `held`: whether the interval of the closed form holds that latency.
     """
 
     request: Request
@@ -77,13 +78,6 @@ class SearchResult(Answer):
     best: tuple[Mapping[str, Any], ...]
     front: tuple[Mapping[str, Any], ...]
     cloud: tuple[Mapping[str, Any], ...]
-    simulated_s: Mapping[tuple[Any, ...], float] = field(default_factory=dict)
-
-    def simulated(self, row: Mapping[str, Any]) -> tuple[float | None, bool]:
-        """The latency of a row by the cycle model [s], None where it was not simulated, and whether the interval holds it."""
-        found = self.simulated_s.get(tuple(row[knob] for knob in self.knobs if knob in row))
-        low, high = class_of(self.request)[1].around(row["latency_s"])
-        return found, found is None or low <= found <= high
 
 
 class Evaluator:
@@ -169,11 +163,11 @@ def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def search(
-    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0, repeat: bool = False,
+    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0, repeated: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SearchResult:  # fmt: skip
-    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`; `repeat` the best and the front by the
-    cycle model.
+    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`; `repeated`: the best and the front by
+    the cycle model, too.
 
     Raises BadAxis for an impossible space, Unsupported for one that is too large, MissingExtra for trials without optuna.
     """
@@ -188,28 +182,34 @@ def search(
         how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
         _run_all(evaluator, space, collector, cloud, tell)
     best = [row for _, _, row in collector.best]
-    repeated = simulated(request, space.knobs, [*best[:1], *collector.rows, *best]) if repeat else {}
+    if repeated:
+        repeat(request, space.knobs, [*best[:1], *collector.rows, *best[1:]])
     return SearchResult(
         request=request, goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible,
         broken=collector.broken, why=collector.why, large=collector.large, base=evaluator.one(),
-        best=tuple(best), front=tuple(collector.rows), cloud=tuple(cloud), simulated_s=repeated,
+        best=tuple(best), front=tuple(collector.rows), cloud=tuple(cloud),
     )  # fmt: skip
 
 
-def simulated(request: Request, knobs: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> dict[tuple[Any, ...], float]:
-    """Latency of the first `SIMULATED` rows by the cycle model [s], by the values of their knobs.
+def repeat(request: Request, knobs: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Add to rows their latency by the cycle model, of the first `SIMULATED` points, and whether the interval holds it.
 
-    Empty where the device has no cycle model, and of a search that is not by the closed form.
+    Rows stay as they are where the device has no cycle model, and of a search that is not by the closed form.
     """
-    points = list(dict.fromkeys(tuple(row[knob] for knob in knobs) for row in rows))[:SIMULATED]
-    if not points or request.fidelity.name != fidelity.FITTED:
-        return {}
-    columns = {knob: np.array(column) for knob, column in zip(knobs, zip(*points, strict=True), strict=True)}
+    points = [tuple(row[knob] for knob in knobs) for row in rows]
+    some = list(dict.fromkeys(points))[:SIMULATED]
+    if not some or request.fidelity.name != fidelity.FITTED:
+        return
+    columns = {knob: np.array(column) for knob, column in zip(knobs, zip(*some, strict=True), strict=True)}
     try:
         found = outcomes(replace(request, fidelity=fidelity.find("cycle")), columns).values["latency_s"]
     except ArchsimError:
-        return {}
-    return dict(zip(points, found.tolist(), strict=True))
+        return
+    told = dict(zip(some, found.tolist(), strict=True))
+    for point, row in zip(points, rows, strict=True):
+        low, high = class_of(request)[1].around(row["latency_s"])
+        latency = told.get(point, np.nan)
+        row |= {"simulated_s": latency, "held": float(not (latency < low or latency > high))}
 
 
 PICTURE_POINTS = 2000

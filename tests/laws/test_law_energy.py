@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import archsim
 from archsim.calibration.constants import default
 from archsim.cost.energy import IDLE
-from archsim.cost.idle import idle_clock_power, idle_parts
+from archsim.cost.idle import idle_clock_power, idle_parts, leakage_power
 from archsim.cost.switched import (
     cache_energy,
     clock_energy,
@@ -153,9 +153,9 @@ def test_a_slower_clock_never_takes_more_energy_a_clock(shares: tuple[float, flo
     constants = default()
 
     def switched(device: Device, clock: float) -> np.ndarray:
-        """Energy of a clock, of an operation, of a byte, and of the trees that always run for one clock [J]."""
+        """Energy of a clock, of an operation, of bytes, and of the trees that always run for one clock [J]; leakage [W]."""
         volt, node = voltage(clock, device, constants), node_energy(device, constants)
-        always = [idle_clock_power(device, clock, volt, constants) / clock] if isinstance(device, Gpu) else []
+        always = [idle_clock_power(device, clock, volt, constants) / clock, leakage_power(device, volt, constants)]
         found = [clock_energy(device, volt, node, constants), mac_energy(device, "fp32", volt, node, constants),
                  cache_energy(device, volt, constants), memory_energy(device, volt, constants), *always]  # fmt: skip
         return np.array([float(np.ravel(one)[0]) for one in found])

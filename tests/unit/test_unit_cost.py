@@ -643,19 +643,6 @@ def test_a_card_with_a_slower_clock_than_its_sibling_needs_less_voltage() -> Non
     assert voltage(device.clock.boost, alone, constants) == 1.0
 
 
-def test_the_energy_of_a_node_lies_on_the_line_between_its_neighbours() -> None:
-    constants = default()
-    device = catalog.find("gtx_1080").device
-    assert node_energy(device, constants) == pytest.approx(constants["energy.node.12to16nm"], rel=1e-9, abs=0)
-    nodes = np.array([[40e-9], [28e-9], [20e-9], [16e-9], [5e-9]])
-    values = node_energy(replace(device, chip=replace(device.chip, node=nodes)), constants)
-    assert values.shape == (5, 1)
-    assert np.all(np.diff(values[:, 0]) < 0)
-    low, high = constants["energy.node.12to16nm"], constants["energy.node.28nm"]
-    share = np.log(20 / 16) / np.log(28 / 16)
-    assert values[2, 0] == pytest.approx(low * (high / low) ** share, rel=1e-9, abs=0)
-
-
 def test_energies_of_cpus_and_of_gpus_of_a_node_are_apart() -> None:
     """A fit to powers of GPUs leaves those of CPUs as they are."""
     constants, both = default(), ("xeon_platinum_8124m", "gtx_1080")
