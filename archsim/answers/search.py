@@ -66,8 +66,11 @@ def large_words(f: SearchResult) -> str:
 
 def _trust(f: SearchResult) -> list[tuple[str, Any]]:
     broken = f"; {f.broken:,} are impossible ({f.why})" if f.broken else ""
+    apart = sum(row.get("held") == 0 for row in [*f.best, *(row for row in f.front if row not in f.best)])
+    cycle = f"of {apart} points --fidelity cycle tells another latency than the interval holds (apart): trust them less"
     return [("searched", f"{f.how}: {f.points:,}, of which {f.feasible:,} are within the limits{broken}{large_words(f)}"),
-            ("stack", rows_of(f.request.stack).words), ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
+            ("cycle", cycle if apart else ""), ("stack", rows_of(f.request.stack).words),
+            ("silicon", ESTIMATE if "area_mm2" in f.base else "")]  # fmt: skip
 
 
 def columns_of(f: SearchResult) -> tuple[str, ...]:
@@ -78,16 +81,18 @@ def columns_of(f: SearchResult) -> tuple[str, ...]:
 
 def _table(f: SearchResult) -> Table:
     """The device as it is, the best points, and the others of the front."""
-    outputs, front = columns_of(f), sorted(f.front, key=lambda row: float(row[f.goal.front[0].output]))
+    by_cycle = ("simulated_s",) if f.best and "simulated_s" in f.best[0] else ()
+    outputs, front = (*columns_of(f), *by_cycle), sorted(f.front, key=lambda row: float(row[f.goal.front[0].output]))
     base = {**{knob: knob_at_base(f.request, knob) for knob in f.knobs}, **f.base}
     listed = [("as it is", base), *(("best" if not i else f"{i + 1}", row) for i, row in enumerate(f.best))]
 
     def cells(which: str, row: Mapping[str, Any]) -> list[Cell]:
         return [words(which, tone="good" if which == "best" else ""), *(_knob(f, knob, row[knob]) for knob in f.knobs),
-                *(Cell(text=output_text(name, row), value=_finite(row[name])) for name in outputs),
+                *(Cell(text=output_text(name, row), value=_finite(row.get(name))) for name in outputs),
                 words("yes" if row in f.front else "")]  # fmt: skip
 
-    heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in outputs), "on the front")
+    heads = ("", *f.knobs, *(OUTPUTS[name][0].replace("_", " ") for name in columns_of(f)),
+             *("by cycle" for _ in by_cycle), "on the front")
     names = " and ".join(OUTPUTS[o.output][0].replace("_", " ") for o in f.goal.front)
     return points_table("Points", heads, [cells(*row) for row in listed], [cells("", row) for row in front if row not in f.best],
                         f"front of {names}: {len(f.front):,} points")  # fmt: skip
@@ -98,14 +103,15 @@ def _knob(f: SearchResult, knob: str, value: Any) -> Cell:
 
 
 def output_text(name: str, row: Mapping[str, Any]) -> str:
-    """An output of a row with its unit; an area that no mask can make is marked."""
-    value = row[name]
-    unit = OUTPUTS[name][1]
+    """An output of a row with its unit; an area that no mask can make and a latency outside the interval are marked."""
+    value = row.get(name, math.nan)
     if math.isnan(value):
         return "-"
     if name == "area_mm2" and row.get("one_die") == 0:
         return f"{value:.4g} mm2, no mask"
-    return show(value, unit)
+    if name == "simulated_s":
+        return f"{show(value, 's')}{'' if row['held'] else ', apart'}"
+    return show(value, OUTPUTS[name][1])
 
 
 def _chart(f: SearchResult) -> Block:

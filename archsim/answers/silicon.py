@@ -22,7 +22,8 @@ def sections() -> list[Block]:
     nodes = [[words(n.name), *(words(f"{value:g}") for value in (n.density / 1e6, n.cell, n.wafer, n.defects))]
              for n in s.nodes.values()]  # fmt: skip
     parts = [
-        ("fp32 multiply-add per clock", f"{s.fp32:g} mm2"), ("fp64 multiply-add per clock", f"{s.fp64:g} mm2"),
+        ("fp32 multiply-add per clock", f"{s.fp32:g} mm2"), ("of it, by warp schedulers", f"{100 * s.control:g} %"),
+        ("fp64 multiply-add per clock", f"{s.fp64:g} mm2"),
         ("fp16 multiply-add per clock of tensor cores", f"{s.tensor:g} mm2"), ("pin of GDDR, LPDDR, DDR", f"{s.gddr:g} mm2"),
         ("pin of HBM", f"{s.hbm:g} mm2"), ("everything else", f"{s.rest:g} mm2"),
         ("registers, shared memory, L1 over their cells", f"x {s.sm_storage:g}"), ("L2 over its cells", f"x {s.l2_storage:g}"),

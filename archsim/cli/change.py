@@ -180,7 +180,7 @@ def search_command(
     else:
         tell_idle(space, [request])
     with Progress() as tell:
-        found = search(request, space, goal, top=top, trials=trials or 0, seed=seed, tell=tell)
+        found = search(request, space, goal, top=top, trials=trials or 0, seed=seed, tell=tell, repeated=True)
     form.show(found)
     if not found.best:
         missed(f"no point is possible ({found.why})" if found.broken == found.points else

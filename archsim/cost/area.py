@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from archsim.cost.cost import Array
+from archsim.cost.occupancy import WARP
 from archsim.device.device import Gpu
 from archsim.device.silicon import ProcessNode, Silicon
 
@@ -20,11 +21,12 @@ UM2 = 1e-6  # mm2
 def die_parts(device: Gpu, silicon: Silicon) -> dict[str, Array | float]:
     """Areas of SMs, L2, memory interface and the rest [mm2], floats or [D, 1].
 
-    SMs (shrink (a_fp32 fp32 + a_fp64 fp64 + a_tensor tensor) + cell s_sm storage);  cell s_L2 size;  sqrt(shrink) a_pin pins;
-    shrink a_rest
+    SMs (shrink (a_fp32 (fp32 (1 - control) + 32 schedulers control) + a_fp64 fp64 + a_tensor tensor) + cell s_sm storage);
+    cell s_L2 size;  sqrt(shrink) a_pin pins;  shrink a_rest
 
     shrink: transistors per area of the reference node over those of this one [1]; cell: eight SRAM cells of this node [mm2]
     silicon: process nodes, areas of parts
+    control: share of a lane's area that goes with warp schedulers, each with its buffers and decoders for 32 lanes [1]
     a: areas of one lane, pin and the rest at the reference node [mm2]; s: cells for each byte, tags and wires included [1]
 
     The interface has as many pins as the bandwidth takes at the rate of one pin, so that more bandwidth costs area unless
@@ -42,7 +44,8 @@ def die_parts(device: Gpu, silicon: Silicon) -> dict[str, Array | float]:
     rate, sm = device.rate, device.sm
     tensor = 0.0 if rate.tensor_fp16 is None else rate.tensor_fp16
     fp64 = 0.0 if rate.fp64 is None else rate.fp64
-    logic = shrink * (silicon.fp32 * rate.fp32 + silicon.fp64 * fp64 + silicon.tensor * tensor)
+    lanes = rate.fp32 + silicon.control * (WARP * sm.schedulers - rate.fp32)
+    logic = shrink * (silicon.fp32 * lanes + silicon.fp64 * fp64 + silicon.tensor * tensor)
     storage = cell * silicon.sm_storage * (sm.registers + near_storage(device))
     family = silicon.family(device.memory.type)
     pin = silicon.hbm if family is not None and family.stacked else silicon.gddr

@@ -1,13 +1,14 @@
 """Energy of kernels: what is drawn as long as time passes, and what each operation switches.
 
     E = (P_standing + P_leakage V^3 + P_clocks f V^2) t + units at work x E_clock f V^2 t_busy
-        + (operations x E_op + cache bytes x E_cache) V^2 + DRAM bytes x E_DRAM
+        + (operations x E_op + cache bytes x E_cache) V^2 + DRAM bytes x (E_DRAM + E_cache V^2)
 
 This is the split of AccelWattch (Kandiah et al. 2021, equation 1) with one energy per process node: E(node) is that of one fp32
 multiply-accumulate of a matrix product, registers, shared memory, control and clock tree included, and what other things take is
-a multiple of it. The idle power of a device, stated with clocks up, is what stands, what leaks and what its clocks take; that of
-a CPU is with every core asleep, and cores and uncore that are awake come on top of it (`archsim.cost.idle`). V is a share of
-the voltage at the highest clock of the chip. Only DRAM has energies of its own.
+a multiple of it. It never grows as the node shrinks; what a design takes beside it is a factor of its architecture. The idle
+power of a device, stated with clocks up, is what stands, what leaks and what its clocks take; that of a CPU is with every core
+asleep, and cores and uncore that are awake come on top of it (`archsim.cost.idle`). V is a share of the voltage at the highest
+clock of the chip. DRAM and its links have energies of their own; a byte of them fills the shared cache too.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array, Cost
-from archsim.cost.idle import core_leakage, idle_clock_power, inside, leakage_power, standing_power, uncore_power
+from archsim.cost.idle import core_leakage, idle_clock_power, leakage_power, standing_power, uncore_power
 from archsim.cost.switched import (
-    byte_energy,
     cache_energy,
     clock_energy,
     issue_energy,
     mac_energy,
+    memory_energy,
     node_energy,
     operation_energy,
     tensor_share,
@@ -43,7 +44,7 @@ COMPONENTS = {  # in this order in every output -> what it covers
     "tensor": "multiply-accumulates on tensor cores, with their registers and shared memory",
     "instructions": "other instructions: fp32, integer and special functions, addresses, loads and stores",
     "cache": "bytes between the shared cache (L2, or L3 of a CPU) and the SMs or cores",
-    "dram": "bytes from and to memory",
+    "dram": "bytes from and to memory, and the shared cache that they fill",
 }
 IDLE = ("idle_board", "leakage", "clock_tree")  # drawn as long as time passes, whatever runs
 TINY = float(np.finfo(float).tiny)
@@ -154,12 +155,12 @@ class EnergyTerms:
     @cached_property
     def cache_j(self) -> Array:
         """Bytes between the shared cache and the units [J]."""
-        return self.llc_bytes * cache_energy(self.volt, self.node, self.constants)
+        return self.llc_bytes * cache_energy(self.device, self.volt, self.constants)
 
     @cached_property
     def dram_j(self) -> Array:
-        """Bytes from and to memory [J]."""
-        return self.dram_bytes * byte_energy(self.device, self.constants)
+        """Bytes from and to memory, without what modules outside a package take [J]."""
+        return self.dram_bytes * memory_energy(self.device, self.volt, self.constants)
 
     @cached_property
     def dynamic_j(self) -> Array:
@@ -225,11 +226,6 @@ class PackageTerms(EnergyTerms):
     def active_units_j(self) -> Array:
         """Clock trees and front ends of the cores that are awake [J]."""
         return clock_energy(self.device, self.volt, self.operation, self.constants) * self.core_clock * self.awake_s
-
-    @cached_property
-    def dram_j(self) -> Array:
-        """Bytes from and to memory, without what modules outside the package take [J]."""
-        return self.dram_bytes * byte_energy(self.device, self.constants) * inside(self.device, self.constants)
 
     @cached_property
     def idle_board_j(self) -> Array:

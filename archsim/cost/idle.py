@@ -17,7 +17,7 @@ import numpy as np
 
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
-from archsim.cost.switched import clock_energy, highest_clock, memory_family, node_energy, operation_energy, voltage
+from archsim.cost.switched import clock_energy, highest_clock, node_energy, operation_energy, voltage
 from archsim.device.device import Cpu, Device, Gpu, Tpu, with_caches
 
 
@@ -224,19 +224,6 @@ def core_leakage(device: Cpu, volt: Array, operation: Array, constants: Calibrat
     """
     top = constants["energy.core_clock"] * highest_clock(device)
     return np.asarray(constants["energy.core_leakage"] * operation * top * volt**3 * leakage_factor(device, constants))
-
-
-def inside(device: Cpu, constants: Calibration) -> float:
-    """Share of the energy of a byte from memory that the boundary of a CPU's power covers [1].
-
-    `energy.controller`, the controller and the pins, where memory modules stand outside a package; else 1
-
-    >>> from archsim.device.catalog import find
-    >>> [inside(find(name).device, {"energy.controller": 0.3}) for name in ("i7_6700k", "raspberry_pi_4")]
-    [0.3, 1.0]
-    """
-    apart = device.power.boundary == "package" and memory_family(device) == "DDR"
-    return constants["energy.controller"] if apart else 1.0
 
 
 def waiting_parts(

@@ -8,6 +8,7 @@ import numpy as np
 
 from archsim.base.errors import Unsupported
 from archsim.base.record import ByIdentity
+from archsim.base.units import show
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import Array
 from archsim.cost.occupancy import WARP
@@ -80,17 +81,19 @@ NODE = "energy.node."  # how the names of the constants of process nodes begin: 
 CORE_NODE = "energy.core_node."  # the same of CPUs, whose powers are not among those that the energies of GPUs are fitted to
 
 
-def node_energy(device: Device, constants: Calibration) -> Array:
-    """Energy of one fp32 multiply-accumulate of a GPU at its highest voltage, clock tree included [J].
+def process_energy(device: Device, constants: Calibration) -> Array:
+    """Energy of one fp32 multiply-accumulate by the law of process nodes, at the highest voltage, clock tree included [J].
 
     exp of a straight line through the logarithms of the process nodes that have a constant, continued beyond the last ones, a
     float or [D, 1]
 
     device: `chip.node` is the process node [m]; the constants are `energy.node.*`, those of a CPU `energy.core_node.*`
 
+    The ranges of the constants do not overlap, so that a smaller node never takes more, whatever they are fitted to.
+
     >>> from archsim.calibration.constants import default
     >>> from archsim.device.catalog import find
-    >>> round(float(node_energy(find("gtx_1080").device, default())) / default()["energy.node.12to16nm"], 12)
+    >>> round(float(process_energy(find("gtx_1080").device, default())) / default()["energy.node.12to16nm"], 12)
     1.0
     """
     nodes, values = _nodes(ByIdentity(constants), CORE_NODE if isinstance(device, Cpu) else NODE)
@@ -98,6 +101,43 @@ def node_energy(device: Device, constants: Calibration) -> Array:
     right = np.minimum(np.maximum(nodes.searchsorted(at), 1), nodes.size - 1)
     slope = (values[right] - values[right - 1]) / (nodes[right] - nodes[right - 1])
     return np.asarray(np.exp(values[right - 1] + slope * (at - nodes[right - 1])))
+
+
+def unmeasured_node(device: Device, constants: Calibration) -> str:
+    """What is to be said of a process node smaller than any whose energy is fitted to measured powers; empty for any other.
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> unmeasured_node(find("gtx_1080").with_settings({"chip.node": "3 nm"}).device, default())
+    'chip.node 3 nm: no power was measured below 4 nm; 9.38 pJ a multiply-accumulate is what foundries state of their processes'
+    """
+    size = float(np.ravel(device.chip.node)[0])
+    known = {1e-9 * node: constants.constants[name].fitted for name in constants.constants if name.startswith(NODE)
+             for node in nodes_of(name)}  # fmt: skip
+    least = min((node for node, fitted in known.items() if fitted), default=0.0)
+    if size >= least * (1.0 - 1e-9):
+        return ""
+    beyond = f", continued beyond {show(min(known), 'm')}" if size < min(known) else ""
+    energy = show(float(np.ravel(process_energy(device, constants))[0]), "J", 3)
+    return (f"chip.node {show(size, 'm')}: no power was measured below {show(least, 'm')}; {energy} a multiply-accumulate is "
+            f"what foundries state of their processes{beyond}")  # fmt: skip
+
+
+def node_energy(device: Device, constants: Calibration) -> Array:
+    """The same of this design [J]: how it is laid out, and the voltage that its highest clock needs.
+
+    process design, a float or [D, 1]
+
+    process: `process_energy` [J]; design: `power.design` of a GPU, 1 where nothing is known [1]
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> hopper = find("h100_sxm5_80gb").device
+    >>> node_energy(hopper, default()).item() > 2.0 * process_energy(hopper, default()).item()
+    True
+    """
+    design = device.power.design if isinstance(device, Gpu) else None
+    return process_energy(device, constants) * (1.0 if design is None else design)
 
 
 def operation_energy(device: Device, node: Array, precision: str = "fp32") -> Array:
@@ -220,31 +260,54 @@ def clock_energy(device: Device, volt: Array, node: Array, constants: Calibratio
     return np.asarray(node * constants["energy.core_clock"] * volt**2)
 
 
-def cache_energy(volt: Array, node: Array, constants: Calibration) -> Array:
+def cache_energy(device: Device, volt: Array, constants: Calibration) -> Array:
     """Energy of one byte between the shared cache and an SM or core, wires included [J].
 
-    node cache V^2, [D, V]
+    process cache V^2, [D, V]
 
     volt: V, voltage as a share of the highest, [D, V]
-    node: `node_energy` [J], a float or [D, 1]
+    process: `process_energy` [J]; what sets the design of an SM apart is not in its wires
     cache: `energy.cache` [1]
 
-    >>> cache_energy(0.5, 40e-12, {"energy.cache": 1.5}).item()
-    1.5e-11
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> of = default().with_values({"energy.node.12to16nm": 40e-12, "energy.cache": 1.5})
+    >>> round(cache_energy(find("gtx_1080").device, 0.5, of).item() * 1e12, 9)
+    15.0
     """
-    return np.asarray(node * constants["energy.cache"] * volt**2)
+    return np.asarray(process_energy(device, constants) * constants["energy.cache"] * volt**2)
 
 
-def byte_energy(device: Device, constants: Calibration) -> float:
-    """Energy of one byte from memory to the chip, both ends included [J]; the memory's voltage is its own.
+def memory_energy(device: Device, volt: Array, constants: Calibration) -> Array:
+    """Energy of one byte between memory and the shared cache, which it fills at what one takes that leaves it [J].
 
-    `energy.byte.FAMILY`; Unsupported where the memory's type has none
+    byte inside + cache, [D, V]; so that DRAM is dearer than the cache at any process node
+
+    volt: V, voltage as a share of the highest, [D, V]
+    byte: `energy.byte.FAMILY`, of DRAM and its link, whose voltage is their own [J]; Unsupported where the memory's type has none
+    inside: share of it that the boundary of the power covers, `inside` [1]; cache: `cache_energy` [J]
+
+    >>> from archsim.calibration.constants import default
+    >>> from archsim.device.catalog import find
+    >>> gpu, of = find("gtx_1080").device, default()
+    >>> round((memory_energy(gpu, 1.0, of) - cache_energy(gpu, 1.0, of)).item() / of["energy.byte.GDDR5X"], 9)
+    1.0
+    """
+    byte = constants[f"energy.byte.{memory_family(device)}"] * inside(device, constants)
+    return byte + cache_energy(device, volt, constants)
+
+
+def inside(device: Device, constants: Calibration) -> float:
+    """Share of the energy of a byte of DRAM and its link that the boundary of a device's power covers [1].
+
+    `energy.controller`, the controller and the pins, where memory modules stand outside a package; else 1
 
     >>> from archsim.device.catalog import find
-    >>> byte_energy(find("gtx_1080").device, {"energy.byte.GDDR5X": 120e-12})
-    1.2e-10
+    >>> [inside(find(name).device, {"energy.controller": 0.3}) for name in ("i7_6700k", "raspberry_pi_4")]
+    [0.3, 1.0]
     """
-    return constants[f"energy.byte.{memory_family(device)}"]
+    apart = isinstance(device, Cpu) and device.power.boundary == "package" and memory_family(device) == "DDR"
+    return constants["energy.controller"] if apart else 1.0
 
 
 def memory_family(device: Device) -> str:

@@ -1,11 +1,12 @@
 """Power of each unit of a GPU and of the packages of a CPU, from the share of time in which each works.
 
     P = P_standing(f_mem) + P_leakage V^3 + P_clocks f V^2 + units at work x E_clock f V^2 + V^2 sum of rate x share x E_op
-        + bytes/s x E_DRAM
+        + L2 bytes/s x E_cache V^2 + DRAM bytes/s x (E_DRAM + E_cache V^2)
 
 A share is what profilers call the utilisation of a pipe or of a memory: of what the unit could do in that time at its clock.
 
-    P = P_idle + awake (P_leakage V^3 + E_clock f V^2) + P_uncore(f) + V^2 rate x share x E_op + bytes/s x (E_LLC V^2 + E_DRAM)
+    P = P_idle + awake (P_leakage V^3 + E_clock f V^2) + P_uncore(f) + V^2 rate x share x E_op + LLC bytes/s x E_LLC V^2
+        + DRAM bytes/s x (E_DRAM + E_LLC V^2)
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 from archsim.calibration.constants import Calibration
 from archsim.cost.cost import ASYNCHRONOUS, Array
 from archsim.cost.energy import TINY
-from archsim.cost.idle import core_leakage, idle_clock_power, inside, leakage_power, standing_power, uncore_power
+from archsim.cost.idle import core_leakage, idle_clock_power, leakage_power, standing_power, uncore_power
 from archsim.cost.switched import (
-    byte_energy,
     cache_energy,
     clock_energy,
     issue_energy,
     mac_energy,
+    memory_energy,
     node_energy,
     operation_energy,
     voltage,
@@ -91,8 +92,8 @@ def unit_energies(device: Gpu, volt: Array, node: Array, constants: Calibration)
         "fp32": issue_energy(device, volt, operation, constants), "int": lane * constants["energy.int"],
         "fp64": other * constants["energy.double"], "special": lane * constants["energy.special"],
         "tensor": mac_energy(device, "fp16", volt, operation, constants) if device.has_tensor("fp16") else 0.0,
-        "shared": other * constants["energy.shared"], "l2": cache_energy(volt, node, constants),
-        "dram": byte_energy(device, constants),
+        "shared": other * constants["energy.shared"], "l2": cache_energy(device, volt, constants),
+        "dram": memory_energy(device, volt, constants),
     }  # fmt: skip
 
 
@@ -194,8 +195,8 @@ def package_power(device: Cpu, shares: Mapping[str, Array | float], clock: float
     rates = package_rates(device, clock)
     energies = {
         "simd": mac_energy(device, "fp32", volt, operation, constants),
-        "llc": cache_energy(volt, node, constants),
-        "dram": np.asarray(byte_energy(device, constants) * inside(device, constants)),
+        "llc": cache_energy(device, volt, constants),
+        "dram": memory_energy(device, volt, constants),
     }
     parts = {
         "standing": np.asarray(device.power.idle, dtype=float),

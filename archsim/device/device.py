@@ -174,6 +174,8 @@ class GpuPower(CooledPower):
     voltage_slope: Number | None = spec(COUNT, "relative fall of voltage over that of the clock", low=0.1, high=3, optional=True)
     voltage_floor: Number | None = fraction("least core voltage over that at the highest clock", low=0.2, optional=True, sense=0)
     operation: Number | None = spec(COUNT, "energy of an operation beside others of the node", low=0.1, high=10, optional=True)
+    design: Number | None = spec(COUNT, "energy of all that an SM switches, with its clocks, beside others of the node",
+                                 low=0.1, high=10, optional=True)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -67,6 +67,7 @@ class Silicon:
 
     reference: the process node at which areas are given
     fp32, fp64, tensor, gddr, hbm, rest: area of a lane, a tensor core, a memory interface, the rest of the die [mm2]
+    control: share of that of an fp32 lane that goes with the scheduler that feeds it [1]
     sm_storage, l2_storage: area of storage over that of its bit cells
     field: largest area that one exposure covers, and so one die has [mm2]
     diameter: of a wafer [mm]; cluster: clustering of defects in the negative binomial yield model
@@ -75,6 +76,7 @@ class Silicon:
 
     reference: str
     fp32: float
+    control: float
     fp64: float
     tensor: float
     sm_storage: float
@@ -150,7 +152,7 @@ def loads(text: str, path: str) -> Silicon:
     }  # fmt: skip
     parts, wafer, scanner = (document.get(name) for name in ("parts", "wafer", "scanner"))
     areas = {name: of("parts", f"{name}_mm2", parts) for name in ("fp32", "fp64", "tensor", "gddr", "hbm", "rest")}
-    storage = {name: of("parts", name, parts) for name in ("sm_storage", "l2_storage")}
+    storage = {name: of("parts", name, parts) for name in ("control", "sm_storage", "l2_storage")}
     dies = tuple(
         Die(name=name, spec=row["spec"], sms=row.get("sms"), l2_mib=row.get("l2_mib"), pins=row.get("pins"))
         for name, row in document.get("dies", {}).items()

@@ -15,6 +15,7 @@ from archsim.calibration.constants import EXTRAPOLATED
 from archsim.cost.bounds import INPUT
 from archsim.cost.energy import COMPONENTS
 from archsim.cost.power import SLOWEST
+from archsim.cost.switched import unmeasured_node
 from archsim.device.catalog import is_shipped
 from archsim.device.device import Tpu
 from archsim.device.spec import unit_of
@@ -262,11 +263,11 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
         near = spread.basis or "rows of other cells"
         found.append(f"extrapolated: the interval rests on {near} and is wider for it")
     if not is_shipped(request.spec):  # a shipped device needs no model of areas
-        found.append(too_large(request.spec))
+        found += [too_large(request.spec), unmeasured_node(request.spec.device, request.calibration)]
     lowest, clocks = SLOWEST * clock, result.cost.kernel_clock[result.cost.kernel_time_s > 0.0]
-    if request.limit is not None and np.any(clocks <= lowest * (1.0 + 1e-9)):
+    if request.limit is not None and np.any(clocks < lowest * (1.0 - 1e-9)):
         found.append(f"some kernels would draw more than {first_of(request.limit):g} W even at {lowest / 1e6:.0f} MHz, "
-                     "the lowest clock that is modelled: their power is cut to the limit")  # fmt: skip
+                     "where clock tables end: they skip clocks, down to a tenth of these")  # fmt: skip
     found.append(request.fidelity.warning)
     if clock > 1.25 * boost:
         found.append(f"clock {clock / 1e6:.0f} MHz is far above the rated boost of {boost / 1e6:.0f} MHz")

@@ -18,7 +18,7 @@ from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
 from archsim.cost.evaluate import cpu_cost, faster_costs, gpu_cost, roofline_cost, tpu_cost
 from archsim.cost.plan import PlanCost, plan_cost
-from archsim.cost.power import sustained_share
+from archsim.cost.power import slowed, sustained_share
 from archsim.device.device import Cpu, Device, Gpu, Tpu
 from archsim.device.variant import at_row, first_of, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
@@ -151,7 +151,11 @@ def _cycle(kernels: Kernels, at: ExecutionSetting) -> PlanCost:
             if busy is not None:
                 factor[row, column] = busy / closed_s[min(row, len(closed_s) - 1), column]
     bounds = {name: bound * factor for name, bound in cost.bounds.items()}
-    return _planned(replace(cost, bounds=bounds, busy_s=np.where(near, closed_s * factor, np.inf)), kernels, at)
+    simulated, limit = replace(cost, bounds=bounds, busy_s=np.where(near, closed_s * factor, np.inf)), at.request.limit
+    if limit is not None:  # what is simulated faster than its closed form draws more power at the same clock
+        share = sustained_share(simulated, at.device, at.precision, simulated.clock, limit, at.request.calibration)
+        simulated = simulated if (share == 1.0).all() else slowed(simulated, share)
+    return _planned(simulated, kernels, at)
 
 
 def _simulated_s(terms: Any, cost: Cost, row: int, column: int) -> float | None:

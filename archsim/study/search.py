@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.errors import ArchsimError, MissingExtra, Unsupported
 from archsim.base.record import Answer
 from archsim.cost.cost import Array
+from archsim.estimation import fidelity
 from archsim.estimation.die import die_columns
+from archsim.estimation.measured import class_of
 from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
@@ -23,6 +25,7 @@ from archsim.study.space import Space
 
 MOST = 3_000_000  # points of an exhaustive search; more need a sample or trials
 TRIALS_AT_ONCE = 64
+SIMULATED = 5  # points of the best and of the front that the cycle model repeats, which takes a second or two for each
 PENALTY = 10.0  # added to the log of an objective per unit of the log by which a condition is violated
 Columns = dict[str, Array]
 
@@ -58,7 +61,8 @@ class SearchResult(Answer):
     device itself.
 
     Of `points`, `feasible` met the conditions, `broken` were impossible, for the reason `why`, and `large` were left out, because
-    no mask can make their die. `cloud` holds some of the feasible rows, for a picture.
+    no mask can make their die. `cloud` holds some of the feasible rows, for a picture. Where the cycle model has repeated some,
+    rows have `simulated_s`, NaN in others, and `held`: whether the interval of the closed form holds that latency.
     """
 
     request: Request
@@ -159,10 +163,11 @@ def row_at(both: Mapping[str, Any], place: int) -> dict[str, Any]:
 
 
 def search(
-    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0,
+    request: Request, space: Space, goal: SearchGoal, *, top: int = 10, trials: int = 0, seed: int = 0, repeated: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SearchResult:  # fmt: skip
-    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`.
+    """Evaluate all points of a space, or `trials` points that optuna chooses with `seed`; `repeated`: the best and the front by
+    the cycle model, too.
 
     Raises BadAxis for an impossible space, Unsupported for one that is too large, MissingExtra for trials without optuna.
     """
@@ -176,11 +181,35 @@ def search(
     else:
         how = f"a sample of {space.sample:,}, seed {space.seed}" if space.sample else "every point"
         _run_all(evaluator, space, collector, cloud, tell)
+    best = [row for _, _, row in collector.best]
+    if repeated:
+        repeat(request, space.knobs, [*best[:1], *collector.rows, *best[1:]])
     return SearchResult(
         request=request, goal=goal, knobs=space.knobs, how=how, points=collector.points, feasible=collector.feasible,
         broken=collector.broken, why=collector.why, large=collector.large, base=evaluator.one(),
-        best=tuple(row for _, _, row in collector.best), front=tuple(collector.rows), cloud=tuple(cloud),
+        best=tuple(best), front=tuple(collector.rows), cloud=tuple(cloud),
     )  # fmt: skip
+
+
+def repeat(request: Request, knobs: Sequence[str], rows: Sequence[dict[str, Any]]) -> None:
+    """Add to rows their latency by the cycle model, of the first `SIMULATED` points, and whether the interval holds it.
+
+    Rows stay as they are where the device has no cycle model, and of a search that is not by the closed form.
+    """
+    points = [tuple(row[knob] for knob in knobs) for row in rows]
+    some = list(dict.fromkeys(points))[:SIMULATED]
+    if not some or request.fidelity.name != fidelity.FITTED:
+        return
+    columns = {knob: np.array(column) for knob, column in zip(knobs, zip(*some, strict=True), strict=True)}
+    try:
+        found = outcomes(replace(request, fidelity=fidelity.find("cycle")), columns).values["latency_s"]
+    except ArchsimError:
+        return
+    told = dict(zip(some, found.tolist(), strict=True))
+    for point, row in zip(points, rows, strict=True):
+        low, high = class_of(request)[1].around(row["latency_s"])
+        latency = told.get(point, np.nan)
+        row |= {"simulated_s": latency, "held": float(not (latency < low or latency > high))}
 
 
 PICTURE_POINTS = 2000

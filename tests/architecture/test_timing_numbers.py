@@ -42,7 +42,7 @@ STRUCTURE = {
     "cost/area.py": {"UM2": "unit", "BITS": "bits of a byte"},
     "cost/power.py": {
         "LOADS": "test points of a class of supplies",
-        "STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock",
+        "STEPS": "iterations", "TOLERANCE": "accuracy", "SLOWEST": "share of a clock", "SKIPPED": "share of a clock",
     },
     "cost/switched.py": {"TENSOR_WIDTH": "bytes of operands"},
     "lower/attention.py": {"RECOMPUTED": "products", "BLOCK": "keys that a mask skips together"},

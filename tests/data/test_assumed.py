@@ -18,9 +18,10 @@ MANY_ASSUMED = {
     # servers of Arm, whose owners publish no data sheet
     "grace": 11, "graviton1_a1_2xlarge": 8, "graviton2": 8, "graviton3": 11, "graviton3_m7g_2xlarge": 11,
     "kunpeng_920_3211k": 13, "kunpeng_920_7260": 10,
-    # desktop Zen 4 and Zen 5: AMD states no clock of all cores
-    "ryzen_7_7700x": 8, "ryzen_9_7950x": 8, "ryzen_9_9950x": 8,
-    "b200_sxm": 8,
+    # Zen 4 and Zen 5: AMD states no clock of all cores of desktops; what cores take beside the law of their node is not measured
+    "ryzen_7_7700x": 9, "ryzen_9_7950x": 9, "ryzen_9_9950x": 9, "epyc_9374f": 7, "epyc_9554": 7, "epyc_9654": 7, "epyc_9655": 7,
+    "epyc_9755": 7, "epyc_9965": 7,
+    "b200_sxm": 8, "mi300a": 7, "mi325x": 7, "xeon_6972p": 7, "xeon_6980p": 7,
 }  # fmt: skip
 
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from archsim.base.errors import ArchsimError
 from archsim.calibration.constants import default
 from archsim.cost.energy import COMPONENTS
-from archsim.cost.idle import leakage_power, standing_power
-from archsim.cost.switched import cache_energy, clock_energy, mac_energy, node_energy, voltage
+from archsim.cost.idle import standing_power
 from archsim.device import catalog as devices
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
@@ -167,18 +166,6 @@ def test_a_lower_power_limit_is_never_faster(cell: dict[str, Any], shares: tuple
     low, high = (run(make_request(**cell | {"power_limit": limit_of(cell["hw"], share)})) for share in sorted(shares))
     assert np.all(low.cost.time_s >= high.cost.time_s * (1 - LAST_BITS))
     assert low.latency_s[0] >= high.latency_s[0] * (1 - LAST_BITS) or np.any(low.cost.launches != high.cost.launches)
-
-
-@given(st.sampled_from(sorted(KIND)), st.tuples(st.floats(0.05, 1.2), st.floats(0.05, 1.2)))
-def test_more_voltage_never_takes_less_energy_per_operation(hw: str, shares: tuple[float, float]) -> None:
-    device, constants = devices.find(hw).device, default()
-    volts = [voltage(share * device.clock.boost, device, constants) for share in sorted(shares)]
-    assert volts[0] <= volts[1]
-    node = node_energy(device, constants)
-    assert clock_energy(device, volts[0], node, constants) <= clock_energy(device, volts[1], node, constants)
-    assert leakage_power(device, volts[0], constants) <= leakage_power(device, volts[1], constants)
-    assert cache_energy(volts[0], node, constants) <= cache_energy(volts[1], node, constants)
-    assert mac_energy(device, "fp32", volts[0], node, constants) <= mac_energy(device, "fp32", volts[1], node, constants)
 
 
 @given(cells())

@@ -239,6 +239,8 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          CORES + "test_two_threads_wait_once_for_each_panel_and_one_never"),
     ],
     "cost/switched.py": [
+        ("memory modules stand on every package", 'and memory_family(device) == "DDR"', "",
+         PACKAGE + "test_memory_modules_are_inside_a_board_and_a_module_alone"),
         ("voltage falls below the least", "np.maximum(floor, 1.0 -", "np.minimum(floor, 1.0 -",
          COST + "test_voltage_falls_with_the_clock_to_a_floor"),
         ("voltage rises with a lower clock", "1.0 - slope * (1.0 - clock", "1.0 + slope * (1.0 - clock",
@@ -267,8 +269,6 @@ ROWS: dict[str, list[tuple[str, str, str, str]]] = {  # file: what is wrong, rig
          PACKAGE + "test_while_the_framework_runs_one_core_is_awake"),
         ("cores leak with V^2", "operation * top * volt**3", "operation * top * volt**2",
          PACKAGE + "test_each_part_of_a_package_has_its_own_quantity"),
-        ("memory modules stand on every package", 'and memory_family(device) == "DDR"', "",
-         PACKAGE + "test_memory_modules_are_inside_a_board_and_a_module_alone"),
     ],
     "cost/energy.py": [
         ("cores sleep before and after their loop", "self.units * self.busy_s + self.held * self.overhead_s",

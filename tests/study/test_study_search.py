@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from archsim.answers.search import sections
 from archsim.base.errors import MissingExtra, UnknownName, Unsupported
 from archsim.estimation.estimate import estimate_of
+from archsim.estimation.measured import class_of
 from archsim.estimation.request import Request, make_request
+from archsim.render.text import text_of
 from archsim.study.axis import axis_of
 from archsim.study.objective import BadCondition, BadGoal, Condition, conditions, limit_of, objectives, output_of, target_of
 from archsim.study.search import Collector, Evaluator, SearchGoal, SearchResult, search, with_default_front
@@ -49,6 +53,22 @@ def test_the_best_is_the_best_of_single_estimates() -> None:
     assert f.best[0]["latency_s"] == pytest.approx(best[0], rel=1e-12)
     assert f.best[0]["area_mm2"] == pytest.approx(best[3], rel=1e-12)
     assert (f.points, f.feasible) == (25, sum(row[3] < 350 for row in rows))
+
+
+def test_the_best_and_the_front_are_repeated_by_the_cycle_model() -> None:
+    request, space = asked(vary=("sm.count=10,20,40",), batch=8)
+    goal = with_default_front(SearchGoal(objectives=tuple(objectives(["latency"], []))), space.knobs, True)
+    f = search(request, space, goal, top=3, repeated=True)
+    for row in (*f.best, *f.front):
+        one = make_request("alexnet", "gtx_1080", batch=8, fidelity="cycle", settings={"sm.count": f"{row['sm.count']:g}"})
+        assert row["simulated_s"] == pytest.approx(estimate_of(one, references=False).latency_s, rel=1e-9)
+        low, high = class_of(request)[1].around(row["latency_s"])
+        assert row["held"] == (low <= row["simulated_s"] <= high)
+    assert "by cycle" in text_of(sections(f))
+    for held, said in ((1.0, False), (0.0, True)):
+        told = text_of(sections(replace(f, best=({**f.best[0], "held": held},), front=())))
+        assert ("trust them less" in told) == (", apart" in told) == said
+    assert "simulated_s" not in search(request, space, goal, top=3).best[0]
 
 
 def test_the_front_ends_at_the_best() -> None:

@@ -16,9 +16,9 @@ from tests import shipped
 # Four-ninths of the density of the reference node: logic takes 2.25 times its area there, drivers of pins 1.5 times.
 OLD = ProcessNode(name="16nm", density=4.0, cell=0.125, wafer=5000.0, defects=0.0)
 NEW = ProcessNode(name="7nm", density=9.0, cell=0.03, wafer=9000.0, defects=0.1)
-SILICON = Silicon(reference="7nm", fp32=0.01, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1, hbm=0.02,
-                  rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW}, memory=silicon().memory,
-                  dies=())  # fmt: skip
+SILICON = Silicon(reference="7nm", fp32=0.01, control=0.2, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1,
+                  hbm=0.02, rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW},
+                  memory=silicon().memory, dies=())  # fmt: skip
 CELL = 8 * 0.125e-6  # mm2 of a byte
 
 
@@ -26,8 +26,8 @@ def card(**parts: dict[str, Any]) -> Gpu:
     return shipped.gpu("gtx_1080", **parts)
 
 
-SIMPLE = {"sm": {"count": 10.0, "registers": 2e5, "shared_memory": 1e5}, "l1": {"size": 5e4}, "l2": {"size": 2e6},
-          "memory": {"bandwidth": 320e9, "data_rate": 10e9, "type": "GDDR5X"}}  # fmt: skip
+SIMPLE = {"sm": {"count": 10.0, "schedulers": 5.0, "registers": 2e5, "shared_memory": 1e5}, "l1": {"size": 5e4},
+          "l2": {"size": 2e6}, "memory": {"bandwidth": 320e9, "data_rate": 10e9, "type": "GDDR5X"}}  # fmt: skip
 
 
 def sms(rate: dict[str, float | None]) -> float:
@@ -40,7 +40,7 @@ def sms(rate: dict[str, float | None]) -> float:
 def test_the_parts_of_a_die_are_lanes_storage_pins_and_the_rest() -> None:
     parts = die_parts(card(**SIMPLE, rate={"fp32": 100.0, "fp64": 4.0, "tensor_fp16": None}), SILICON)
     assert {name: float(area) for name, area in parts.items()} == pytest.approx({
-        "SMs": 10 * (2.25 * (0.01 * 100 + 0.03 * 4) + CELL * 2.0 * (2e5 + 1e5 + 5e4)),
+        "SMs": 10 * (2.25 * (0.01 * (80 + 32) + 0.03 * 4) + CELL * 2.0 * (2e5 + 1e5 + 5e4)),
         "L2": CELL * 3.0 * 2e6,
         "memory interface": 1.5 * 0.1 * 256,
         "rest": 2.25 * 8.0,
@@ -48,10 +48,10 @@ def test_the_parts_of_a_die_are_lanes_storage_pins_and_the_rest() -> None:
 
 
 def test_every_kind_of_lane_adds_its_area_and_one_that_is_not_there_adds_none() -> None:
-    assert sms({"fp32": 100.0, "fp64": None, "tensor_fp16": None}) == pytest.approx(2.25 * 1.0)
-    assert sms({"fp32": 100.0, "fp64": 50.0, "tensor_fp16": None}) == pytest.approx(2.25 * 2.5)
-    assert sms({"fp32": 100.0, "fp64": None, "tensor_fp16": 512.0}) == pytest.approx(2.25 * 3.56)
-    assert sms({"fp32": 100.0, "fp64": 50.0, "tensor_fp16": 512.0}) == pytest.approx(2.25 * 5.06)
+    assert sms({"fp32": 100.0, "fp64": None, "tensor_fp16": None}) == pytest.approx(2.25 * 1.12)
+    assert sms({"fp32": 100.0, "fp64": 50.0, "tensor_fp16": None}) == pytest.approx(2.25 * 2.62)
+    assert sms({"fp32": 100.0, "fp64": None, "tensor_fp16": 512.0}) == pytest.approx(2.25 * 3.68)
+    assert sms({"fp32": 100.0, "fp64": 50.0, "tensor_fp16": 512.0}) == pytest.approx(2.25 * 5.18)
 
 
 def test_stacked_memory_has_pins_of_its_own() -> None:

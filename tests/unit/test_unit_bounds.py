@@ -14,6 +14,7 @@ from archsim.answers import sections_of
 from archsim.cost.bounds import BOUNDS, CPU, DRAM, GPU, ROOFLINE, TPU, Bound
 from archsim.cost.cost import Array, Cost
 from archsim.cost.power import power_at
+from archsim.cost.switched import memory_energy, voltage
 from archsim.device import catalog
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import run
@@ -120,7 +121,8 @@ def test_a_new_row_says_whether_a_power_limit_slows_it(monkeypatch: pytest.Monke
                     work={"macs": 0 * one, "issues": 0 * one, "units": one})  # fmt: skip
         return power_at(0.5 * one, cost, device, "fp32", 1.6e9, constants).item()
 
-    assert power(3e11) - power(2e11) == pytest.approx(1e11 * constants["energy.byte.GDDR5X"] / share)
+    byte = memory_energy(device, voltage(0.8e9, device, constants), constants).item()
+    assert power(3e11) - power(2e11) == pytest.approx(1e11 * byte / share)
 
 
 def test_a_new_row_contends_for_its_resource(shared: Bound) -> None:

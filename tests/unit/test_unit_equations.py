@@ -256,7 +256,7 @@ def test_energy_of_operations_bytes_and_clocks_goes_with_the_square_of_the_volta
     for spent in (
         lambda volt: switched.mac_energy(device, "fp32", volt, np.ones(1), CONSTANTS),
         lambda volt: switched.clock_energy(device, volt, np.ones(1), CONSTANTS),
-        lambda volt: switched.cache_energy(volt, np.ones(1), CONSTANTS),
+        lambda volt: switched.cache_energy(card(), volt, CONSTANTS),
     ):
         assert only(spent(np.full(1, 0.8))) == pytest.approx(0.64 * only(spent(np.ones(1))))
 
@@ -284,8 +284,8 @@ def test_each_component_has_its_own_quantity() -> None:
         "arithmetic": 7e9 * multiply,
         "tensor": 0.0 * one,
         "instructions": 11e9 * issue,
-        "cache": 5e9 * switched.cache_energy(volt, node, CONSTANTS),
-        "dram": 3e9 * switched.byte_energy(device, CONSTANTS),
+        "cache": 5e9 * switched.cache_energy(device, volt, CONSTANTS),
+        "dram": 3e9 * switched.memory_energy(device, volt, CONSTANTS),
     }
     assert {name: only(part) for name, part in found.items()} == pytest.approx({name: only(x) for name, x in expected.items()})
     assert only(expected["idle_board"]) < 3 * device.power.idle

@@ -43,6 +43,7 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
     found = spent(device, units=3.0, held=1.0, macs=7e9, issues=11e9, dram=3e9, llc=5e9)
     mac = CONSTANTS["energy.core_mac"] + CONSTANTS["energy.core_vector"] / 8  # lanes of 256 bit
     core, share = CONSTANTS["energy.core_clock"], CONSTANTS["energy.core_leakage"]
+    cache = node * CONSTANTS["energy.cache"] * volt**2
     assert found == pytest.approx({
         "idle_board": 3 * device.power.idle,
         "leakage": (3 * 2 + 1) * share * node * core * 4.2e9 * volt**3,
@@ -51,16 +52,15 @@ def test_each_part_of_a_package_has_its_own_quantity() -> None:
         "arithmetic": 7e9 * node * mac * volt**2,
         "tensor": 0.0,
         "instructions": 11e9 * node * mac * volt**2,
-        "cache": 5e9 * node * CONSTANTS["energy.cache"] * volt**2,
-        "dram": 3e9 * CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"],
+        "cache": 5e9 * cache,
+        "dram": 3e9 * (CONSTANTS["energy.byte.DDR"] * CONSTANTS["energy.controller"] + cache),
     })  # fmt: skip
 
 
 def test_memory_modules_are_inside_a_board_and_a_module_alone() -> None:
-    whole = CONSTANTS["energy.byte.DDR"]
-    board = processor(power={"boundary": "board"})
-    assert spent(board, dram=1e9)["dram"] == pytest.approx(1e9 * whole)
-    assert spent(processor("apple_m1"), dram=1e9)["dram"] == pytest.approx(1e9 * CONSTANTS["energy.byte.LPDDR"])  # on the package
+    for device, family in ((processor(power={"boundary": "board"}), "DDR"), (processor("apple_m1"), "LPDDR")):
+        part = spent(device, dram=1e9, llc=1e9)
+        assert part["dram"] - part["cache"] == pytest.approx(1e9 * CONSTANTS[f"energy.byte.{family}"]), family
 
 
 def test_a_core_that_is_asleep_draws_nothing_of_its_own() -> None:

@@ -37,12 +37,13 @@ def power(one: Case, *without: str) -> float:
 
 @pytest.mark.parametrize(("part", "unit"), [("fp32_energy", "fp32"), ("int_energy", "int"), ("fp64_energy", "fp64"),
                                             ("special_energy", "special"), ("shared_energy", "shared"), ("l2_energy", "l2"),
-                                            ("dram_energy", "dram")])  # fmt: skip
+                                            ("dram_energy l2_energy", "dram")])  # fmt: skip
 def test_a_unit_without_energy_draws_what_an_idle_one_does(part: str, unit: str) -> None:
-    busy, idle = case({"sm": 1.0, unit: 0.5}), case({"sm": 1.0})
+    """A byte of memory fills the L2."""
+    busy, idle, parts = case({"sm": 1.0, unit: 0.5}), case({"sm": 1.0}), part.split()
     assert power(busy) > power(idle)
-    assert power(busy, part) == pytest.approx(power(idle))
-    assert power(idle, part) == pytest.approx(power(idle))
+    assert power(busy, *parts) == pytest.approx(power(idle))
+    assert power(idle, *parts) == pytest.approx(power(idle))
 
 
 def test_without_voltage_every_clock_has_the_highest() -> None:
