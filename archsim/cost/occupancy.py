@@ -136,18 +136,19 @@ def whole_warps(ctas: Array, share: Array) -> Array:
 def issue_slots(ctas: Array, resident: Array, sm_count: Array | float, fill: Array, share: Array) -> Array:
     """Time of all CTAs in units of one CTA alone on a saturated SM.
 
-    w max(of_wave, fill) + max(of_tail, fill) where tail > 0, [D, V]; w = floor(busiest / resident)
+    (w - 1) max(of_wave, fill) + max(of_last, fill), [D, V]; w = ceil(busiest / resident)
 
     busiest: CTAs of the busiest SM
-    full: its full waves, `resident` CTAs at a time
-    tail: CTAs in its last, partial wave
-    of_wave: those of a full wave, in whole warps of a scheduler
-    of_tail: the same of the last wave
+    before: its waves, `resident` CTAs at a time, but for the last one
+    last: CTAs in its last wave
+    of_wave: those of a wave before; where an SM has one CTA at a time, in whole warps of a scheduler
+    of_last: those of the last wave, in whole warps
     fill: CTAs that saturate the pipes of an SM; fewer take as long as that many, shape [D, V] or [V]
     share: warps of a CTA on each scheduler, [D, V]
     ctas: of one launch, [V]; resident: CTAs that share an SM, [D, V]; sm_count: a float or [D, 1]
 
-    Holds for CTAs of equal length, dealt out evenly.
+    Holds for CTAs of equal length, dealt out evenly. As long as others follow, a CTA on schedulers with fewer warps ends sooner,
+    and the next one takes its place; only in the last wave schedulers wait for the one that has most.
 
     >>> import numpy as np
     >>> one = np.array(1.0)
@@ -155,11 +156,11 @@ def issue_slots(ctas: Array, resident: Array, sm_count: Array | float, fill: Arr
     8.0
     """
     busiest = np.ceil(ctas / sm_count)
-    full = np.floor(busiest / resident)
-    tail = busiest - full * resident
-    of_wave = whole_warps(resident, share)
-    of_tail = whole_warps(tail, share)
-    return np.asarray(full * np.maximum(of_wave, fill) + np.where(tail > 0, np.maximum(of_tail, fill), 0.0))
+    before = np.ceil(busiest / resident) - 1.0
+    last = busiest - before * resident
+    of_wave = np.where(resident > 1.0, resident, whole_warps(resident, share))
+    of_last = whole_warps(last, share)
+    return np.asarray(before * np.maximum(of_wave, fill) + np.maximum(of_last, fill))
 
 
 # ---------------------------------------------------------------------------------------------------------- issue slots

@@ -107,14 +107,6 @@ def test_a_better_gpu_is_not_slower(key: str, lower: bool, cell: dict[str, Any],
     assert after.latency_s[0] <= before.latency_s[0] * EXACT + extra_launches(cell, before, after)
 
 
-@given(cell=cells(GPUS), more=st.sampled_from((1, 2, 3, 8, 16)))
-def test_more_multiprocessors_are_not_slower(cell: dict[str, Any], more: int) -> None:
-    count = int(devices.find(cell["hw"]).device.sm.count)
-    before, after = improved(cell, "sm.count", (count + more) / count)
-    assert kernel_time(after).sum() <= kernel_time(before).sum() * WAVES
-    assert after.latency_s[0] <= before.latency_s[0] * WAVES + extra_launches(cell, before, after)
-
-
 @given(cell=cells(GPUS + CPUS), factor=FACTORS)
 def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> None:
     """Of two clocks that are named, with power for both; a CPU without a named one has the turbo of idle cores on top."""
@@ -122,20 +114,6 @@ def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> No
     before, after = (run(make_request(**cell, clock=usual * share, power_limit=1e5)) for share in (1.0 / factor, 1.0))
     assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
     assert after.latency_s[0] <= before.latency_s[0] * EXACT + extra_launches(cell, before, after)
-
-
-@pytest.mark.parametrize(("key", "lower"), [("memory.bandwidth", False), ("memory.latency", True)])
-@given(cell=cells(CPUS), factor=FACTORS)
-def test_better_memory_of_a_cpu_is_not_slower(key: str, lower: bool, cell: dict[str, Any], factor: float) -> None:
-    before, after = improved(cell, key, 1 / factor if lower else factor)
-    assert np.all(kernel_time(after) <= kernel_time(before) * EXACT)
-    assert after.latency_s[0] <= before.latency_s[0] * EXACT
-
-
-@given(cell=cells(CPUS))
-def test_wider_registers_are_not_slower(cell: dict[str, Any]) -> None:
-    before, after = improved(cell, "core.simd", 2)
-    assert after.latency_s[0] <= before.latency_s[0] * EDGES
 
 
 @given(cell=cells(CPUS))
