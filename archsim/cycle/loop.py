@@ -3,7 +3,7 @@
 The functions work on lists of int when they run as they are, and on int64 arrays when compiled (`archsim.cycle.run`). All
 times are whole ticks, `TICKS` to a clock, so both give the same result to the bit.
 
-Every scheduler has its own time. The one that is least far issues next; ties go to the lower number. So whatever schedulers
+Every scheduler has its own time. The one that is least far issues next; ties go round. So whatever schedulers
 share, the load-store unit, the L1, the share of L2 and memory, is asked in the order of time, and a queue is one number: when it
 is free. A scheduler that cannot issue jumps to the next time at which one of its warps may.
 
@@ -21,7 +21,7 @@ done; a warp that takes a token waits for that time. So a ring of stages is two 
 from __future__ import annotations
 
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
-    ALIVE, ALONE, ARG, AWAIT, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS, COLUMNS,
+    ALIVE, ALONE, ARG, AWAIT, BANKS, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS, COLUMNS,
     COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS, FINISHED,
     FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT,
     LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS,
@@ -324,9 +324,12 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
             enter(sm[STARTED], slot, sm[LAUNCH_FREE] + m[CTA_START], state, ready, groups, tokens, turns, m)
             sm[LAUNCH_FREE] += m[CTA_GAP]
             sm[STARTED] += 1
+    first = 0
     while True:
-        s, t = 0, turns[NOW]
-        for other in range(1, m[SCHEDULERS]):
+        other = s = first
+        t = turns[s * TURN + NOW]
+        for _ in range(1, m[SCHEDULERS]):
+            other = other + 1 if other + 1 < m[SCHEDULERS] else 0
             if turns[other * TURN + NOW] < t:
                 s, t = other, turns[other * TURN + NOW]
         here = s * TURN
@@ -338,7 +341,8 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
             turns[here + NOW] = -1 - w
             continue
         turns[here + LATEST] = w
-        slot_time = 0
+        first = s + 1 if s + 1 < m[SCHEDULERS] else 0
+        slot_time = banks = 0
         for width in range(m[WIDTH]):
             row = state[w * STATE + PC] * COLUMNS
             structure = structural(s, row, program, pools, queues, m)
@@ -348,12 +352,13 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
                 counters[PAIRED] += 1
             account(w, t, structure, row, program, state, reasons)
             slot_time = program[row + SLOT]
+            banks += program[row + BANKS]
             if counters[TRACED] < m[TRACE]:
                 place = counters[TRACED] * 4
                 record[place], record[place + 1], record[place + 2] = t, s, w
                 record[place + 3] = state[w * STATE + PC]
                 counters[TRACED] += 1
-            turns[here + NOW] = turns[here + BUSY] = t + slot_time
+            turns[here + NOW] = turns[here + BUSY] = t + max(slot_time, banks)
             issue(w, t, s, program, state, ready, kinds, groups, tokens, slots, free, pools, sm, queues, buffers, streams, turns,
                   counters, m)  # fmt: skip
             if not state[w * STATE + ALIVE] or state[w * STATE + EARLIEST] >= NEVER:

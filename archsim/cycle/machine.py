@@ -13,9 +13,10 @@ from archsim.cycle import layout
 from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
 from archsim.device.device import Gpu
 
-NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
-          "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start", "cta_interval",
-          "shared_latency")  # fmt: skip
+NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_lanes",
+          "memory_queue", "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start",
+          "cta_interval", "shared_latency")  # fmt: skip
+WORD = 4.0  # B of a register of a thread
 PAGE = 2 * 1024**2  # B; what the CUDA driver gives large allocations, where the TLB of a device is not described further
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
@@ -39,6 +40,7 @@ class Machine:
     """One SM, in clocks and bytes. Times of memory are from the start of a load to the first use of its data.
 
     lanes: of each pipe of one scheduler; `pooled` where all schedulers share them; `together`: integers take the fp32 lanes
+    access: of a warp to shared memory or the L1, at least: its threads over the lanes that are served in a clock
     fetch: between instructions of code that the SM has not run yet
     stored: what stores bring to the L2 [B/clk]; cta_interval: of this SM, if the CTAs of the device enter one SM after the other
     l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
@@ -63,6 +65,7 @@ class Machine:
     return_bandwidth: float
     shared: float
     memory_interval: float
+    access: float
     memory_queue: int
     l1_bandwidth: float
     stored: float
@@ -88,6 +91,11 @@ class Machine:
     mma: Matrix | None = None
     copies: str = "none"
     copy: float = 0.0
+
+    @property
+    def width(self) -> int:
+        """Instructions of one warp that a scheduler may issue at once."""
+        return 1 if self.pairing == "none" else max(1, int(self.issue_width))
 
     def needed(self) -> Matrix:
         """The matrix instruction of the tensor cores; Unsupported for a device whose spec lacks it."""
@@ -131,7 +139,8 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         together=one["int_lanes"] == 0.0,
         alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
         shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
-        memory_interval=one["memory_interval"], memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
+        memory_interval=one["memory_interval"], access=one["warp"] / one["memory_lanes"],
+        memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
         sector=_number(device.l1.sector), l1=_number(device.l1.latency),
         l2=_number(device.l2.latency) + farther(device, covered) + page,
         dram=_number(device.memory.latency) * clock + page, stored=_number(device.l1.write_bandwidth or device.l1.bandwidth),
@@ -202,7 +211,7 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
     """The rows of a program as the loop reads them, on this machine."""
     rows: list[int] = []
     known: dict[tuple[float, ...], list[int]] = {}  # most instructions are like others, but for their registers
-    paired = [machine.pairing == "memory" and _pairs(before, i) for before, i in pairwise(instructions)]
+    paired = [machine.width > 1 and _pairs(machine.pairing, before, i) for before, i in pairwise(instructions)]
     for i, with_last, with_next in zip(instructions, [False, *paired], [*paired, True], strict=True):
         like = (i.kind, i.pipe, i.reads, i.clocks, i.port, i.size, i.stream, i.groups, i.target, i.channel, i.givers, i.dst >= 0)
         if like not in known:
@@ -223,20 +232,21 @@ def _row(machine: Machine, i: Instruction) -> list[int]:
     hold = i.clocks or machine.warp / max(lanes, 1e-9)
     if machine.pooled and i.pipe in (FP32, INT):
         hold = i.clocks or 1.0
-    slot = max(1.0 / min(1.0, machine.issue_width), i.reads / machine.register_reads)
-    if machine.issue_width > 1.0:  # two instructions share what the banks deliver in a clock
-        slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
+    banks = i.reads / machine.register_reads
+    slot = max(1.0 / min(1.0, machine.issue_width), banks)
     port = i.port
     if port < 0.0:
         port = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+    if layout.SHARED <= i.kind <= layout.COPY and i.size:
+        port = max(port, machine.access)
     if i.kind == layout.SHARED and i.dst >= 0:
-        port = max(port, i.size / machine.return_bandwidth)
+        port = max(port, (i.size or WORD * machine.warp) / machine.return_bandwidth)
     latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)
     if i.pipe == TENSOR:
         latency = hold + machine.tensor
     row = [0] * layout.COLUMNS
     row[layout.KIND], row[layout.PIPE], row[layout.HOLD], row[layout.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
-    row[layout.LATENCY], row[layout.PORT] = ticks(latency), ticks(port)
+    row[layout.LATENCY], row[layout.PORT], row[layout.BANKS] = ticks(latency), ticks(port), ticks(banks)
     row[layout.BYTES], row[layout.STREAM] = round(i.size), i.stream
     counted = i.kind in (layout.AWAIT, layout.LOAD, layout.COPY)
     row[layout.ARG] = i.target if i.kind == layout.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
@@ -247,9 +257,9 @@ def _row(machine: Machine, i: Instruction) -> list[int]:
     return row
 
 
-def _pairs(before: Instruction, i: Instruction) -> bool:
-    """Whether a scheduler that issues one of memory beside another may issue `i` with the instruction before it."""
-    return (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)) and i.kind != layout.EXIT
+def _pairs(pairing: str, before: Instruction, i: Instruction) -> bool:
+    """Whether a scheduler may issue `i` with the instruction before it, of the same warp: any, or one of them to memory."""
+    return i.kind != layout.EXIT and (pairing == "any" or (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)))
 
 
 def pools(machine: Machine) -> tuple[list[int], int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
-    BUFFERS, BULK_FREE, BULK_GAP, BULK_TIME, BYTES, DRAM_BYTES, DRAM_FREE, DRAM_TICKS, DRAM_TIME, ISSUE_PART, ISSUE_SM, KIND,
+    ACCESS, BUFFERS, BULK_FREE, BULK_GAP, BULK_TIME, BYTES, DRAM_BYTES, DRAM_FREE, DRAM_TICKS, DRAM_TIME, ISSUE_PART, KIND,
     L1_BYTES, L1_TIME, L2_BYTES, L2_FREE, L2_TICKS, L2_TIME, LINE_BYTES, LINES, NEXT_BUFFER, PART, PORT, QUEUE, SHARED,
     SHARED_BYTES, SHARED_TIME, SM_PORT, STORE, STORED_BYTES, STREAM, TICKS, TURN, Ints,
 )
@@ -15,20 +15,20 @@ def access(s: int, t: int, row: int, program: Ints, sm: Ints, queues: Ints, buff
     kind, size = program[row + KIND], program[row + BYTES]
     start = max(t, max(turns[s * TURN + PART], sm[SM_PORT]))
     turns[s * TURN + PART] = start + m[ISSUE_PART]
-    sm[SM_PORT] = max(t, sm[SM_PORT]) + max(program[row + PORT], m[ISSUE_SM])  # of others, while this one waits for its part
+    sm[SM_PORT] = max(t, sm[SM_PORT]) + program[row + PORT]  # of others, while this one waits for its part
     place = s * (m[QUEUE] + 1)
     oldest = queues[place + m[QUEUE]]
     queues[place + oldest] = start
     queues[place + m[QUEUE]] = oldest + 1 if oldest + 1 < m[QUEUE] else 0
     if kind == SHARED:
         counters[SHARED_BYTES] += size
-        done: int = start + m[SHARED_TIME] + program[row + PORT] - TICKS
+        done: int = start + m[SHARED_TIME] + max(0, program[row + PORT] - m[ACCESS])
         return done
     counters[L1_BYTES] += size
     at = program[row + STREAM] * 4
     streams[at + 2] += streams[at]
     if kind != STORE and streams[at + 2] < TICKS:
-        done = start + m[L1_TIME] + program[row + PORT] - TICKS
+        done = start + m[L1_TIME] + max(0, program[row + PORT] - m[ACCESS])
         return done
     streams[at + 2] -= TICKS if kind != STORE else streams[at]
     first = sm[NEXT_BUFFER]

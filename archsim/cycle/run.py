@@ -160,10 +160,10 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
     for name, value in {
         layout.SCHEDULERS: machine.schedulers, layout.WARPS: warps, layout.WARPS_OF_CTA: warps_of_cta, layout.CTAS: ctas,
         layout.REGISTERS: on.registers, layout.TRIPS: trips, layout.GREEDY: int(greedy),
-        layout.WIDTH: 2 if machine.pairing == "memory" else 1, layout.CTA_START: ticks(machine.cta_start),
+        layout.WIDTH: machine.width, layout.CTA_START: ticks(machine.cta_start),
         layout.CTA_GAP: ticks(machine.cta_interval), layout.BARRIER_TIME: ticks(machine.barrier),
         layout.QUEUE: machine.memory_queue, layout.ISSUE_PART: ticks(machine.memory_interval),
-        layout.ISSUE_SM: ticks(machine.memory_interval / 2), layout.L1_TIME: ticks(machine.l1),
+        layout.ACCESS: ticks(machine.access), layout.L1_TIME: ticks(machine.l1),
         layout.L2_TIME: ticks(machine.l2),
         layout.DRAM_TIME: ticks(machine.dram), layout.L2_TICKS: max(1, ticks(1 / machine.l2_rate)),
         layout.DRAM_TICKS: max(1, ticks(1 / machine.dram_rate)), layout.BUFFERS: machine.buffers,
