@@ -125,7 +125,7 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
         fast: bool | None = None) -> SmRun:  # fmt: skip
     """Run `ctas` CTAs of a program, each loop `trips` times, at most `slots` CTAs at once.
 
-    greedy: greedy, then the oldest CTA; else loose round robin. record: how many instructions to keep
+    greedy: greedy, then the warp that issued longest ago; else loose round robin. record: how many instructions to keep
     fast: compiled (True), plain (False), or compiled if numba is installed (None); all give the same counts
 
     Raises MissingExtra for `fast=True` without numba.
