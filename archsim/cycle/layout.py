@@ -15,8 +15,8 @@ COLUMNS = 17
 # Fields of the machine.
 (SCHEDULERS, WARPS, WARPS_OF_CTA, CTAS, REGISTERS, TRIPS, GREEDY, WIDTH, CTA_START, CTA_GAP, BARRIER_TIME, QUEUE, ISSUE_PART,
  ACCESS, L1_TIME, L2_TIME, DRAM_TIME, L2_TICKS, DRAM_TICKS, BUFFERS, PIPES, SERVERS, SHARED_TIME, TRACE,
- GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES, FETCH, FETCHED, RINGS, WARP_GAP) = range(32)  # fmt: skip
-FIELDS = 32
+ GROUPS, BULK_TIME, BULK_GAP, LINE_BYTES, FETCH, FETCHED, RINGS, WARP_GAP, TURN_TICKS) = range(33)  # fmt: skip
+FIELDS = 33
 CHANNELS = 4  # of a CTA
 RING = 64  # tokens of a channel that may wait
 TOKEN = 2  # of a token: how many have given, and the last time of what they gave
@@ -35,8 +35,8 @@ STATE = GIVEN + CHANNELS
 # last one may issue, the warp that issued last, and when its port to memory is free.
 NOW, BUSY, OTHERS, LATEST, PART = range(5)
 TURN = 5
-# State of the SM.
-SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE, BULK_FREE = range(7)
-SHARED_STATE = 7
+# State of the SM. READ: bytes from memory since as many were written.
+SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE, BULK_FREE, READ = range(8)
+SHARED_STATE = 8
 
 Ints = Any  # a list of int, or an array of int64

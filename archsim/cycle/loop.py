@@ -277,9 +277,9 @@ def straight(s: int, w: int, program: Ints, state: Ints, ready: Ints, kinds: Int
 def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints, turns: Ints, m: Ints) -> int:
     """The warp of scheduler `s` that issues at time `t`; else minus one, minus the next time at which one may.
 
-    Greedy: the warp that issued last goes on while it can; else the one goes first that issued longest ago. By the age of its CTA,
-    whatever the order, a warp would wait for the end of all others: throughput over warps would fall, which in all that is
-    measured rises and stays (Volkov 2016). Otherwise each in its turn after it.
+    Greedy: the warp that issued last goes on while it can; else the one goes first that issued longest ago. Were it the oldest
+    or the youngest always, some would wait until all others end, and throughput would fall with more warps, where measured
+    ones rise and stay (Volkov 2016). Otherwise each in its turn after it.
     """
     w = turns[s * TURN + LATEST]
     early = NEVER

@@ -12,6 +12,7 @@ from archsim.base.errors import Unsupported
 from archsim.cycle import layout
 from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
 from archsim.device.device import Gpu
+from archsim.device.silicon import silicon
 
 NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_lanes",
           "memory_queue", "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start",
@@ -43,7 +44,8 @@ class Machine:
     access: of a warp to shared memory or the L1, at least: its threads over the lanes that are served in a clock
     fetch: between instructions of code that the SM has not run yet
     stored: what stores bring to the L2 [B/clk]; cta_interval: of this SM, if the CTAs of the device enter one SM after the other
-    l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
+    l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]; turn: of memory, for each byte that is
+    written beside one that is read [clk]
     tensor_rate: of the tensor cores of the SM in the precision of the kernel [FMA/clk]; mma: their instruction
     copies: to shared memory past the registers: none, async (by each thread), bulk (a copy engine that one thread starts)
     copy: what a bulk copy takes longer than a load
@@ -75,6 +77,7 @@ class Machine:
     dram: float
     l2_rate: float
     dram_rate: float
+    turn: float
     buffers: int
     line: float
     l2_line: float
@@ -127,6 +130,8 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
     others = max(1.0, _number(sm.count) if sharing is None else sharing)
     page = translation(device, covered, others, wandering)
     pooled = sm.pairing == "any"
+    copies, alone = memory_shares(device)
+    dram = _number(device.memory.bandwidth) / clock / others  # B/clk
     lanes = [0.0] * len(PIPES)
     lanes[FP32] = fp32 if pooled else fp32 / schedulers
     lanes[INT] = one["int_lanes"] / schedulers if one["int_lanes"] else lanes[FP32]
@@ -145,7 +150,7 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         l2=_number(device.l2.latency) + farther(device, covered) + page,
         dram=_number(device.memory.latency) * clock + page, stored=_number(device.l1.write_bandwidth or device.l1.bandwidth),
         l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
-        dram_rate=_number(device.memory.bandwidth) * _number(device.memory.achievable) / clock / others,
+        dram_rate=dram * alone, turn=2.0 * (1.0 / copies - 1.0 / alone) / dram,
         buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line),
         l2_line=_number(device.l2.line), barrier=one["barrier_latency"],
         fetch=one["fetch_interval"], cta_start=one["cta_start"],
@@ -154,6 +159,20 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
+
+
+def memory_shares(device: Gpu) -> tuple[float, float]:
+    """What copies reach of the peak bandwidth of memory, and what reads alone or writes alone do, whose bus does not turn [1].
+
+    alone = min(1, copies / (1 - turnaround)); so T = bytes / alone + 2 min(read, written) (1 / copies - 1 / alone) at the peak
+
+    >>> from archsim.device.catalog import find
+    >>> [round(900 * share) for share in memory_shares(find("tesla_v100_sxm2").device)]
+    [807, 892]
+    """
+    family, copies = silicon().family(device.memory.type), _number(device.memory.achievable)
+    turnaround = 0.0 if family is None else silicon().turnaround.get(family.name, 0.0)
+    return copies, min(1.0, copies / (1.0 - turnaround))
 
 
 def farther(device: Gpu, covered: float) -> float:

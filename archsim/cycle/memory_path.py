@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
     ACCESS, BUFFERS, BULK_FREE, BULK_GAP, BULK_TIME, BYTES, DRAM_BYTES, DRAM_FREE, DRAM_TICKS, DRAM_TIME, ISSUE_PART, KIND,
-    L1_BYTES, L1_TIME, L2_BYTES, L2_FREE, L2_TICKS, L2_TIME, LINE_BYTES, LINES, NEXT_BUFFER, PART, PORT, QUEUE, SHARED,
-    SHARED_BYTES, SHARED_TIME, SM_PORT, STORE, STORED_BYTES, STREAM, TICKS, TURN, Ints,
+    L1_BYTES, L1_TIME, L2_BYTES, L2_FREE, L2_TICKS, L2_TIME, LINE_BYTES, LINES, NEXT_BUFFER, PART, PORT, QUEUE, READ,
+    SHARED, SHARED_BYTES, SHARED_TIME, SM_PORT, STORE, STORED_BYTES, STREAM, TICKS, TURN, TURN_TICKS, Ints,
 )
 
 
@@ -47,7 +47,9 @@ def access(s: int, t: int, row: int, program: Ints, sm: Ints, queues: Ints, buff
         streams[at + 3] -= TICKS
         counters[DRAM_BYTES] += size
         arrival = max(arrival, sm[DRAM_FREE])
-        sm[DRAM_FREE] = arrival + size * m[DRAM_TICKS]
+        turned = min(size, sm[READ]) if kind == STORE else 0  # the bus turns once more for what is written beside reads
+        sm[READ] += -turned if kind == STORE else size
+        sm[DRAM_FREE] = arrival + size * m[DRAM_TICKS] + turned * m[TURN_TICKS]
         done = arrival + m[DRAM_TIME]
     if kind == STORE:
         counters[STORED_BYTES] += size
@@ -77,6 +79,7 @@ def bulk(t: int, row: int, program: Ints, sm: Ints, streams: Ints, counters: Int
     if missed > 0:  # all of the copy waits for the lines that come from memory
         streams[at + 3] -= missed * TICKS
         counters[DRAM_BYTES] += missed * size // lines
+        sm[READ] += missed * size // lines
         sm[DRAM_FREE] = max(begin, sm[DRAM_FREE]) + missed * size // lines * m[DRAM_TICKS]
         done = max(done, max(start + program[row + PORT], sm[DRAM_FREE]) + m[DRAM_TIME] + m[BULK_TIME])
     return done

@@ -241,7 +241,7 @@ class Sm:
     register_reuse: Number | None = spec(COUNT, "1 where a scheduler keeps operands from one instruction to the next", low=0,
                                          high=1, above=False, optional=True, cycle=True)  # fmt: skip
     memory_interval: Number | None = cycles("clocks between two memory instructions of one scheduler", optional=True, cycle=True)
-    memory_lanes: Number | None = spec(COUNT, "lanes that shared memory and L1 of an SM serve per clock, however narrow the access",
+    memory_lanes: Number | None = spec(COUNT, "lanes of an SM that shared memory and L1 serve per clock, however few bytes each",
                                        low=0.1, high=1e4, optional=True, cycle=True)  # fmt: skip
     memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True)
     return_bandwidth: Number | None = spec("B/clk", "what loads write into the registers of an SM per clock", low=1, high=1e6,

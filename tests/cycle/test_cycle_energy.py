@@ -61,7 +61,7 @@ def test_the_multiply_accumulates_of_each_generation_of_tensor_cores_are_those_o
 
 
 def test_a_multiply_accumulate_of_small_tiles_takes_more() -> None:
-    """Each is an instruction on registers and its bytes of shared memory: 1 to 4.3 bytes from 128 x 128 to 32 x 32, twice the energy.
+    """Each is an instruction on registers and its bytes of shared memory, 1 to 4.3 from 128 x 128 to 32 x 32: twice the energy.
 
     At 128 x 128 it is that of products of the closed form, to which the energies of units were not fitted.
     """
