@@ -3,9 +3,9 @@
 The functions work on lists of int when they run as they are, and on int64 arrays when compiled (`archsim.cycle.run`). All
 times are whole ticks, `TICKS` to a clock, so both give the same result to the bit.
 
-Every scheduler has its own time. The one that is least far issues next; ties go round. So whatever schedulers
-share, the load-store unit, the L1, the share of L2 and memory, is asked in the order of time, and a queue is one number: when it
-is free. A scheduler that cannot issue jumps to the next time at which one of its warps may.
+Every scheduler has its own time. The one that is least far issues next; ties go to the lower number, or round with the clock where
+lanes are shared. So whatever schedulers share, the load-store unit, the L1, the share of L2 and memory, is asked in the order of
+time, and a queue is one number: when it is free. A scheduler that cannot issue jumps to the next time at which one of its warps may.
 
 Of an instruction the loop knows its kind, the pipe that it takes and for how long (`HOLD`), how long it takes the scheduler
 (`SLOT`), its registers, and for memory how long it takes the port of its SM (`PORT`) and how many bytes it asks for. Results of
@@ -26,7 +26,7 @@ from archsim.cycle.layout import (  # isort: skip  # fmt: skip
     FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT,
     LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS,
     PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
-    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT,
+    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TICKS, TIES, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT,
     WARP_GAP, WARPS, WARPS_OF_CTA, WIDTH, Ints,
 )
 from archsim.cycle.memory_path import access, bulk
@@ -326,14 +326,15 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
             enter(sm[STARTED], slot, sm[LAUNCH_FREE] + m[CTA_START], state, ready, groups, tokens, turns, m)
             sm[LAUNCH_FREE] += m[CTA_GAP]
             sm[STARTED] += 1
-    first = 0
     while True:
-        other = s = first
-        t = turns[s * TURN + NOW]
-        for _ in range(1, m[SCHEDULERS]):
-            other = other + 1 if other + 1 < m[SCHEDULERS] else 0
+        s, t = 0, turns[NOW]
+        for other in range(1, m[SCHEDULERS]):
             if turns[other * TURN + NOW] < t:
                 s, t = other, turns[other * TURN + NOW]
+        if m[TIES]:
+            s = t // TICKS & m[TIES]
+            while turns[s * TURN + NOW] != t:
+                s = s + 1 if s + 1 < m[SCHEDULERS] else 0
         here = s * TURN
         if t >= NEVER:  # what was stored last has still to leave
             counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_FREE], sm[DRAM_FREE]))
@@ -343,7 +344,6 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
             turns[here + NOW] = -1 - w
             continue
         turns[here + LATEST] = w
-        first = s + 1 if s + 1 < m[SCHEDULERS] else 0
         slot_time = banks = 0
         for width in range(m[WIDTH]):
             row = state[w * STATE + PC] * COLUMNS

@@ -167,6 +167,7 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
         layout.L2_TIME: ticks(machine.l2),
         layout.DRAM_TIME: ticks(machine.dram), layout.L2_TICKS: max(1, ticks(1 / machine.l2_rate)),
         layout.DRAM_TICKS: max(1, ticks(1 / machine.dram_rate)), layout.TURN_TICKS: ticks(machine.turn),
+        layout.TIES: (1 << machine.schedulers.bit_length() - 1) - 1 if machine.pooled else 0,
         layout.BUFFERS: machine.buffers,
         layout.SHARED_TIME: ticks(machine.shared), layout.TRACE: record, layout.GROUPS: GROUPS,
         layout.BULK_TIME: ticks(machine.copy), layout.BULK_GAP: layout.TICKS, layout.LINE_BYTES: round(machine.l2_line),
