@@ -1,6 +1,7 @@
 """What an SM does in a clock: lanes of loads and shuffles, multiply-adds by warps and by independent chains."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -34,7 +35,7 @@ def lanes(on: Machine, what: str) -> float:
     return 8 * MANY * WARPS * on.warp / (more - few)
 
 
-def chains(on: Machine, warps: int, ilp: int, trips: int = 64, greedy: bool = True) -> float:
+def chains(on: Machine, warps: int, ilp: int, trips: int = 64) -> float:
     """Multiply-adds per clock of warps that have `ilp` dependent chains each, from start to end."""
     a = Assembler(warp=on.warp)
     sums = [a.register() for _ in range(ilp)]
@@ -46,7 +47,7 @@ def chains(on: Machine, warps: int, ilp: int, trips: int = 64, greedy: bool = Tr
     a.end()
     program = a.program(threads=on.warp, registers=32, shared=0.0, trips=trips, streams=())
     on = replace(on, ctas=64, cta_start=0.0, cta_interval=0.0, warp_interval=0.0)
-    return MANY // ilp * ilp * trips * warps * on.warp / run(prepared(on, program), warps, greedy=greedy).clocks
+    return MANY // ilp * ilp * trips * warps * on.warp / run(prepared(on, program), warps).clocks
 
 
 @pytest.mark.parametrize("hw", ["tesla_k40", "gtx_980", "gtx_1080", "tesla_p100_sxm2", "tesla_v100_sxm2", "tesla_t4", "rtx_3090",
@@ -93,3 +94,11 @@ def test_warps_that_hide_the_latency_of_the_alu(hw: str, ilp: int, warps: int, p
     on = of(hw)
     assert chains(on, warps, ilp) == pytest.approx(peak, rel=0.05)
     assert chains(on, warps // 2, ilp) == pytest.approx(peak / 2, rel=0.05)
+
+
+@pytest.mark.parametrize("hw", ["tesla_k40", "gtx_1080", "tesla_v100_sxm2"])
+@pytest.mark.parametrize("ilp", [1, 2, 4])
+def test_more_warps_of_independent_work_are_never_slower(hw: str, ilp: int) -> None:
+    """Throughput rises with the warps until the latency is hidden, and stays there (Volkov 2016, chapter 4)."""
+    rates = [chains(of(hw), warps, ilp) for warps in (4, 8, 12, 16, 24, 28, 36, 40, 48, 52, 60, 64)]
+    assert all(more > 0.97 * fewer for fewer, more in pairwise(rates))
