@@ -3,9 +3,10 @@
 The functions work on lists of int when they run as they are, and on int64 arrays when compiled (`archsim.cycle.run`). All
 times are whole ticks, `TICKS` to a clock, so both give the same result to the bit.
 
-Every scheduler has its own time. The one that is least far issues next; ties go to the lower number, or round with the clock where
-lanes are shared. So whatever schedulers share, the load-store unit, the L1, the share of L2 and memory, is asked in the order of
-time, and a queue is one number: when it is free. A scheduler that cannot issue jumps to the next time at which one of its warps may.
+Every scheduler has its own time. The one that is least far issues next; ties go to the lower number, or round with the clock
+where lanes are shared. So whatever schedulers share, the load-store unit, the L1, the share of L2 and memory, is asked in the
+order of time, and a queue is one number: when it is free. A scheduler that cannot issue jumps to the next time at which one of
+its warps may.
 
 Of an instruction the loop knows its kind, the pipe that it takes and for how long (`HOLD`), how long it takes the scheduler
 (`SLOT`), its registers, and for memory how long it takes the port of its SM (`PORT`) and how many bytes it asks for. Results of
@@ -21,13 +22,13 @@ done; a warp that takes a token waits for that time. So a ring of stages is two 
 from __future__ import annotations
 
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
-    ALIVE, ALONE, ARG, AWAIT, BANKS, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS, COLUMNS,
-    COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS, FINISHED,
-    FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT,
-    LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS,
-    PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
-    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TICKS, TIES, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT,
-    WARP_GAP, WARPS, WARPS_OF_CTA, WIDTH, Ints,
+    ALIVE, ALONE, ARG, AWAIT, BANKS, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS,
+    COLUMNS, COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS,
+    FINISHED, FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE,
+    LEFT, LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN,
+    OTHERS, PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
+    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TICKS, TIES, TOKEN, TRACE, TRACED, TRIPS,
+    TURN, WAIT, WARP_GAP, WARPS, WARPS_OF_CTA, WIDTH, Ints,
 )
 from archsim.cycle.memory_path import access, bulk
 

@@ -247,15 +247,12 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
 
 def _row(machine: Machine, i: Instruction) -> list[int]:
     """The row of an instruction but for its registers and for what stands beside it."""
-    lanes = machine.lanes[i.pipe]
-    hold = i.clocks or machine.warp / max(lanes, 1e-9)
-    if machine.pooled and i.pipe in (FP32, INT):
-        hold = i.clocks or 1.0
+    pooled = machine.pooled and i.pipe in (FP32, INT)
+    hold = i.clocks or (1.0 if pooled else machine.warp / max(machine.lanes[i.pipe], 1e-9))
     banks = i.reads / machine.register_reads
     slot = max(1.0 / min(1.0, machine.issue_width), banks)
-    port = i.port
-    if port < 0.0:
-        port = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+    by_size = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+    port = by_size if i.port < 0.0 else i.port
     if layout.SHARED <= i.kind <= layout.COPY and i.size:
         port = max(port, machine.access)
     if i.kind == layout.SHARED and i.dst >= 0:

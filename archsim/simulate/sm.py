@@ -252,11 +252,9 @@ def _energy(device: Gpu, on: Prepared, result: SmRun, clock: float, precision: s
     machine, sms = on.machine, first_of(device.sm.count)
     counts = executed(on, result)
     threads = {pipe: machine.warp * sum(count for count, i in counts if i.pipe == pipe) for pipe in (FP32, INT, SPECIAL)}
-    macs = 0.0
-    for count, i in counts:
-        if i.pipe == TENSOR:
-            whole = i.kind == layout.DEFERRED and machine.needed().issue == "thread"  # takes those of all partitions
-            macs += count * i.clocks * (machine.tensor_rate if whole else machine.lanes[TENSOR])
+    whole = machine.mma is not None and machine.mma.issue == "thread"  # one product takes the cores of all partitions
+    rates = {layout.DEFERRED: machine.tensor_rate} if whole else {}
+    macs = sum(count * i.clocks * rates.get(i.kind, machine.lanes[TENSOR]) for count, i in counts if i.pipe == TENSOR)
     volt = voltage(clock, device, constants)
     one = unit_energies(device, volt, node_energy(device, constants), constants)
     fed = 0.0 if macs else result.shared * one["shared"] + threads.pop(FP32) * one["fp32"] if result.shared else 0.0
