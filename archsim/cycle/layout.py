@@ -36,7 +36,7 @@ STATE = GIVEN + CHANNELS
 NOW, BUSY, OTHERS, LATEST, PART = range(5)
 TURN = 5
 # State of the SM. READ: bytes from memory since as many were written.
-SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE, BULK_FREE, READ = range(8)
-SHARED_STATE = 8
+SM_PORT, L2_FREE, DRAM_FREE, NEXT_BUFFER, STARTED, LAUNCH_FREE, BULK_FREE, READ, L2_STORED = range(9)
+SHARED_STATE = 9
 
 Ints = Any  # a list of int, or an array of int64

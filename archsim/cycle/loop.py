@@ -24,7 +24,7 @@ from __future__ import annotations
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
     ALIVE, ALONE, ARG, AWAIT, BANKS, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS,
     COLUMNS, COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS,
-    FINISHED, FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE,
+    FINISHED, FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_STORED, LAST, LATENCY, LATEST, LAUNCH_FREE,
     LEFT, LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN,
     OTHERS, PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
     SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TICKS, TIES, TOKEN, TRACE, TRACED, TRIPS,
@@ -338,7 +338,7 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
                 s = s + 1 if s + 1 < m[SCHEDULERS] else 0
         here = s * TURN
         if t >= NEVER:  # what was stored last has still to leave
-            counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_FREE], sm[DRAM_FREE]))
+            counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_STORED], sm[DRAM_FREE]))
             return
         w = choose(s, t, program, state, pools, queues, turns, m)
         if w < 0:

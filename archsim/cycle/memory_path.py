@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
     ACCESS, BUFFERS, BULK_FREE, BULK_GAP, BULK_TIME, BYTES, DRAM_BYTES, DRAM_FREE, DRAM_TICKS, DRAM_TIME, ISSUE_PART, KIND,
-    L1_BYTES, L1_TIME, L2_BYTES, L2_FREE, L2_TICKS, L2_TIME, LINE_BYTES, LINES, NEXT_BUFFER, PART, PORT, QUEUE, READ,
+    L1_BYTES, L1_TIME, L2_BYTES, L2_FREE, L2_STORED, L2_TICKS, L2_TIME, LINE_BYTES, LINES, NEXT_BUFFER, PART, PORT, QUEUE, READ,
     SHARED, SHARED_BYTES, SHARED_TIME, SM_PORT, STORE, STORED_BYTES, STREAM, TICKS, TURN, TURN_TICKS, Ints,
 )
 
@@ -38,8 +38,9 @@ def access(s: int, t: int, row: int, program: Ints, sm: Ints, queues: Ints, buff
         buffer = buffer + 1 if buffer + 1 < m[BUFFERS] else 0
     sm[NEXT_BUFFER] = buffer
     counters[L2_BYTES] += size
-    arrival = max(start, sm[L2_FREE])
-    sm[L2_FREE] = arrival + size * m[L2_TICKS]
+    way = L2_STORED if kind == STORE else L2_FREE  # the crossbar has wires for each direction
+    arrival = max(start, sm[way])
+    sm[way] = arrival + size * m[L2_TICKS]
     done = arrival + m[L2_TIME]
     streams[at + 3] += streams[at + 1]
     passed = streams[at + 3] >= TICKS
