@@ -280,7 +280,7 @@ def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints
 
     Greedy: the warp that issued last goes on while it can; else the one goes first that issued longest ago. Were it the oldest
     or the youngest always, some would wait until all others end, and throughput would fall with more warps, where measured
-    ones rise and stay (Volkov 2016). Otherwise each in its turn after it.
+    ones rise and stay (Volkov 2016). Otherwise that one goes first, too, each in its turn.
     """
     w = turns[s * TURN + LATEST]
     early = NEVER
@@ -306,9 +306,8 @@ def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints
             time = structural(s, state[at + PC] * COLUMNS, program, pools, queues, m)
         if time <= t:
             number += 1
-            age = state[at + LAST] if m[GREEDY] else i
-            if age < oldest:
-                best, oldest = w, age
+            if state[at + LAST] < oldest:
+                best, oldest = w, state[at + LAST]
         elif time < soon:
             soon = time
     if best < 0:
