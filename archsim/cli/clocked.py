@@ -39,7 +39,7 @@ INSTRUCTIONS = 40_000  # instructions that a page or a timeline shows at most
      metavar="WORDS")
 @own("--k depth", "Depth of a product, keys of an attention.", click.IntRange(1, 1 << 20), 512)
 @own("--waves", "Waves of CTAs that the SM runs.", click.IntRange(1, 64), 2)
-@own("--scheduler", "Greedy, then the oldest CTA; or loose round robin.", ("gto", "lrr"), "gto")
+@own("--scheduler", "Greedy, then the warp that waits longest; or loose round robin.", ("gto", "lrr"), "gto")
 @own("--precision", "Of a product.", "precision", "fp32")
 @PLAIN
 @options(rows_called("clock", "memory_clock", "settings", "scales"))

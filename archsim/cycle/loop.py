@@ -3,9 +3,10 @@
 The functions work on lists of int when they run as they are, and on int64 arrays when compiled (`archsim.cycle.run`). All
 times are whole ticks, `TICKS` to a clock, so both give the same result to the bit.
 
-Every scheduler has its own time. The one that is least far issues next; ties go to the lower number. So whatever schedulers
-share, the load-store unit, the L1, the share of L2 and memory, is asked in the order of time, and a queue is one number: when it
-is free. A scheduler that cannot issue jumps to the next time at which one of its warps may.
+Every scheduler has its own time. The one that is least far issues next; ties go to the lower number, or round with the clock
+where lanes are shared. So whatever schedulers share, the load-store unit, the L1, the share of L2 and memory, is asked in the
+order of time, and a queue is one number: when it is free. A scheduler that cannot issue jumps to the next time at which one of
+its warps may.
 
 Of an instruction the loop knows its kind, the pipe that it takes and for how long (`HOLD`), how long it takes the scheduler
 (`SLOT`), its registers, and for memory how long it takes the port of its SM (`PORT`) and how many bytes it asks for. Results of
@@ -21,13 +22,13 @@ done; a warp that takes a token waits for that time. So a ring of stages is two 
 from __future__ import annotations
 
 from archsim.cycle.layout import (  # isort: skip  # fmt: skip
-    ALIVE, ALONE, ARG, AWAIT, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS, COLUMNS,
-    COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS, FINISHED,
-    FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_FREE, LAST, LATENCY, LATEST, LAUNCH_FREE, LEFT,
-    LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN, OTHERS,
-    PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
-    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TOKEN, TRACE, TRACED, TRIPS, TURN, WAIT,
-    WARP_GAP, WARPS, WARPS_OF_CTA, WIDTH, Ints,
+    ALIVE, ALONE, ARG, AWAIT, BANKS, BARRIER, BARRIER_STALL, BARRIER_TIME, BULK, BUSY, BYTES, CAUSE, CHANNELS, CLOCKS,
+    COLUMNS, COMMIT, COPY, CTA, CTA_GAP, CTA_START, CTAS, DEFERRED, DRAM_FREE, DST, EARLIEST, EXIT, FETCH, FETCHED, FIELDS,
+    FINISHED, FIXED, GIVE, GIVEN, GREEDY, GROUP, GROUPS, HOLD, ISSUED, KIND, L2_STORED, LAST, LATENCY, LATEST, LAUNCH_FREE,
+    LEFT, LG_THROTTLE, LOAD, LONG_SCOREBOARD, LOOP, MIO_THROTTLE, NEVER, NO_INSTRUCTION, NOT_SELECTED, NOW, OPEN, ORIGIN,
+    OTHERS, PAIR, PAIRED, PC, PIPE, PIPE_THROTTLE, QUEUE, REASONS, REGISTERS, RING, RINGS, SCHEDULERS, SELECTED, SHARED,
+    SHORT_SCOREBOARD, SLOT, SRC1, SRC2, SRC3, STARTED, STATE, STREAM, TAKE, TAKEN, TICKS, TIES, TOKEN, TRACE, TRACED, TRIPS,
+    TURN, WAIT, WARP_GAP, WARPS, WARPS_OF_CTA, WIDTH, Ints,
 )
 from archsim.cycle.memory_path import access, bulk
 
@@ -277,7 +278,9 @@ def straight(s: int, w: int, program: Ints, state: Ints, ready: Ints, kinds: Int
 def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints, turns: Ints, m: Ints) -> int:
     """The warp of scheduler `s` that issues at time `t`; else minus one, minus the next time at which one may.
 
-    Greedy: the warp that issued last goes on while it can; else the oldest CTA goes first. Otherwise each in its turn after it.
+    Greedy: the warp that issued last goes on while it can; else the one goes first that issued longest ago. Were it the oldest
+    or the youngest always, some would wait until all others end, and throughput would fall with more warps, where measured
+    ones rise and stay (Volkov 2016). Otherwise that one goes first, too, each in its turn.
     """
     w = turns[s * TURN + LATEST]
     early = NEVER
@@ -303,9 +306,8 @@ def choose(s: int, t: int, program: Ints, state: Ints, pools: Ints, queues: Ints
             time = structural(s, state[at + PC] * COLUMNS, program, pools, queues, m)
         if time <= t:
             number += 1
-            age = state[at + CTA] if m[GREEDY] else i
-            if age < oldest:
-                best, oldest = w, age
+            if state[at + LAST] < oldest:
+                best, oldest = w, state[at + LAST]
         elif time < soon:
             soon = time
     if best < 0:
@@ -329,16 +331,20 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
         for other in range(1, m[SCHEDULERS]):
             if turns[other * TURN + NOW] < t:
                 s, t = other, turns[other * TURN + NOW]
+        if m[TIES]:
+            s = t // TICKS & m[TIES]
+            while turns[s * TURN + NOW] != t:
+                s = s + 1 if s + 1 < m[SCHEDULERS] else 0
         here = s * TURN
         if t >= NEVER:  # what was stored last has still to leave
-            counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_FREE], sm[DRAM_FREE]))
+            counters[CLOCKS] = max(counters[CLOCKS], max(sm[L2_STORED], sm[DRAM_FREE]))
             return
         w = choose(s, t, program, state, pools, queues, turns, m)
         if w < 0:
             turns[here + NOW] = -1 - w
             continue
         turns[here + LATEST] = w
-        slot_time = 0
+        slot_time = banks = 0
         for width in range(m[WIDTH]):
             row = state[w * STATE + PC] * COLUMNS
             structure = structural(s, row, program, pools, queues, m)
@@ -348,12 +354,13 @@ def simulate(program: Ints, m: Ints, state: Ints, ready: Ints, kinds: Ints, grou
                 counters[PAIRED] += 1
             account(w, t, structure, row, program, state, reasons)
             slot_time = program[row + SLOT]
+            banks += program[row + BANKS]
             if counters[TRACED] < m[TRACE]:
                 place = counters[TRACED] * 4
                 record[place], record[place + 1], record[place + 2] = t, s, w
                 record[place + 3] = state[w * STATE + PC]
                 counters[TRACED] += 1
-            turns[here + NOW] = turns[here + BUSY] = t + slot_time
+            turns[here + NOW] = turns[here + BUSY] = t + max(slot_time, banks)
             issue(w, t, s, program, state, ready, kinds, groups, tokens, slots, free, pools, sm, queues, buffers, streams, turns,
                   counters, m)  # fmt: skip
             if not state[w * STATE + ALIVE] or state[w * STATE + EARLIEST] >= NEVER:

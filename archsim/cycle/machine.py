@@ -12,10 +12,12 @@ from archsim.base.errors import Unsupported
 from archsim.cycle import layout
 from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
 from archsim.device.device import Gpu
+from archsim.device.silicon import silicon
 
-NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_queue",
-          "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start", "cta_interval",
-          "shared_latency")  # fmt: skip
+NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_lanes",
+          "memory_queue", "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start",
+          "cta_interval", "shared_latency")  # fmt: skip
+WORD = 4.0  # B of a register of a thread
 PAGE = 2 * 1024**2  # B; what the CUDA driver gives large allocations, where the TLB of a device is not described further
 ISSUERS = ("warp", "group", "thread")
 COPIES = ("none", "async", "bulk")
@@ -39,9 +41,11 @@ class Machine:
     """One SM, in clocks and bytes. Times of memory are from the start of a load to the first use of its data.
 
     lanes: of each pipe of one scheduler; `pooled` where all schedulers share them; `together`: integers take the fp32 lanes
+    access: of a warp to shared memory or the L1, at least: its threads over the lanes that are served in a clock
     fetch: between instructions of code that the SM has not run yet
     stored: what stores bring to the L2 [B/clk]; cta_interval: of this SM, if the CTAs of the device enter one SM after the other
-    l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]
+    l2_rate, dram_rate: what the SM gets of the L2 and of memory if all SMs ask [B/clk]; turn: of memory, for each byte that is
+    written beside one that is read [clk]
     tensor_rate: of the tensor cores of the SM in the precision of the kernel [FMA/clk]; mma: their instruction
     copies: to shared memory past the registers: none, async (by each thread), bulk (a copy engine that one thread starts)
     copy: what a bulk copy takes longer than a load
@@ -63,6 +67,7 @@ class Machine:
     return_bandwidth: float
     shared: float
     memory_interval: float
+    access: float
     memory_queue: int
     l1_bandwidth: float
     stored: float
@@ -72,6 +77,7 @@ class Machine:
     dram: float
     l2_rate: float
     dram_rate: float
+    turn: float
     buffers: int
     line: float
     l2_line: float
@@ -91,6 +97,11 @@ class Machine:
     mma: Matrix | None = None
     copies: str = "none"
     copy: float = 0.0
+
+    @property
+    def width(self) -> int:
+        """Instructions of one warp that a scheduler may issue at once."""
+        return 1 if self.pairing == "none" else max(1, int(self.issue_width))
 
     def needed(self) -> Matrix:
         """The matrix instruction of the tensor cores; Unsupported for a device whose spec lacks it."""
@@ -122,6 +133,8 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
     others = max(1.0, _number(sm.count) if sharing is None else sharing)
     page = translation(device, covered, others, wandering)
     pooled = sm.pairing == "any"
+    copies, alone = memory_shares(device)
+    dram = _number(device.memory.bandwidth) / clock / others  # B/clk
     lanes = [0.0] * len(PIPES)
     lanes[FP32] = fp32 if pooled else fp32 / schedulers
     lanes[INT] = one["int_lanes"] / schedulers if one["int_lanes"] else lanes[FP32]
@@ -134,12 +147,13 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         together=one["int_lanes"] == 0.0,
         alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
         shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
-        memory_interval=one["memory_interval"], memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
+        memory_interval=one["memory_interval"], access=one["warp"] / one["memory_lanes"],
+        memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
         sector=_number(device.l1.sector), l1=_number(device.l1.latency),
         l2=_number(device.l2.latency) + farther(device, covered) + page,
         dram=_number(device.memory.latency) * clock + page, stored=_number(device.l1.write_bandwidth or device.l1.bandwidth),
         l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
-        dram_rate=_number(device.memory.bandwidth) * _number(device.memory.achievable) / clock / others,
+        dram_rate=dram * alone, turn=2.0 * (1.0 / copies - 1.0 / alone) / dram,
         buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line),
         l2_line=_number(device.l2.line), barrier=one["barrier_latency"],
         fetch=one["fetch_interval"], cta_start=one["cta_start"],
@@ -150,6 +164,20 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         register_unit=_number(sm.register_unit or 1.0),
         tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
     )  # fmt: skip
+
+
+def memory_shares(device: Gpu) -> tuple[float, float]:
+    """What copies reach of the peak bandwidth of memory, and what reads alone or writes alone do, whose bus does not turn [1].
+
+    alone = min(1, copies / (1 - turnaround)); so T = bytes / alone + 2 min(read, written) (1 / copies - 1 / alone) at the peak
+
+    >>> from archsim.device.catalog import find
+    >>> [round(900 * share) for share in memory_shares(find("tesla_v100_sxm2").device)]
+    [807, 892]
+    """
+    family, copies = silicon().family(device.memory.type), _number(device.memory.achievable)
+    turnaround = 0.0 if family is None else silicon().turnaround.get(family.name, 0.0)
+    return copies, min(1.0, copies / (1.0 - turnaround))
 
 
 def farther(device: Gpu, covered: float) -> float:
@@ -207,7 +235,7 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
     """The rows of a program as the loop reads them, on this machine."""
     rows: list[int] = []
     known: dict[tuple[float, ...], list[int]] = {}  # most instructions are like others, but for their registers
-    paired = [machine.pairing == "memory" and _pairs(before, i) for before, i in pairwise(instructions)]
+    paired = [machine.width > 1 and _pairs(machine.pairing, before, i) for before, i in pairwise(instructions)]
     for i, with_last, with_next in zip(instructions, [False, *paired], [*paired, True], strict=True):
         like = (i.kind, i.pipe, i.reads, i.clocks, i.port, i.size, i.stream, i.groups, i.target, i.channel, i.givers, i.dst >= 0)
         if like not in known:
@@ -224,24 +252,22 @@ def assembled(machine: Machine, instructions: Sequence[Instruction]) -> list[int
 
 def _row(machine: Machine, i: Instruction) -> list[int]:
     """The row of an instruction but for its registers and for what stands beside it."""
-    lanes = machine.lanes[i.pipe]
-    hold = i.clocks or machine.warp / max(lanes, 1e-9)
-    if machine.pooled and i.pipe in (FP32, INT):
-        hold = i.clocks or 1.0
-    slot = max(1.0 / min(1.0, machine.issue_width), i.reads / machine.register_reads)
-    if machine.issue_width > 1.0:  # two instructions share what the banks deliver in a clock
-        slot = max(1.0 / machine.issue_width if machine.pairing == "any" else 1.0, i.reads / machine.register_reads)
-    port = i.port
-    if port < 0.0:
-        port = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+    pooled = machine.pooled and i.pipe in (FP32, INT)
+    hold = i.clocks or (1.0 if pooled else machine.warp / max(machine.lanes[i.pipe], 1e-9))
+    banks = i.reads / machine.register_reads
+    slot = max(1.0 / min(1.0, machine.issue_width), banks)
+    by_size = i.size / (machine.stored if i.kind == layout.STORE else machine.l1_bandwidth)
+    port = by_size if i.port < 0.0 else i.port
+    if layout.SHARED <= i.kind <= layout.COPY and i.size:
+        port = max(port, machine.access)
     if i.kind == layout.SHARED and i.dst >= 0:
-        port = max(port, i.size / machine.return_bandwidth)
+        port = max(port, (i.size or WORD * machine.warp) / machine.return_bandwidth)
     latency = {FP32: machine.alu, INT: machine.alu, SPECIAL: machine.special}.get(i.pipe, 1.0)
     if i.pipe == TENSOR:
         latency = hold + machine.tensor
     row = [0] * layout.COLUMNS
     row[layout.KIND], row[layout.PIPE], row[layout.HOLD], row[layout.SLOT] = i.kind, i.pipe, ticks(hold), ticks(slot)
-    row[layout.LATENCY], row[layout.PORT] = ticks(latency), ticks(port)
+    row[layout.LATENCY], row[layout.PORT], row[layout.BANKS] = ticks(latency), ticks(port), ticks(banks)
     row[layout.BYTES], row[layout.STREAM] = round(i.size), i.stream
     counted = i.kind in (layout.AWAIT, layout.LOAD, layout.COPY)
     row[layout.ARG] = i.target if i.kind == layout.LOOP else i.groups if counted else -1 if i.pipe == TENSOR else 0
@@ -252,9 +278,9 @@ def _row(machine: Machine, i: Instruction) -> list[int]:
     return row
 
 
-def _pairs(before: Instruction, i: Instruction) -> bool:
-    """Whether a scheduler that issues one of memory beside another may issue `i` with the instruction before it."""
-    return (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)) and i.kind != layout.EXIT
+def _pairs(pairing: str, before: Instruction, i: Instruction) -> bool:
+    """Whether a scheduler may issue `i` with the instruction before it, of the same warp: any, or one of them to memory."""
+    return i.kind != layout.EXIT and (pairing == "any" or (i.pipe in (MEMORY, CONTROL)) != (before.pipe in (MEMORY, CONTROL)))
 
 
 def pools(machine: Machine) -> tuple[list[int], int]:

@@ -102,7 +102,7 @@ def strides(device: Gpu, clock: float, p: AccessPattern) -> float:
     """Clocks of one load of a warp, all in the L1 [clk]: the longest of its turns, over the loads of a group and two warps."""
     machine = machine_of(device, clock)
     narrow = 0.5 * machine.warp / float(device.rate.fp64 or 1.0) if p.element == 8 else 0.0
-    least = max(machine.memory_interval / 2, narrow, machine.warp * p.element / machine.l1_bandwidth)
+    least = max(machine.access, narrow, machine.warp * p.element / machine.l1_bandwidth)
     loads = [addresses(p, warp, offset) for warp in (0, 1) for offset in GROUP]
     return sum(max(least, bank_turns(load, p.element), tag_turns(load)) for load in loads) / len(loads)
 

@@ -166,9 +166,8 @@ class Assembler:
         self._memory("STS", layout.SHARED, lane_bytes, src=src, reads=2, port=wavefronts)
 
     def shuffle(self, dst: int, src: int) -> None:
-        """SHFL: each thread gets the register of another one of its warp, through the crossbar of shared memory."""
-        self.out.append(Instruction(name="SHFL", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1, port=1.0,
-                                    size=4.0 * self.warp))  # fmt: skip
+        """SHFL: each thread gets the register of another one of its warp, through the crossbar of shared memory, no bank."""
+        self.out.append(Instruction(name="SHFL", kind=layout.SHARED, pipe=MEMORY, dst=dst, src=(src,), reads=1, port=1.0))
 
     def load(self, dst: int, src: int, lane_bytes: int, stream: int = 0, size: float | None = None, ahead: int = 0) -> None:
         """LDG of `lane_bytes` for each thread, of `size` bytes in all where threads share some; for `ahead` trips later."""

@@ -128,7 +128,7 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
         fast: bool | None = None) -> SmRun:  # fmt: skip
     """Run `ctas` CTAs of a program, each loop `trips` times, at most `slots` CTAs at once.
 
-    greedy: greedy, then the oldest CTA; else loose round robin. record: how many instructions to keep
+    greedy: greedy, then the warp that issued longest ago; else loose round robin. record: how many instructions to keep
     fast: compiled (True), plain (False), or compiled if numba is installed (None); all give the same counts
 
     Raises MissingExtra for `fast=True` without numba.
@@ -163,13 +163,15 @@ def _fields(machine: Machine, on: Prepared, ctas: int, warps: int, warps_of_cta:
     for name, value in {
         layout.SCHEDULERS: machine.schedulers, layout.WARPS: warps, layout.WARPS_OF_CTA: warps_of_cta, layout.CTAS: ctas,
         layout.REGISTERS: on.registers, layout.TRIPS: trips, layout.GREEDY: int(greedy),
-        layout.WIDTH: 2 if machine.pairing == "memory" else 1, layout.CTA_START: ticks(machine.cta_start),
+        layout.WIDTH: machine.width, layout.CTA_START: ticks(machine.cta_start),
         layout.CTA_GAP: ticks(machine.cta_interval), layout.BARRIER_TIME: ticks(machine.barrier),
         layout.QUEUE: machine.memory_queue, layout.ISSUE_PART: ticks(machine.memory_interval),
-        layout.ISSUE_SM: ticks(machine.memory_interval / 2), layout.L1_TIME: ticks(machine.l1),
+        layout.ACCESS: ticks(machine.access), layout.L1_TIME: ticks(machine.l1),
         layout.L2_TIME: ticks(machine.l2),
         layout.DRAM_TIME: ticks(machine.dram), layout.L2_TICKS: max(1, ticks(1 / machine.l2_rate)),
-        layout.DRAM_TICKS: max(1, ticks(1 / machine.dram_rate)), layout.BUFFERS: machine.buffers,
+        layout.DRAM_TICKS: max(1, ticks(1 / machine.dram_rate)), layout.TURN_TICKS: ticks(machine.turn),
+        layout.TIES: (1 << machine.schedulers.bit_length() - 1) - 1 if machine.pooled else 0,
+        layout.BUFFERS: machine.buffers,
         layout.SHARED_TIME: ticks(machine.shared), layout.TRACE: record, layout.GROUPS: GROUPS,
         layout.BULK_TIME: ticks(machine.copy), layout.BULK_GAP: layout.TICKS, layout.LINE_BYTES: round(machine.l2_line),
         layout.FETCH: ticks(machine.fetch), layout.WARP_GAP: ticks(machine.warp_interval),

@@ -279,6 +279,7 @@ EASINGS: tuple[tuple[str, tuple[str, ...], Launched], ...] = (
     ("misses of the TLBs", ("l1.tlb_miss", "l2.tlb_miss"), _global),
     ("miss buffers of the L1", ("l1.miss_buffers",), _loads),
     ("memory instructions in flight", ("sm.memory_interval", "sm.memory_queue"), _queued),
+    ("lanes of shared memory and L1", ("sm.memory_lanes",), _queued),
     ("width of loads into registers", ("sm.return_bandwidth",), _shared),
     ("shared-memory bandwidth", ("sm.shared_bandwidth",), _shared),
     ("shared-memory latency", ("sm.shared_latency",), _shared),

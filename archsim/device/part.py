@@ -263,6 +263,7 @@ class Sm:
     register_reuse: Number | None = spec(COUNT, "1 where a scheduler keeps operands from one instruction to the next", low=0,
                                          high=1, above=False, optional=True, cycle=True)  # fmt: skip
     memory_interval: Number | None = cycles("clocks between two memory instructions of one scheduler", optional=True, cycle=True)
+    memory_lanes: Number | None = whole("lanes that shared memory and L1 feed per clock", high=1e4, optional=True, cycle=True)
     memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True)
     return_bandwidth: Number | None = spec("B/clk", "what loads write into the registers of an SM per clock", low=1, high=1e6,
                                            optional=True, cycle=True)  # fmt: skip
@@ -277,8 +278,7 @@ class Sm:
     mma_issue: str | None = spec(TEXT, "who issues matrix instructions: warp, group (of four), thread", optional=True, cycle=True)
     copies: str | None = spec(TEXT, "copies to shared memory past the registers: none, async, bulk", optional=True, cycle=True)
     copy_latency: Number | None = cycles("what a bulk copy takes longer than a load", optional=True, cycle=True)
-    fetch_interval: Number | None = cycles("between instructions of code that an SM has not run yet, from the L2",
-                                           optional=True, cycle=True)  # fmt: skip
+    fetch_interval: Number | None = cycles("between instructions of new code, from the L2", optional=True, cycle=True)
     barrier_latency: Number | None = cycles("from the last arrival at a barrier to what follows", optional=True, cycle=True)
     cta_start: Number | None = cycles("from a free slot to the first instruction of the next CTA", optional=True, cycle=True)
     cta_interval: Number | None = cycles("between two CTAs that enter an SM", optional=True, cycle=True)

@@ -72,6 +72,7 @@ class Silicon:
     field: largest area that one exposure covers, and so one die has [mm2]
     diameter: of a wafer [mm]; cluster: clustering of defects in the negative binomial yield model
     nodes, memory, dies: process nodes and families of memory by name, published dies
+    turnaround: by family, the share of its time that a memory which copies loses to turning its bus
     """
 
     reference: str
@@ -90,6 +91,7 @@ class Silicon:
     nodes: Mapping[str, ProcessNode]
     memory: Mapping[str, MemoryFamily]
     dies: tuple[Die, ...]
+    turnaround: Mapping[str, float]
 
     def node(self, size: float) -> ProcessNode:
         """The process node of a feature size [m]. Raises Unsupported for one whose figures the file does not have.
@@ -164,6 +166,7 @@ def loads(text: str, path: str) -> Silicon:
         reference=str(reference), **areas, **storage, field=of("scanner", "field_mm2", scanner),
         diameter=of("wafer", "diameter_mm", wafer),
         cluster=of("wafer", "cluster", wafer), nodes=nodes, memory=memory, dies=dies,
+        turnaround={name: of("turnaround", name, document["turnaround"]) for name in document.get("turnaround", {})},
     )  # fmt: skip
     if problems:
         raise InputError(path, problems)

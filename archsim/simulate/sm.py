@@ -19,6 +19,8 @@ from archsim.cache.tiles import A, B, C, Product, by_columns, matrix_result
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array, Cost
 from archsim.cost.energy import COMPONENTS, spent
+from archsim.cost.switched import node_energy, voltage
+from archsim.cost.units import unit_energies
 from archsim.cycle import layout
 from archsim.cycle.attention import COPIERS, AttentionTile, attend
 from archsim.cycle.machine import Machine, machine_of
@@ -132,7 +134,7 @@ def simulate_sm(spec: Spec, kernel: str, *, clock: float, depth: int = 512, wave
     kernel: `gemm 128x128x8 threads=256`, `attention 128x64 d=128`, `norm row=4096` or `stream read=1 write=1 bytes=16`; the words
     are those of `WORDS`
     clock: core clock [Hz]; depth: k of a product, keys of an attention; precision: of their operands
-    scheduler: gto (greedy, then oldest) or lrr
+    scheduler: gto (greedy, then the warp that issued longest ago) or lrr
     record: instructions to keep, from the first on; memory_clock: the usual one if not given [Hz]
 
     Raises ArgumentError for words that make no kernel, Unsupported for a device without the keys of its SM.
@@ -310,28 +312,28 @@ def _energy(device: Gpu, on: Prepared, result: SmRun, clock: float, precision: s
 
     clock: core clock [Hz]; precision: of the operands of tensor cores
 
-    Multiply-accumulates of tensor cores, and of lanes for fp32 whose operands come from shared memory, have the energy of their
-    format, with registers and shared memory in it; other instructions, of the lanes for fp32, integers and special functions,
-    that of a lane for each thread; bytes of the L2 and of memory their own. No power limit lowers the clock.
+    Multiply-accumulates of tensor cores have the energy of their format, with registers and shared memory in it. Instructions of
+    the lanes for fp32, integers and special functions have that of a lane for each thread, and the bytes of shared memory that
+    feed lanes, of the L2 and of memory their own: so a product on lanes with smaller tiles of a thread takes more for each
+    multiply-accumulate. No power limit lowers the clock.
     """
     machine, sms = on.machine, first_of(device.sm.count)
-    threads = macs = 0.0
-    products = FP32 if precision == "fp32" and any(i.kind == layout.SHARED for _, i in executed(on, result)) else TENSOR
-    for count, i in executed(on, result):
-        if i.pipe == TENSOR:
-            whole = i.kind == layout.DEFERRED and machine.needed().issue == "thread"  # takes those of all partitions
-            macs += count * i.clocks * (machine.tensor_rate if whole else machine.lanes[TENSOR])
-        elif i.pipe == products:
-            macs += count * machine.warp
-        elif i.pipe in (FP32, INT, SPECIAL):
-            threads += count * machine.warp
+    counts = executed(on, result)
+    threads = {pipe: machine.warp * sum(count for count, i in counts if i.pipe == pipe) for pipe in (FP32, INT, SPECIAL)}
+    whole = machine.mma is not None and machine.mma.issue == "thread"  # one product takes the cores of all partitions
+    rates = {layout.DEFERRED: machine.tensor_rate} if whole else {}
+    macs = sum(count * i.clocks * rates.get(i.kind, machine.lanes[TENSOR]) for count, i in counts if i.pipe == TENSOR)
+    volt = voltage(clock, device, constants)
+    one = unit_energies(device, volt, node_energy(device, constants), constants)
+    fed = 0.0 if macs else result.shared * one["shared"] + threads.pop(FP32) * one["fp32"] if result.shared else 0.0
     cost = Cost(
         bounds={}, busy_s=_one(result.clocks / clock), overhead_s=_one(0.0), dram_bytes=_one(sms * result.dram),
         cache_bytes=_one(sms * result.l2),
-        work={"macs": _one(sms * macs), "issues": _one(sms * threads), "units": _one(sms)},
+        work={"macs": _one(sms * macs), "issues": _one(sms * sum(threads.values())), "units": _one(sms)},
     )  # fmt: skip
     parts = spent(cost, device, precision, clock, np.inf, constants)
-    return {name: parts[name].item() / sms for name in COMPONENTS}
+    found = {name: parts[name].item() / sms for name in COMPONENTS}
+    return found | {"arithmetic": found["arithmetic"] + first_of(fed)}
 
 
 def _one(value: float) -> Array:

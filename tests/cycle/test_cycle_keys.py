@@ -13,7 +13,8 @@ from archsim.simulate.sm import simulate_sm
 # what a larger value does to the time: 1 longer, -1 shorter, 0 either
 SIGN = {
     "sm.shared_bandwidth": -1, "sm.shared_latency": 0, "sm.alu_latency": 1, "sm.issue_width": 0,
-    "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_queue": 0, "sm.return_bandwidth": -1,
+    "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_lanes": -1, "sm.memory_queue": 0,
+    "sm.return_bandwidth": -1,
     "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
     "sm.warp_interval": 1,
     "sm.int_lanes": 0, "sm.mma_m": 0, "sm.mma_n": 0, "sm.mma_depth": 0, "sm.copy_latency": 1,
@@ -50,7 +51,7 @@ OWN = {  # a kernel that hangs on little else
     "l2.line": "gemm 128x128x64 threads=384 registers=168 bytes=2 stages=4 l2=0.9",
     **dict.fromkeys(("sm.cta_interval", "sm.warp_interval", "launch.rate"), "stream read=0 write=1 threads=64"),
     "l1.miss_buffers": "stream read=4 write=0 bytes=16 loads=4 l2=1",
-    "sm.memory_interval": "stream read=8 write=0 bytes=4 loads=4 l1=1",
+    **dict.fromkeys(("sm.memory_interval", "sm.memory_lanes"), "stream read=8 write=0 bytes=4 loads=4 l1=1"),
     "l1.write_bandwidth": "stream read=0 write=1 bytes=16 loads=4",
 }  # fmt: skip
 TENSOR = ("l2.line", "sm.tensor_latency", "sm.mma_m", "sm.mma_n", "sm.mma_depth", "sm.copy_latency")

@@ -24,7 +24,8 @@ ATTENTION = AttentionTile(m=128, n=128, k=64, threads=128, registers=255, shared
 # what more or less of makes no program slower: field of the machine, factor
 BETTER = [("alu", 0.5), ("shared", 0.5), ("l1", 0.5), ("l2", 0.5), ("dram", 0.5), ("l2_rate", 2.0), ("dram_rate", 2.0),
           ("shared_bandwidth", 2.0), ("return_bandwidth", 2.0), ("l1_bandwidth", 2.0), ("register_reads", 2.0), ("barrier", 0.5),
-          ("fetch", 0.5), ("memory_interval", 0.5), ("cta_start", 0.5), ("buffers", 2), ("memory_queue", 2)]  # fmt: skip
+          ("fetch", 0.5), ("memory_interval", 0.5), ("access", 0.5),
+          ("cta_start", 0.5), ("buffers", 2), ("memory_queue", 2)]  # fmt: skip
 # Another order of warps can make a better machine slower for a while (Graham 1969): one loop length by so much, and over all of
 # them by less.
 ORDER, MEAN_ORDER, LENGTHS = 0.08, 0.06, (4, 7, 12)

@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 from archsim.base.errors import Unsupported
-from archsim.cycle.machine import machine_of, translation
+from archsim.cycle.machine import machine_of, memory_shares, translation
 from archsim.cycle.patterns import pattern_value
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
@@ -49,14 +49,30 @@ def test_stores_leave_an_sm_more_slowly_than_loads_come() -> None:
     assert value(gpu("a100_sxm4_80gb", l1__write_bandwidth="64 B/clk"), "gpu-l2-stream", "write", threads=1024, size=8e6) > 4e12
 
 
+@pytest.mark.parametrize(("hw", "copies", "sums", "reads"), [
+    ("tesla_v100_sxm2", 807, 846, 892), ("tesla_p100_pcie_16gb", 543, 559, 605), ("a100_sxm4_40gb", 1388, 1399, 1435),
+    ("rtx_2080_ti", 546, 556, 574), ("titan_xp", 433, 436, 436),
+])  # fmt: skip
+def test_memory_turns_between_reads_and_writes(hw: str, copies: float, sums: float, reads: float) -> None:
+    """BabelStream, GB/s: copies write one half, sums of two arrays a third, dot nothing."""
+    device = gpu(hw)
+    n = str(1 << 25)
+    assert value(device, "babelstream", "copy", n=n) / 1e9 == pytest.approx(copies, rel=0.03)
+    assert value(device, "babelstream", "add", n=n) / 1e9 == pytest.approx(sums, rel=0.03)
+    assert float(device.memory.bandwidth) * memory_shares(device)[1] / 1e9 == pytest.approx(reads, rel=0.08)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
 def test_three_operands_take_the_register_ports_of_a_chip_that_issues_each_clock() -> None:
-    """gpu-roofline, 512 multiply-adds: an A40 reaches 0.63 of its peak, an A100, which issues every other clock, 0.98."""
+    """gpu-roofline, 512 multiply-adds: an A40 reaches 0.63 of its peak, an A100, which issues every other clock, 0.98.
+
+    Two ports give the three operands of two instructions in three clocks: 0.67 at most.
+    """
     for hw, blocks, share in (("a40", 6, 0.63), ("a100_sxm4_40gb", 8, 0.98)):
         device = gpu(hw)
         flop = value(device, "gpu-roofline", "fma_fp32", element=4, blocks=blocks, its="256") * 514 / 8
-        assert flop / float(device.peak_flops("fp32", float(device.clock.boost))) == pytest.approx(share, rel=0.04)
+        assert flop / float(device.peak_flops("fp32", float(device.clock.boost))) == pytest.approx(share, rel=0.05)
 
 
 def test_the_chip_starts_small_ctas_one_after_the_other() -> None:
@@ -108,7 +124,7 @@ def test_a_scheduler_that_waits_for_its_own_turn_does_not_hold_the_port_of_the_o
 def test_powers_read_once_until_arithmetic_takes_longer() -> None:
     device = gpu("titan_x_maxwell")
     few, many = (value(device, "mixbench_ro", "fp32", element=4, size=2.0**27, its=its, fused="1") for its in ("0", "96"))
-    assert few == pytest.approx(float(device.memory.bandwidth) * float(device.memory.achievable), rel=0.05)
+    assert few == pytest.approx(float(device.memory.bandwidth) * memory_shares(device)[1], rel=0.05)
     assert many < few / 2
     others = (("mixbench_ro", "fp64"), ("gpu-roofline", "fma_fp64"), ("babelstream", "dot"), ("shmembench", "swap"))
     for benchmark, kernel in others:

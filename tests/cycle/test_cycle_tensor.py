@@ -87,7 +87,7 @@ def test_more_stages_are_never_slower(hw: str) -> None:
     times = [run(prepared(on, on_tensor_cores(on, replace(tile, stages=n))), 1).clocks for n in (2, 3, 4, 6)]
     assert all(after <= before * ORDER for before, after in pairwise(times))
     if on.needed().issue != "warp":
-        assert times[-1] < times[0] * 0.9
+        assert times[-1] < times[0] * 0.95
 
 
 def test_a_ring_takes_a_round_trip_over_its_stages() -> None:

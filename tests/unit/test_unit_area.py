@@ -18,7 +18,7 @@ OLD = ProcessNode(name="16nm", density=4.0, cell=0.125, wafer=5000.0, defects=0.
 NEW = ProcessNode(name="7nm", density=9.0, cell=0.03, wafer=9000.0, defects=0.1)
 SILICON = Silicon(reference="7nm", fp32=0.01, control=0.2, fp64=0.03, tensor=0.005, sm_storage=2.0, l2_storage=3.0, gddr=0.1,
                   hbm=0.02, rest=8.0, diameter=300.0, cluster=2.0, field=858.0, nodes={"16nm": OLD, "7nm": NEW},
-                  memory=silicon().memory, dies=())  # fmt: skip
+                  memory=silicon().memory, dies=(), turnaround={})  # fmt: skip
 CELL = 8 * 0.125e-6  # mm2 of a byte
 
 
