@@ -114,7 +114,7 @@ def resident(machine: Machine, program: Program) -> int:
 def room(machine: Machine, program: Program) -> dict[str, int]:
     """CTAs of a program that the SM has place for, by the key of its spec that limits them."""
     warps, shared = -(-(program.launched or program.threads) // machine.warp), program.shared
-    found = {
+    found: dict[str, Any] = {
         "sm.registers": in_registers(machine.registers, machine.schedulers, machine.warp, warps, max(1, program.registers),
                                      machine.register_unit),
         "sm.ctas": machine.ctas, "sm.warps": machine.warps // warps,

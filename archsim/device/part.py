@@ -261,10 +261,10 @@ class Sm:
     register_reads: Number | None = spec(COUNT, "operands of a warp that the register banks of a scheduler deliver per clock",
                                          low=0.1, high=64, optional=True, cycle=True, sense=1)  # fmt: skip
     register_reuse: Number | None = spec(COUNT, "1 where a scheduler keeps operands from one instruction to the next", low=0,
-                                         high=1, above=False, optional=True, cycle=True)  # fmt: skip
+                                         high=1, above=False, optional=True, cycle=True, sense=1)  # fmt: skip
     memory_interval: Number | None = cycles("clocks between two memory instructions of one scheduler", optional=True, cycle=True)
     memory_lanes: Number | None = whole("lanes that shared memory and L1 feed per clock", high=1e4, optional=True, cycle=True)
-    memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True)
+    memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True, sense=0)
     return_bandwidth: Number | None = spec("B/clk", "what loads write into the registers of an SM per clock", low=1, high=1e6,
                                            optional=True, cycle=True)  # fmt: skip
     special_latency: Number | None = cycles("latency of a special function", optional=True, cycle=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from archsim.base.units import show_capacity
-from archsim.cycle.core.operation import Access, CoreLoop, MemoryStream, Operation
+from archsim.cycle.core.loops import chase
 from archsim.cycle.kernels import trip_clocks
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.patterns import warp_access
@@ -26,7 +26,6 @@ STRIDES = (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 17, 24, 31, 32, 33)
 CHAINS = (1, 2, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 40, 48)
 OF_CTA = (64, 128, 256, 512, 1024)  # threads
 NAMED = 255  # registers that an instruction can name
-SMALL = 1 << 14  # B that pointers lie in, beyond no TLB
 ENOUGH = 0.99  # of the most that a line reaches
 
 
@@ -171,7 +170,7 @@ def core_curve(spec: Spec, curve: str, clock: float | None = None) -> SimulatedC
     asked = parsed(curve, table={"chains": {"level": 4}}, hint="like 'chains level=3'")
     level, buffers = asked.whole("level"), float(core_of(spec).core.miss_buffers)
     clock = clock or float(spec.device.usual_clock)
-    clocks = [simulate_core(spec, pointers(count, level), clock=clock).result.cycles for count in CHAINS]
+    clocks = [simulate_core(spec, chase(level, loads=1, chains=count), clock=clock).result.cycles for count in CHAINS]
     law = [(count if level == 1 else min(count, buffers)) / clocks[0] for count in CHAINS]
     of = f", of {buffers:g} miss buffers of the L1" if level > 1 else ""
     measured = [count / each for count, each in zip(CHAINS, clocks, strict=True)]
@@ -180,13 +179,3 @@ def core_curve(spec: Spec, curve: str, clock: float | None = None) -> SimulatedC
         lines={"simulated": measured, LAW: law},
         said=[f"One load takes {clocks[0]:.0f} clocks; at most {max(measured) * clocks[0]:.3g} are under way at once{of}."],
     )  # fmt: skip
-
-
-def pointers(chains: int, level: int) -> CoreLoop:
-    """A load of each chain, whose address is what the load before has brought."""
-    loads = [Operation(kind="load", vector=False, element=64, address=((at, 1),),
-                       memory=Access(stream=f"m{at}", offset=0, size=8)) for at in range(chains)]  # fmt: skip
-    end = Operation(kind="int", vector=False, element=64, sources=((chains, 1),))
-    branch = Operation(kind="branch", vector=False, element=64, sources=((chains, 0),), writes=False, fused=True)
-    streams = (MemoryStream(name=f"m{at}", stride=0, footprint=SMALL, level=level) for at in range(chains))
-    return CoreLoop(name="chains", operations=(*loads, end, branch), streams=tuple(streams))

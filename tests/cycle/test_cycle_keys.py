@@ -10,19 +10,7 @@ from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request, with_spec
 from archsim.simulate.sm import simulate_sm
 
-# what a larger value does to the time: 1 longer, -1 shorter, 0 either
-SIGN = {
-    "sm.shared_bandwidth": -1, "sm.shared_latency": 0, "sm.alu_latency": 1, "sm.issue_width": 0,
-    "sm.register_reads": -1, "sm.register_reuse": -1, "sm.memory_interval": 1, "sm.memory_lanes": -1, "sm.memory_queue": 0,
-    "sm.return_bandwidth": -1,
-    "sm.special_latency": 1, "sm.tensor_latency": 1, "sm.barrier_latency": 1, "sm.cta_start": 1, "sm.cta_interval": 1,
-    "sm.warp_interval": 1,
-    "sm.int_lanes": 0, "sm.mma_m": 0, "sm.mma_n": 0, "sm.mma_depth": 0, "sm.copy_latency": 1,
-    "sm.fetch_interval": 1,
-    "l1.latency": 1, "l1.miss_buffers": -1, "l2.latency": 1, "l2.achievable": -1, "l1.write_bandwidth": -1, "launch.rate": -1,
-    "l1.bandwidth": -1, "l2.line": 0,
-}  # fmt: skip
-WORDS = ("sm.pairing", "sm.mma_issue", "sm.copies")
+WORDS = ("sm.mma_issue", "sm.copies")
 PAGES = {level: {f"{level}.tlb_page": "4 kB", f"{level}.tlb_miss": "4000 clk"} for level in ("l1", "l2")}
 # Keys that hang on how much a kernel covers: a network, what else is set, a smaller and a larger value, and its sign as above.
 NETWORKS = {
@@ -34,6 +22,7 @@ NETWORKS = {
                               sign) for level in ("l1", "l2") for key, values, sign in (
            ("reach", ("64 kB", "64 GiB"), -1), ("miss", ("10 clk", "4000 clk"), 1), ("page", ("4 kB", "2 MiB"), -1))},
 }  # fmt: skip
+CYCLE = {key: unit for key, unit, _ in keys("gpu") if unit.cycle}
 KERNELS = ("gemm 64x64x8 threads=64 l2=0.9", "stream read=2 write=1 bytes=4 special=2 threads=64", "gemm 128x128x8 threads=256",
            "stream read=1 write=0 bytes=16 loads=4 l2=1")  # fmt: skip
 
@@ -59,14 +48,6 @@ COPIES_IN_BULK = "h100_sxm5_80gb"
 BULK = ("sm.copy_latency", "l2.line")
 
 
-def cycle_keys() -> set[str]:
-    return {key for key, unit, _ in keys("gpu") if unit.cycle}
-
-
-def test_each_key_has_a_sign_or_a_reason() -> None:
-    assert cycle_keys() == {*SIGN, *NETWORKS, *WORDS}
-
-
 def times(hw: str, key: str, settings: dict[str, str]) -> list[float]:
     known = {} if key == "sm.fetch_interval" else {"sm.fetch_interval": WARM}
     spec, precision = find(hw).with_settings({**known, **settings}), "fp16" if key in TENSOR else "fp32"
@@ -75,7 +56,7 @@ def times(hw: str, key: str, settings: dict[str, str]) -> list[float]:
 
 
 @pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
-@pytest.mark.parametrize("key", SIGN)
+@pytest.mark.parametrize("key", [key for key in CYCLE if key not in NETWORKS and key not in WORDS])
 def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
     hw = COPIES_IN_BULK if key in BULK else "a100_sxm4_40gb"
     value = float(find(hw).entries[key].number) if key in find(hw).entries else 1.0
@@ -85,14 +66,12 @@ def test_it_moves_a_result_in_the_right_direction(key: str) -> None:
                "sm.mma_depth": 16.0 if factor < 1 else 64.0,
                "l1.miss_buffers": 8.0 if factor < 1 else 1024.0}.get(key, value * factor)  # no more than a few dozen fill the L2
         new = min(new, 1.0) if key == "l2.achievable" else new
-        new = max(1.0, round(new)) if key in ("sm.memory_queue", "l1.miss_buffers") else new
-        unit = next(unit for name, unit, _ in keys("gpu") if name == key)
-        text = f"{new:g}" if unit.unit == "1" else f"{new:g} {unit.unit}"
+        new = max(1.0, round(new)) if CYCLE[key].whole else new
+        text = f"{new:g}" if CYCLE[key].unit == "1" else f"{new:g} {CYCLE[key].unit}"
         base, other = times(hw, key, {}), times(hw, key, {key: text})
         changed += [(after / before - 1.0) * (1 if new > value else -1) for before, after in zip(base, other, strict=True)]
     assert any(abs(change) > 1e-4 for change in changed), f"{key} moves nothing"
-    if SIGN[key]:
-        assert sum(changed) * SIGN[key] > 0, f"{key}: {changed}"
+    assert sum(changed) * CYCLE[key].better < 0 or not CYCLE[key].better, f"{key}: {changed}"
 
 
 def test_a_larger_latency_of_the_pipes_makes_a_network_slower() -> None:

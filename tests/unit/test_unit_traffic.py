@@ -278,7 +278,8 @@ def test_an_sm_holds_as_many_ctas_as_its_shared_memory() -> None:
 
 
 def test_warps_of_64_threads_fill_as_many_slots_with_twice_the_threads() -> None:
-    narrow, wide = (Some(registers=1e9, shared_memory=1e9, warps=16.0, ctas=32.0, warp=warp, schedulers=1.0, **UNITS) for warp in (32.0, 64.0))
+    same = {"registers": 1e9, "shared_memory": 1e9, "warps": 16.0, "ctas": 32.0, "schedulers": 1.0, **UNITS}
+    narrow, wide = (Some(warp=warp, **same) for warp in (32.0, 64.0))
     kernels = gpu_kernels(threads=256.0)
     assert [number(occupancy.resident_ctas(kernels, Some(sm=sm))) for sm in (narrow, wide)] == [2, 4]
 
@@ -296,7 +297,7 @@ def test_a_tile_may_take_all_the_shared_memory_of_a_cta() -> None:
     assert occupancy.runnable(kernels, chip).tolist() == [[True, False, True]]
 
 
-@pytest.mark.parametrize(("most", "fits"), [(None, [True, True, True]), (63.0, [True, False, True]), (20.0, [False, False, True])])
+@pytest.mark.parametrize(("most", "fits"), [(None, [True] * 3), (63.0, [True, False, True]), (20.0, [False, False, True])])
 def test_a_tile_may_take_all_the_registers_that_a_thread_can_name(most: float | None, fits: list[bool]) -> None:
     kernels = gpu_kernels(3, registers=row(63.0, 64.0, 32.0), shared=row(1.0, 1.0, 1.0))
     kernels.kernel_start, kernels.kernel_of = np.array([0]), np.zeros(3, dtype=np.intp)
