@@ -216,9 +216,7 @@ def position(request: Request, layer: str, phase: str | None) -> int:
 
 def chosen(result: Run, plan: int) -> range:
     """Positions of the kernels of the algorithm that was chosen for a plan."""
-    option = int(result.cost.option[0, plan])
-    first = int(result.lowered.kernels.option_start[option])
-    return range(first, first + len(result.lowered.kernels.options[option].kernels))
+    return result.lowered.kernels.places(int(result.cost.option[0, plan]))
 
 
 def _behind(kernels_explained: Iterable[KernelExplanation], kind: str) -> dict[str, Leaf]:

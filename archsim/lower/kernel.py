@@ -131,6 +131,11 @@ class Kernels(Columns[Array]):
         """Kernel launches of each kernel, [K]."""
         return self.repeat[self.kernel_start]
 
+    def places(self, option: int) -> range:
+        """Positions of the kernels of an option among all `kernels`."""
+        first = int(self.option_start[option])
+        return range(first, first + len(self.options[option].kernels))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GpuKernels(Kernels, GpuColumns[Array], TileColumns[Array]):

@@ -81,9 +81,7 @@ def _products(hardware: str, network: str, layers: Sequence[str], fast: bool | N
         if op.kind.op != "conv2d" or (layers and op.name not in layers):
             continue
         tell(f"{hardware} {network} {op.name}")
-        option = int(result.cost.option[0, int(result.lowered.plan_of[i])])
-        first = int(kernels.option_start[option])
-        for position in range(first, first + len(kernels.options[option].kernels)):
+        for position in kernels.places(int(result.cost.option[0, int(result.lowered.plan_of[i])])):
             v, kernel = int(choice.variant[0, position]), kernels.kernels[position]
             if not kernels.matrix[v]:
                 continue
