@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from archsim.base.errors import ArchsimError, Unsupported
-from archsim.base.record import kept
+from archsim.base.record import by_key, kept
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
 from archsim.device.variant import first_of
@@ -152,13 +152,12 @@ class ServedReference:
 
 def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
     """The measurements of the run that was asked for; if there is none, of the nearest; none for a device that was changed."""
-    runs: dict[tuple[object, ...], list[Case]] = {}
-    for case in _cases(plan.model.name, plan.spec.identity.id):
-        pattern = pattern_of(case)
-        shared = (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
-        if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.prompt_chunk:
-            run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
-            runs.setdefault(run, []).append(case)
+    runs = by_key(
+        ((case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output), case)
+        for case in _cases(plan.model.name, plan.spec.identity.id) for pattern in [pattern_of(case)]
+        if (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
+        and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.prompt_chunk
+    )  # fmt: skip
     nearest = sorted(runs.values(), key=lambda cases: _distance(plan, cases[0]))
     found = (tuple([reference for case in cases for reference in _reference(plan, case)]) for cases in nearest)
     return next(filter(None, found), ())

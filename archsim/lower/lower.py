@@ -11,7 +11,7 @@ from math import inf, prod
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.base.record import ByIdentity
+from archsim.base.record import ByIdentity, by_key
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import AS_MULTIPLIED, Context, Stored
@@ -224,10 +224,7 @@ def horizontally_fused(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -
     """
     if training or not stack.horizontal_fusion:
         return ops, {}
-    behind: dict[str, list[str]] = {}
-    for op in ops:
-        for name in dict.fromkeys(op.inputs):
-            behind.setdefault(name, []).append(op.kind.op)
+    behind = by_key((name, op.kind.op) for op in ops for name in dict.fromkeys(op.inputs))
     groups: dict[object, list[BoundOp]] = {}
     for op in ops:
         if op.kind.op in stack.horizontal_fusion and op.phase == FORWARD and getattr(op.kind, "groups", 1) == 1:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.cost.bounds import DRAM
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
@@ -96,11 +97,8 @@ def run_streams(
     env = Environment()
     stage = _StreamSimulation(env, launches, SharedServer(env, capacity, observers, counters), waits, queue, observers)
     env.process(stage.host())
-    of_stream: dict[int, list[int]] = {}
-    for i, launch in enumerate(launches):
-        of_stream.setdefault(launch.stream, []).append(i)
-    for stream in sorted(of_stream):
-        env.process(stage.stream(of_stream[stream]))
+    for _, mine in sorted(by_key((launch.stream, i) for i, launch in enumerate(launches)).items()):
+        env.process(stage.stream(mine))
     env.run()
     issues = sum(launch.issue_s > 0.0 for launch in launches)
     events = issues + 2 * len(launches) + stage.device.changes

@@ -8,7 +8,7 @@ from typing import Any
 
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError
-from archsim.base.record import Answer
+from archsim.base.record import Answer, by_key
 from archsim.base.units import show
 from archsim.cost.area import die_area, die_parts, die_yield
 from archsim.cost.bounds import BOUNDS
@@ -183,10 +183,8 @@ class Change(Answer):
     @property
     def moves(self) -> Mapping[tuple[str, str], tuple[OpChange, ...]]:
         """The ops whose limit has changed, by (limit before, limit after), in decreasing order of time."""
-        found: dict[tuple[str, str], list[OpChange]] = {}
-        for op in self.ops:
-            if op.moved and op.before is not None and op.after is not None:
-                found.setdefault((side(op.before.bound), side(op.after.bound)), []).append(op)
+        found = by_key(((side(op.before.bound), side(op.after.bound)), op) for op in self.ops
+                       if op.moved and op.before is not None and op.after is not None)  # fmt: skip
         return {key: tuple(ops) for key, ops in sorted(found.items(), key=lambda item: -_time(item[1]))}
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import ArchsimError
+from archsim.base.record import by_key
 from archsim.base.units import BARE, COUNT, TEXT, UNITS
 from archsim.device.catalog import heads
 from archsim.device.part import Unit
@@ -136,8 +137,7 @@ def _fields(state: PageState) -> list[dict[str, Any]]:
 @cache
 def devices() -> Groups:
     """The shipped devices by maker and year, the newest of a maker first: ids with names."""
-    made: dict[tuple[str, int], list[tuple[str, str]]] = {}
-    for name, head in heads().items():
-        made.setdefault((head["vendor"], -head["year"]), []).append((name, head["name"].removeprefix(head["vendor"]).strip()))
+    made = by_key(((head["vendor"], -head["year"]), (name, head["name"].removeprefix(head["vendor"]).strip()))
+                  for name, head in heads().items())  # fmt: skip
     by_maker = sorted(made.items(), key=lambda group: (group[0][0].casefold(), group[0][1]))
     return {f"{maker}, {-year}": sorted(own, key=lambda one: one[1]) for (maker, year), own in by_maker}

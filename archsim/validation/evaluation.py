@@ -10,7 +10,7 @@ import numpy as np
 
 from archsim.base.errors import ArchsimError, UnknownName
 from archsim.base.files import is_path
-from archsim.base.record import Answer
+from archsim.base.record import Answer, by_key
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.detect.catalog import find as find_device
@@ -311,9 +311,7 @@ def group_scores(
 
     A group has a coverage where all its rows have an interval, and the score of a baseline that predicts all of them.
     """
-    rows: dict[tuple[str, ...], list[int]] = {}
-    for i in range(len(cases)) if only is None else only:
-        rows.setdefault(tuple([values[i] for values in by.values()]), []).append(i)
+    rows = by_key((tuple([values[i] for values in by.values()]), i) for i in (range(len(cases)) if only is None else only))
     error, off = errors(cases, predicted), {name: errors(cases, values) for name, values in baselines.items()}
     measured = np.array([case.measured for case in cases])
     inside = (low <= measured) & (measured <= high)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.base.errors import Unsupported
+from archsim.base.record import by_key
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.cost.switched import voltage
@@ -24,7 +25,7 @@ from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_of, priced, scheduled
 from archsim.estimation.request import Request
 from archsim.evidence import case as evidence
-from archsim.evidence.case import Anchor, Case
+from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered
 
@@ -67,15 +68,15 @@ def simulated_pattern(case: Case, fidelity: str) -> float:
 
 def together(cases: Sequence[Case]) -> list[list[int]]:
     """The positions of cases that are predicted at once; a run of an engine by itself, since many do not fit their devices."""
-    found: dict[object, list[int]] = {}
-    for position, case in enumerate(cases):
+
+    def key(position: int, case: Case) -> tuple[object, ...]:
+        if isinstance(case.pattern, evidence.UNSIMULATED):
+            return case.spec.digest, type(case.pattern), position if isinstance(case.pattern, evidence.ServingPattern) else None
         host = None if case.host_cpu is None else case.host_cpu.digest
         setting = (case.clock, case.limit, case.threads, case.training, case.timer.graph, host, case.simulated)
-        key: object = (case.spec.digest, case.stack.digest, case.precision, case.stored, *setting)
-        if isinstance(case.pattern, evidence.UNSIMULATED):
-            key = (case.spec.digest, type(case.pattern), position if isinstance(case.pattern, evidence.ServingPattern) else None)
-        found.setdefault(key, []).append(position)
-    return list(found.values())
+        return case.spec.digest, case.stack.digest, case.precision, case.stored, *setting
+
+    return list(by_key((key(position, case), position) for position, case in enumerate(cases)).values())
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:
@@ -117,10 +118,7 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
         return _without_ops(group.cases, calibration)
     requests = [replace(request, calibration=calibration, fidelity=fidelity, without=without) for request in group.requests]
     values = _values(group, list(enumerate(requests)))
-    anchors: dict[float, list[tuple[int, Anchor]]] = {}
-    for i, case in enumerate(group.cases):
-        if case.anchor is not None:
-            anchors.setdefault(case.anchor.limit, []).append((i, case.anchor))
+    anchors = by_key((case.anchor.limit, (i, case.anchor)) for i, case in enumerate(group.cases) if case.anchor is not None)
     for same in anchors.values():
         there = _values(group, [(i, anchored(requests[i], anchor)) for i, anchor in same])
         for (i, anchor), other in zip(same, there, strict=True):

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import launch_traffic, product_of
 from archsim.cost.moved import MovedBytes
@@ -184,10 +185,7 @@ def kernel_distances(requests: Iterable[Request], tell: Tell = lambda text: None
 
 def by_role(found: Iterable[KernelDistance]) -> list[RoleDistance]:
     """The distances by kind of device, role and level. A role whose kernels touch no tensor has none."""
-    groups: dict[tuple[str, str, str], list[KernelDistance]] = {}
-    for row in found:
-        if row.tensors > 0:
-            groups.setdefault((row.device_kind, row.role, row.level), []).append(row)
+    groups = by_key(((row.device_kind, row.role, row.level), row) for row in found if row.tensors > 0)
     rows = []
     for (kind, role, level), own in groups.items():
         median, p90 = np.quantile([row.distance for row in own], (0.5, 0.9)).tolist()
