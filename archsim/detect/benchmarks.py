@@ -97,20 +97,13 @@ class Bench:
         loop.run(40 * turns)  # some cores lower their clock a while after the first wide instruction
         return self.ruler.clocks(lambda: loop.run(turns), turns * loop.per_turn).finding()
 
-    def fma128(self, threads: int) -> Finding:
-        """Multiply-adds of 128 bit that each of so many cores starts at once [1/s]."""
-        return self._rate(self._independent(128), threads)
+    def fma(self, bits: int, threads: int) -> Finding:
+        """Multiply-adds of `bits` that each of some threads completes [1/s]."""
+        return self._rate(_present(self.loops.fma(bits, CHAINS, self.fused)), threads)
 
-    def fma256(self, threads: int) -> Finding:
-        """The same of 256 bit."""
-        return self._rate(self._independent(256), threads)
-
-    def fma512(self, threads: int) -> Finding:
-        """The same of 512 bit."""
-        return self._rate(self._independent(512), threads)
-
-    def _independent(self, bits: int) -> Loop:
-        return _present(self.loops.fma(bits, CHAINS, self.fused))
+    fma128 = functools.partialmethod(fma, 128)
+    fma256 = functools.partialmethod(fma, 256)
+    fma512 = functools.partialmethod(fma, 512)
 
     def _rate(self, loop: Loop, threads: int) -> Finding:
         """What each of so many cores does of a loop that all of them run at once [1/s]."""

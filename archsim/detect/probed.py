@@ -68,8 +68,7 @@ def measured(probe: Probe | None, computer: Computer, bits: int) -> Measured:
     if probe is None:
         return Measured(lines={})
     kept, refused = plausible(probe)
-    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept),
-            *_pages(kept))  # fmt: skip
+    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept))
     return Measured(lines={line.key: line for line in made}, refused=(*refused, *_lacking(probe)))
 
 
@@ -129,12 +128,6 @@ def _core(probe: Probe, bits: int) -> Iterator[Line]:
         yield _line("core.miss_buffers", max(1, round(lines.value)), lines, "lines of memory on their way at once (Little's law)")
 
 
-def _pages(probe: Probe) -> Iterator[Line]:
-    miss = probe.best("l2.tlb_miss")
-    if miss is not None:
-        yield _line("l2.tlb_miss", f"{miss.value:.1f} clk", miss)
-
-
 def _reading_lines(probe: Probe) -> Iterator[Line]:
     """Lines that one core has on their way while it reads one after the other: bandwidth x latency / line (Little's law)."""
     read, latency = probe.readings.get("memory.read", {}).get(1), probe.best("memory.latency")
@@ -174,6 +167,9 @@ def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
             others = [found for found in probe.readings[f"{level}.read"].values() if found is not read]
             notes = [f"{found.value:.3g} B/clk: {found.note}" for found in others]
             yield _line(f"{level}.bandwidth", f"{read.value:.3g} B/clk", read, note_after=sentence(*notes))
+    miss = probe.best("l2.tlb_miss")
+    if miss is not None:
+        yield _line("l2.tlb_miss", f"{miss.value:.1f} clk", miss)
     for told, reading in probe.readings.get("reach", {}).items():
         level = f"l{computer.caches[-1].level}" if computer.caches else "l3"
         if computer.virtual and reading.value < SMALLER * told:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import nearest, refuse
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
@@ -215,8 +215,7 @@ def read_sources(text: str, path: str) -> tuple[dict[str, PublishedSource], dict
         form, wrong = problems_of(PublishedSource, entry, f"{name}.", also=(RULE,))
         problems += wrong + more
         found |= {} if form is None else {name: form}
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return found, own
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, UnknownName
+from archsim.base.errors import ArgumentError, UnknownName, one_of
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
 from archsim.device.variant import called
@@ -199,8 +199,8 @@ def _clock(request: Request, result: Run, plan: int) -> float:
 def position(request: Request, layer: str, phase: str | None) -> int:
     """The op that `layer` names: its own name, or that of the forward op that it belongs to, in the phase asked for."""
     ops = request.trace.ops
-    if phase is not None and phase not in PHASES:
-        raise UnknownName("phase", phase, PHASES, hint=f"one of {', '.join(PHASES)}")
+    if phase is not None:
+        one_of("phase", phase, PHASES)
     mine = [i for i, op in enumerate(ops) if layer and layer in (op.name, op.parent)]
     if not mine:
         known = list(dict.fromkeys(op.parent or op.name for op in ops))

@@ -10,7 +10,7 @@ from math import inf, prod
 
 import numpy as np
 
-from archsim.base.errors import InputError, Unsupported
+from archsim.base.errors import Unsupported, refuse
 from archsim.base.record import ByIdentity, by_key
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
@@ -299,8 +299,7 @@ def _tiled(plans: Sequence[Plan], stack: Stack, architecture: str) -> GpuKernels
     problems = [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))]
     problems += [f"menus.{name}: its files have no kernel for {architecture or 'all architectures'}"
                  for name in sorted(asked & set(stack.menus)) if not stack.menus[name].on(architecture)]  # fmt: skip
-    if problems:
-        raise InputError(f"stack {stack.id}", problems)
+    refuse(f"stack {stack.id}", problems)
     return pack_gpu(plans, stack.menus, architecture)
 
 

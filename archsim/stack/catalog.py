@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import InputError, nearest, refuse
 from archsim.base.files import is_path, named_file
 from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, component, compose, document, folder, fusing
@@ -114,8 +114,7 @@ def own_values(name: str) -> Component:
 def _of_file(place: Path, architecture: str) -> Composition:
     table = document(place)
     problems = list(_problems(table))
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     parts, own = table.get("parts", {}), [component(str(place), table, RESERVED)]
     if unused := own[0].unused(RECORD):
         raise InputError(str(place), [f"sources.{key}: the file does not set this key" for key in unused])

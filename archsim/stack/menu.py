@@ -15,7 +15,7 @@ from itertools import islice
 from math import inf
 from typing import Any, TypeVar
 
-from archsim.base.errors import InputError, MissingFile
+from archsim.base.errors import InputError, MissingFile, refuse
 from archsim.base.files import LIMITS, data_folder, is_path, named_file, read_text
 from archsim.base.record import ByIdentity, by_key
 from archsim.stack.key import key
@@ -166,8 +166,7 @@ def rows_in(name: str, folder: str, key: str, columns: Sequence[str], read: Call
         problems.append(f"line {reader.line_num}: {error}")
     if len(found) > most.entries:
         problems.append(f"has more than {most.entries:,} rows")
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     return found
 
 

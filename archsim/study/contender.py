@@ -8,6 +8,7 @@ from math import prod
 
 import numpy as np
 
+from archsim.cost.dispatch import link_rate
 from archsim.device.device import Gpu
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import idle_of
@@ -163,11 +164,11 @@ def result_time(request: Request) -> float:
     334
     """
     device = request.device
-    if not isinstance(device, Gpu) or device.link is None or request.task != "inference":
+    if not isinstance(device, Gpu) or request.task != "inference":
         return 0.0
     read = {name for op in request.trace.ops for name in op.inputs}
     values = sum(prod(op.shape) for op in request.trace.ops if op.phase == FORWARD and op.name not in read)
-    return float(HOST_ELEMENT * values / (device.link.bandwidth * device.link.achievable))
+    return float(HOST_ELEMENT * values / link_rate(device))
 
 
 def time_spread(c: Contender) -> tuple[float, float]:

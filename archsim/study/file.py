@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from archsim.base.arguments import changes_of, rows_of
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import InputError, nearest, refuse
 from archsim.base.files import named_file
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
@@ -128,8 +128,7 @@ def load(path: str | Path) -> Study:
                 named_file(net)
         except InputError as error:
             problems.append(f"part {part.name}: net: {error}")
-    if problems:
-        raise InputError(str(path), problems)
+    refuse(path, problems)
     assert header is not None
     return Study(path=str(path), title=header.title, question=header.question, parts=tuple(parts))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from archsim.base.errors import ArchsimError, UnknownName
+from archsim.base.errors import ArchsimError, UnknownName, one_of
 from archsim.base.files import is_path
 from archsim.base.record import Answer, by_key
 from archsim.calibration.constants import Calibration, default
@@ -111,10 +111,7 @@ def settings_of(
 
 def known_words(what: str, given: Sequence[str], known: Sequence[str] | Mapping[str, object]) -> Sequence[str]:
     """The given words, all of which are known; UnknownName otherwise."""
-    for name in given:
-        if name not in known:
-            raise UnknownName(what, name, list(known), hint=f"one of {', '.join(known)}")
-    return given
+    return [one_of(what, name, known) for name in given]
 
 
 def _exact(option: str, value: str) -> str:
