@@ -126,6 +126,12 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     return list(dict.fromkeys([*(key for end in close for key in ends[end]), *whole]))[:count]
 
 
+def near_words(name: str, known: Iterable[str]) -> str:
+    """The nearest names in a row, or all that are `known` where none is near."""
+    listed = list(known)
+    return ", ".join(nearest(name, listed) or listed)
+
+
 class ArgumentError(ArchsimError, ValueError):
     """An argument outside its range."""
 

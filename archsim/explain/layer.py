@@ -12,7 +12,7 @@ import numpy as np
 from archsim.base.errors import ArgumentError, UnknownName, one_of
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
-from archsim.device.variant import called
+from archsim.device.variant import called, first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED, ExecutionSetting, on_device
 from archsim.estimation.fidelity import find as find_fidelity
@@ -186,13 +186,13 @@ def _input(result: Run) -> dict[str, float]:
     if result.stage is None or result.late_s is None:
         return {}
     parts = {"decoding": result.stage.decode_s, "copy": result.stage.copy_s}
-    return {"wait": float(result.late_s[0])} | {name: float(np.ravel(part)[0]) for name, part in parts.items()}
+    return {"wait": float(result.late_s[0])} | {name: first_of(part) for name, part in parts.items()}
 
 
 def _clock(request: Request, result: Run, plan: int) -> float:
     """The clock of the op's kernels [Hz]: under a power limit the mean over their time."""
     if plan < 0 or request.limit is None:
-        return float(np.ravel(request.clock)[0])
+        return first_of(request.clock)
     return float(result.cost.clocks[0, plan] / result.cost.time_s[0, plan])
 
 

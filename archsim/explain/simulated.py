@@ -38,6 +38,7 @@ from archsim.cycle.stalls import (
 )
 from archsim.device.device import Cpu, Tpu
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.memo import memo
 from archsim.estimation.pipeline import Run, run
@@ -58,7 +59,7 @@ class ProgramClock:
     def __init__(self, spec: Spec) -> None:
         if not isinstance(spec.device, Cpu):
             raise ArgumentError(f"hw {spec.identity.id}: --time is of a program on a CPU")
-        self.clock = float(np.ravel(spec.device.usual_clock)[0])
+        self.clock = first_of(spec.device.usual_clock)
         self.machine = core_machine(spec.device, self.clock)
         self.counts = AccessCounts(hits=[0] * len(level_names(self.machine)))
         self.window = MissWindow(self.machine)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from math import ceil
 
-from archsim.base.errors import InputError, Unsupported, nearest
+from archsim.base.errors import InputError, Unsupported, near_words
 from archsim.lower import conv_products as products
 from archsim.lower import conv_transforms as transforms
 from archsim.lower.columns import Role
@@ -75,8 +75,7 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     options = []
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
-            near = nearest(name, ALGORITHMS) or list(ALGORITHMS)
-            problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}"
+            problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {near_words(name, ALGORITHMS)}"
             raise InputError(f"stack {context.stack.id}", problem)
         algorithm = ALGORITHMS[name]
         option = algorithm.option(layer, context, few or efficiency)
@@ -92,8 +91,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
 
 def conv_transpose2d(op: BoundOp, context: Context) -> Plan:
     """A transposed convolution: the kernels of the plain convolution that it is a phase of, and of its own bias."""
-    made, after = conv2d(untransposed(op), context), _bias(op, context)
-    return replace(made, options=tuple([replace(option, kernels=(*option.kernels, *after)) for option in made.options]))
+    after = _bias(op, context)
+    return conv2d(untransposed(op), context).with_kernels(lambda own: (*own, *after))
 
 
 def _layout_copies(layer: Layer, context: Context) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:

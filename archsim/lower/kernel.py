@@ -8,8 +8,8 @@ here depends on a device or on a fitted constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import inf
@@ -71,6 +71,10 @@ class Plan:
     host_ops: float = 1  # how many framework calls the op is
     nested: float = 0  # calls that these dispatch in their turn
     stalls: float = 0  # how many times the device waits for the host
+
+    def with_kernels(self, change: Callable[[tuple[Kernel, ...]], Iterable[Kernel]]) -> Plan:
+        """The plan with other kernels in each option, made of those that it has."""
+        return replace(self, options=tuple([replace(option, kernels=tuple(change(option.kernels))) for option in self.options]))
 
 
 @dataclass(frozen=True, kw_only=True)

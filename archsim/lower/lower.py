@@ -140,7 +140,7 @@ def lower(
         raise Unsupported(f"stack {stack.id}: {problem}")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
-    on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
+    on_tensor = device_kind == "gpu" and precision in TENSOR_PRECISIONS if tensor is None else tensor
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
@@ -278,14 +278,8 @@ def _fused(ops: Sequence[BoundOp], context: Context, plans: Mapping[str, Plan | 
 
 def _wide(plan: Plan | None) -> Plan | None:
     """A plan whose products leave the tensor cores idle."""
-    if plan is None:
-        return None
-    options = tuple(
-        replace(option, kernels=tuple([replace(k, gpu=replace(k.gpu, plain=1)) if k.menu or k.dense else k
-                                       for k in option.kernels]))
-        for option in plan.options
-    )  # fmt: skip
-    return replace(plan, options=options)
+    return plan and plan.with_kernels(
+        lambda own: [replace(k, gpu=replace(k.gpu, plain=1)) if k.menu or k.dense else k for k in own])  # fmt: skip
 
 
 def _packed(plans: Sequence[Plan], stack: Stack, device_kind: str, architecture: str) -> Kernels:
@@ -301,10 +295,6 @@ def _tiled(plans: Sequence[Plan], stack: Stack, architecture: str) -> GpuKernels
                  for name in sorted(asked & set(stack.menus)) if not stack.menus[name].on(architecture)]  # fmt: skip
     refuse(f"stack {stack.id}", problems)
     return pack_gpu(plans, stack.menus, architecture)
-
-
-def _on_tensor_cores(device_kind: str, precision: str) -> bool:
-    return device_kind == "gpu" and precision in TENSOR_PRECISIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

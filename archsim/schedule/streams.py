@@ -12,6 +12,7 @@ from archsim.base.record import by_key
 from archsim.cost.bounds import DRAM
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
+from archsim.device.variant import first_of
 from archsim.lower.lower import Lowered
 from archsim.schedule.events import Job, Phase, SharedServer
 from archsim.schedule.observer import Observer
@@ -282,6 +283,6 @@ def dependencies(ops: Sequence[BoundOp]) -> list[tuple[int, ...]]:
 def _counters(device: Device) -> Mapping[str, tuple[str, float]]:
     if not isinstance(device, Gpu):
         return {}
-    bandwidth = float(np.ravel(device.memory.bandwidth * device.memory.achievable)[0])
+    bandwidth = first_of(device.memory.bandwidth * device.memory.achievable)
     shares = {resource: (f"{resource} [%]", 100.0) for resource in capacity()}
     return {**shares, DRAM: ("memory [GB/s]", bandwidth / 1e9), POWER: (BEYOND_IDLE, 1.0)}

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import InputError, nearest, refuse
+from archsim.base.errors import InputError, near_words, refuse
 from archsim.base.files import is_path, named_file
 from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, component, compose, document, folder, fusing
@@ -138,7 +138,7 @@ def _problems(table: Mapping[str, Any]) -> list[str]:
     if not isinstance(identity, str) or not IDENTITY.fullmatch(identity):
         problems.append(f"id: must be 2 to 40 of a-z, 0-9, '_', '.', '-', is {identity!r}")
     if like is not None and (not isinstance(like, str) or like not in _listed()):
-        problems.append(f"like: no stack {like!r}; nearest: {', '.join(nearest(str(like), names()) or names())}")
+        problems.append(f"like: no stack {like!r}; nearest: {near_words(str(like), names())}")
     if not isinstance(parts, dict) or not all(isinstance(part, str) for part in parts.values()):
         return [*problems, f"parts: must be a table of names, is {parts!r}"]
     problems += [f"parts.{axis}: unknown part; known: {', '.join(AXES)}" for axis in parts if axis not in AXES]

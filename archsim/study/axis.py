@@ -18,6 +18,7 @@ from archsim.base.errors import ArchsimError
 from archsim.base.units import COUNT, parse, show
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
+from archsim.device.variant import first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.request import Request
 from archsim.study.knob import CHOICES, WORDS, exact_word, meaning
@@ -234,7 +235,7 @@ def base_value(request: Request, knob: str) -> float:
         value = request.device.power.tdp if request.limit is None else request.limit
     else:
         value = request.spec.entries[knob].number if knob in request.spec.entries else None
-    return float("nan") if value is None else float(np.ravel(value)[0])
+    return float("nan") if value is None else first_of(value)
 
 
 def coupling_of(text: str, axes: tuple[str, ...]) -> Coupling:

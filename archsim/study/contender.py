@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-import numpy as np
-
 from archsim.cost.dispatch import link_rate
 from archsim.device.device import Gpu
+from archsim.device.variant import first_of
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
@@ -144,7 +143,7 @@ def contender(
     return Contender(
         estimate=estimate_of(shown, references=references and not copies), kind=request.spec.kind,
         price=launch if price is None else merged(launch, price), usage=usage or Usage(), copies=copies,
-        back_s=result_time(request) if copies else 0.0, idle_w=float(np.ravel(idle_of(request))[0]), device=device,
+        back_s=result_time(request) if copies else 0.0, idle_w=first_of(idle_of(request)), device=device,
         called=called,
     )  # fmt: skip
 

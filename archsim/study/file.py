@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from archsim.base.arguments import changes_of, rows_of
-from archsim.base.errors import InputError, nearest, refuse
+from archsim.base.errors import InputError, near_words, refuse
 from archsim.base.files import named_file
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
@@ -136,8 +136,7 @@ def load(path: str | Path) -> Study:
 def _part(content: Any, prefix: str) -> tuple[PartForm | None, list[str]]:
     kind = content.get("kind") if isinstance(content, dict) else None
     if kind not in FORMS:
-        near = nearest(str(kind), FORMS) or list(FORMS)
-        return None, [f"{prefix}kind: {kind!r} is none; nearest: {', '.join(near)}"]
+        return None, [f"{prefix}kind: {kind!r} is none; nearest: {near_words(str(kind), FORMS)}"]
     given, rest, problems = dict[str, Any](), dict[str, Any](), list[str]()
     for key, value in content.items():
         if key not in OF_PARTS:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from archsim.base.arguments import ARGUMENTS
-from archsim.base.errors import ArchsimError, ArgumentError, nearest
+from archsim.base.errors import ArchsimError, ArgumentError, near_words
 from archsim.base.files import LIMITS
 from archsim.base.units import COUNT
 from archsim.base.values import quantity, read
@@ -205,10 +205,8 @@ def read_prices(path: str | Path, id_of: Callable[[str], str]) -> dict[str, Pric
                 if name not in table.header]  # fmt: skip
     if not {"price", "per_hour"} & set(table.header):
         problems.append("line 1: neither a column 'price' nor a column 'per_hour'")
-    for name in table.header:
-        if name not in COLUMNS:
-            near = nearest(name, COLUMNS) or COLUMNS
-            problems.append(f"line 1: unknown column {name!r}; nearest: {', '.join(near)}")
+    problems += [f"line 1: unknown column {name!r}; nearest: {near_words(name, COLUMNS)}"
+                 for name in table.header if name not in COLUMNS]  # fmt: skip
     refuse(table.path, problems)
     found: dict[str, Price] = {}
     lines: dict[str, int] = {}

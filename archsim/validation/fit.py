@@ -18,6 +18,7 @@ from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.cost.switched import memory_family, nodes_of
 from archsim.device.device import Device
+from archsim.device.variant import first_of
 from archsim.estimation.hardware import on_tensor_cores
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
@@ -292,7 +293,7 @@ def _has_energy(name: str, device: Device) -> bool:
     if name.startswith("byte."):
         return memory_family(device) == name.removeprefix("byte.")
     if name.startswith("node."):
-        size = float(np.ravel(device.chip.node)[0]) * 1e9
+        size = first_of(device.chip.node) * 1e9
         return device.kind == "gpu" and any(bool(abs(np.log(size / node)) < NEAR) for node in nodes_of(f"energy.{name}"))
     return device.kind == ("cpu" if name.startswith("core_") else "gpu" if name in OF_GPUS else device.kind)
 

@@ -20,6 +20,7 @@ from archsim.cost.switched import voltage
 from archsim.cost.units import at_other_clocks, power_by_clock, unit_power
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import UnitClocks
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_of, priced, scheduled
@@ -58,11 +59,11 @@ def simulated_pattern(case: Case, fidelity: str) -> float:
         from archsim.cycle.core.machine import core_machine
         from archsim.cycle.core.run import run_loop
 
-        return run_loop(core_machine(device, case.clock or float(np.ravel(device.usual_clock)[0])), pattern.loop).cycles
+        return run_loop(core_machine(device, case.clock or first_of(device.usual_clock)), pattern.loop).cycles
     if simulated and isinstance(device, Gpu) and isinstance(pattern, evidence.AccessPattern | evidence.ProductPattern):
         from archsim.cycle.patterns import pattern_value
 
-        return pattern_value(device, case.clock or float(np.ravel(device.clock.boost)[0]), pattern, case.precision)
+        return pattern_value(device, case.clock or first_of(device.clock.boost), pattern, case.precision)
     raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
 
 
@@ -143,7 +144,7 @@ def _at_clock(case: Case, calibration: Calibration) -> float:
     assert isinstance(device, Gpu)
     assert clock is not None
     if isinstance(pattern, evidence.VoltagePattern):
-        now, top = (float(np.ravel(voltage(at, device, calibration))[0]) for at in (clock, pattern.top))
+        now, top = (first_of(voltage(at, device, calibration)) for at in (clock, pattern.top))
         return pattern.volts * now / top
     assert isinstance(pattern, evidence.ClockPattern)
     return power_by_clock(device, pattern.power, pattern.top, clock, pattern.rate, pattern.free, calibration)
