@@ -42,9 +42,9 @@ def index_limits(trace: BoundTrace) -> dict[str, int]:
             for name in op.inputs if name in trace.inputs}  # fmt: skip
 
 
-def feeds(trace: BoundTrace, seed: int = 1) -> dict[str, Array]:
+def feeds(trace: BoundTrace) -> dict[str, Array]:
     """Random inputs."""
-    random, limits = np.random.default_rng(seed), index_limits(trace)
+    random, limits = np.random.default_rng(1), index_limits(trace)
     return {
         name: random.integers(0, limits[name], shape) if name in limits else random.standard_normal(shape, dtype=np.float32)
         for name, shape in trace.inputs.items()

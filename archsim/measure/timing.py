@@ -100,12 +100,12 @@ def package_meter(folder: Path = POWERCAP) -> EnergyMeter:
     return EnergyMeter(covers=covers, begin=partial(counted, packages), memory=memory)
 
 
-def board_meter(index: int = 0) -> EnergyMeter:
+def board_meter() -> EnergyMeter:
     """Energy of a GPU board by NVML; Unsupported where the driver or the chip (before Volta) has no counter."""
     from archsim.detect.detect import library
 
     nvml = library()
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    handle = nvml.nvmlDeviceGetHandleByIndex(0)
 
     def read() -> float:
         return float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * 1e-3
@@ -146,11 +146,9 @@ class Session(Protocol):
 
     def timed(self, times: int) -> float:
         """Wall time of `times` runs [s]."""
-        ...
 
     def per_op(self, rounds: int) -> tuple[dict[tuple[str, ...], float], float]:
         """Time of each group of fused ops [s], and of nodes that belong to no op [s]."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

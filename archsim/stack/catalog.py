@@ -142,13 +142,10 @@ def _problems(table: Mapping[str, Any]) -> list[str]:
     if not isinstance(parts, dict) or not all(isinstance(part, str) for part in parts.values()):
         return [*problems, f"parts: must be a table of names, is {parts!r}"]
     problems += [f"parts.{axis}: unknown part; known: {', '.join(AXES)}" for axis in parts if axis not in AXES]
-    if not _is_words(table.get("sources", {})):
+    sources = table.get("sources", {})
+    if not isinstance(sources, dict) or not all(isinstance(text, str) for text in sources.values()):
         problems.append("sources: must be a table of texts")
     return problems
-
-
-def _is_words(table: object) -> bool:
-    return isinstance(table, dict) and all(isinstance(value, str) for value in table.values())
 
 
 def _lacking(stack: Stack) -> list[str]:
