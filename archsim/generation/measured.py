@@ -21,7 +21,7 @@ from archsim.evidence.row import Refused, row_of
 from archsim.evidence.sources import source_of
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.plan import ServingPlan, served, serving_plan
-from archsim.generation.step import NOTHING, answered, prefill, token_cost
+from archsim.generation.step import answered, prefill, token_cost
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface.catalog import canonical
 
@@ -107,7 +107,7 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
     ending = pattern.batch / pattern.output  # answers that end in each step
     together = max(1, round(ending))
     token = token_cost(plan, plan.batch, plan.input + max(1, round(pattern.output / 2)))
-    step = token.plus(NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together))
+    step = token.plus(prefill(plan, together, plan.input).cost, ending / together)
     values = {
         "tpot_s": token.time_s, "decode_s_per_token": token.time_s,
         "tokens_per_s": pattern.batch / step.time_s,

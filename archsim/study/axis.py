@@ -15,7 +15,7 @@ from typing import TypeVar
 import numpy as np
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import COUNT, parse, show
+from archsim.base.units import COUNT, parse
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.device.variant import first_of
@@ -179,15 +179,6 @@ def _multiplied(knob: str, low: float, high: float, step: str) -> Array:
 def _check_count(knob: str, count: int) -> None:
     if count > MOST_VALUES:
         raise BadAxis(f"{knob}: {count:,} values; one axis has at most {MOST_VALUES:,}")
-
-
-def label(axis: KnobAxis, unit: Unit | None) -> str:
-    """The axis as text: its ends and number of values."""
-    if axis.words or unit is None:
-        return f"{axis.knob}: {', '.join(map(str, axis.values))}"
-    ends = (float(axis.values[0]), float(axis.values[-1])) if axis.values else (axis.low, axis.high)
-    many = f"{len(axis.values)} values" if axis.values else "any value"
-    return f"{axis.knob}: {many} from {show(ends[0], unit.unit)} to {show(ends[1], unit.unit)}"
 
 
 # ----------------------------------------------------------------------------------------------------- keys that follow

@@ -15,7 +15,6 @@ from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.trace.formats import is_path
 
-SCHEMA = 1
 MOST_PARTS = 40
 OF_PARTS = {row.called: row for row in rows_of("run", without=("devices", "calibration"))}  # the constants are the shipped ones
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]

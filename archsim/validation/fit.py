@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archsim.base.errors import ArchsimError, MissingExtra
+from archsim.base.record import by_key
 from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.cost.switched import memory_family, nodes_of
@@ -63,12 +64,9 @@ class Problem:
     @classmethod
     def of(cls, cases: Sequence[Case], start: Calibration, prefixes: Sequence[str]) -> Problem:
         """The problem of these cases, and of those constants whose names begin with one of `prefixes` and that any case feels."""
-        groups, affected = tuple(prepare(cases)), dict[str, list[int]]()
+        groups = tuple(prepare(cases))
         free = [n for n, c in start.constants.items() if c.low < c.high and (not prefixes or n.startswith(tuple(prefixes)))]
-        for position, group in enumerate(groups):
-            for name in free:
-                if _influences(name, group):
-                    affected.setdefault(name, []).append(position)
+        affected = by_key((name, at) for at, group in enumerate(groups) for name in free if _influences(name, group))
         return cls(cases=cases, start=start, groups=groups, affected={name: tuple(at) for name, at in affected.items()})
 
     @property

@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.calibration.constants import NETWORKS, Calibration, Spread, spread_of_product
 from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, step_of
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
@@ -122,11 +123,9 @@ def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Ca
 def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[Evidence, ...]]:
     """How many rows of each class, cell and source there are."""
     counts = Counter((name, platform_of(case.spec, case.stack_id), case.source) for case, name in zip(rows, names, strict=True))
-    found: dict[str, tuple[Evidence, ...]] = {}
-    for name, platform, source in sorted(counts, key=lambda cell: (cell[0], cell[1].device, cell[1].stack, cell[2])):
-        one = Evidence(platform=platform, source=source, rows=counts[name, platform, source])
-        found[name] = (*found.get(name, ()), one)
-    return found
+    order = sorted(counts, key=lambda cell: (cell[0], cell[1].device, cell[1].stack, cell[2]))
+    found = by_key((cell[0], Evidence(platform=cell[1], source=cell[2], rows=counts[cell])) for cell in order)
+    return {name: tuple(each) for name, each in found.items()}
 
 
 def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:
