@@ -6,7 +6,7 @@ The codes follow the BSD `sysexits` convention where it has one; DESIGN's table 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 EXIT = {
@@ -60,6 +60,12 @@ class InputError(ArchsimError):
         return "\n".join([f"{self.path}: {len(self.problems)} problems", *(f"  {p}" for p in shown)])
 
 
+def refuse(path: object, problems: Sequence[str]) -> None:
+    """Raise InputError with the problems of a file, if there are any."""
+    if problems:
+        raise InputError(str(path), problems)
+
+
 class MissingFile(ArchsimError):
     """A path that the user named and that does not exist."""
 
@@ -79,6 +85,13 @@ class UnknownName(ArchsimError):
         shown = name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}..."
         text = f"unknown {what} {shown!r}" + (f"; nearest: {', '.join(self.near)}" if self.near else "")
         super().__init__(text + (f"; {hint}" if hint else ""))
+
+
+def one_of(what: str, name: str, known: Collection[str]) -> str:
+    """A name that is among the `known` ones. Raises UnknownName, which lists them all."""
+    if name not in known:
+        raise UnknownName(what, name, list(known), hint=f"one of {', '.join(known)}")
+    return name
 
 
 class Unsupported(ArchsimError):
@@ -111,6 +124,12 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> list[str]:
     close = difflib.get_close_matches(wanted, list(ends), n=count, cutoff=0.6)
     whole = difflib.get_close_matches(wanted, listed, n=count, cutoff=0.6)
     return list(dict.fromkeys([*(key for end in close for key in ends[end]), *whole]))[:count]
+
+
+def near_words(name: str, known: Iterable[str]) -> str:
+    """The nearest names in a row, or all that are `known` where none is near."""
+    listed = list(known)
+    return ", ".join(nearest(name, listed) or listed)
 
 
 class ArgumentError(ArchsimError, ValueError):

@@ -1,4 +1,5 @@
-"""What a record is: keys of caches by identity, digests of its values, fields computed on demand; and the base of all answers.
+"""What a record is: keys of caches by identity, digests of its values, fields computed on demand; values
+gathered by a key; and the base of all answers.
 
 How answers take their forms is decided above the models: the API says what makes them.
 """
@@ -6,13 +7,14 @@ How answers take their forms is decided above the models: the API says what make
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property, lru_cache, wraps
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar, cast
 
 T = TypeVar("T")
+K = TypeVar("K")
 P = ParamSpec("P")
 PLAIN = (str, int, float, tuple, frozenset, type(None))  # values that a cache compares as such
 
@@ -37,6 +39,18 @@ class ByIdentity(Generic[T]):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByIdentity) and self.it is other.it
+
+
+def by_key(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """The values of each key, keys and values in the order in which they come.
+
+    >>> by_key([("a", 1), ("b", 2), ("a", 3)])
+    {'a': [1, 3], 'b': [2]}
+    """
+    found: dict[K, list[T]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
 
 
 def kept(size: int) -> Callable[[Callable[P, T]], Callable[P, T]]:

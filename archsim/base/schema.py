@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import InputError, near_words, refuse
 from archsim.base.toml import parsed
 
 LONGEST_WORD = 2000  # characters
@@ -50,7 +50,7 @@ def _sentence(form: type[Form], item: Any, prefix: str, also: Iterable[str]) -> 
     key = str(item["loc"][0])
     if item["type"] == "extra_forbidden":
         known = [*(field.alias or name for name, field in form.model_fields.items()), *also]
-        return f"{prefix}{key}: unknown key; nearest: {', '.join(nearest(key, known) or known)}"
+        return f"{prefix}{key}: unknown key; nearest: {near_words(key, known)}"
     if item["type"] == "missing":
         return f"{prefix}{key}: is missing"
     if item["type"] == "finite_number":
@@ -69,6 +69,5 @@ def rows_of(form: type[F], name: str, text: str, path: str) -> tuple[F, ...]:
         raise InputError(path, [*problems, f"{name}: must be tables `[[{name}]]`"])
     read = [problems_of(form, row, f"{name} {i}: ") for i, row in enumerate(rows, 1)]
     problems += [problem for _, wrong in read for problem in wrong]
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return tuple([found for found, _ in read if found is not None])

@@ -83,12 +83,10 @@ def of_cpu(shape: KernelShape, device: Cpu, workers: float) -> LevelBytes:
     return LevelBytes(core=found[0].total, shared=found[-2].total, dram_read=found[-1].read, dram_written=found[-1].written)
 
 
-def of_gpu(
-    shape: KernelShape, device: Gpu, tiling: Tiling, memo: MutableMapping[bytes, float], fast: bool | None = None
-) -> LevelBytes:
+def of_gpu(shape: KernelShape, device: Gpu, tiling: Tiling, memo: MutableMapping[bytes, float]) -> LevelBytes:
     """The traffic of a kernel on a GPU; `device` has numbers, not columns. `memo` keeps what was simulated, by a key."""
     product = shape.kernel.menu != "" and shape.kernel.role is not Role.ATTENTION
-    return _of_product(shape, device, tiling, memo, fast) if product else _of_nest(nest_of(shape), device, tiling.resident)
+    return _of_product(shape, device, tiling, memo) if product else _of_nest(nest_of(shape), device, tiling.resident)
 
 
 def views_of(device: Gpu, resident: float) -> tuple[CacheView, CacheView]:
@@ -108,15 +106,13 @@ def _of_nest(nest: LoopNest, device: Gpu, resident: float) -> LevelBytes:
     return LevelBytes(shared=l1.total, dram_read=l2.read, dram_written=l2.written)
 
 
-def _of_product(
-    shape: KernelShape, device: Gpu, tiling: Tiling, memo: MutableMapping[bytes, float], fast: bool | None
-) -> LevelBytes:
+def _of_product(shape: KernelShape, device: Gpu, tiling: Tiling, memo: MutableMapping[bytes, float]) -> LevelBytes:
     """The waves of a tiled product; its second kernel, where k is split; the additions of a scattered one."""
     key = _key(shape, device, tiling)
     try:
         l2, read, written = (memo[key + name.encode()] - 1.0 for name in SIMULATED)
     except KeyError:
-        l2, read, written = _simulated(shape, device, tiling, fast)
+        l2, read, written = _simulated(shape, device, tiling)
         for name, value in zip(SIMULATED, (l2, read, written), strict=True):
             memo[key + name.encode()] = value + 1.0  # no number is kept that is not above zero
     kernel = shape.kernel
@@ -132,11 +128,11 @@ def _of_product(
     return LevelBytes(shared=l2 + parts + kernel.c_bytes, dram_read=read + gone, dram_written=kernel.c_bytes + gone)
 
 
-def _simulated(shape: KernelShape, device: Gpu, tiling: Tiling, fast: bool | None) -> tuple[float, float, float]:
+def _simulated(shape: KernelShape, device: Gpu, tiling: Tiling) -> tuple[float, float, float]:
     product = product_of(shape.op, shape.kernel, (tiling.m, tiling.n), shape.element, tiling.split)
     slots = int(device.sm.count) * tiling.resident
-    seen = launch_traffic(product, slots, hierarchy_of(whole(device), int(device.sm.count)), shape.kernel.b_bytes, fast, WAVES,
-                          enough=ENOUGH)  # fmt: skip
+    seen = launch_traffic(product, slots, hierarchy_of(whole(device), int(device.sm.count)), shape.kernel.b_bytes,
+                          most_waves=WAVES, enough=ENOUGH)  # fmt: skip
     return seen.l2_bytes, seen.dram_read, seen.dram_written
 
 

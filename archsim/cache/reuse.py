@@ -216,9 +216,7 @@ class _NestAtLevel:
     def _copies_in_cache(self, ref: Ref) -> float:
         """How many times what one worker touches is touched by all that share one instance."""
         parallel, sharers = self.nest.parallel, self.sharers
-        if parallel is None or sharers == 1.0:
-            return 1.0
-        if self._alike(ref):
+        if parallel is None or sharers == 1.0 or self._alike(ref):
             return 1.0
         if not self.dealt:
             return sharers

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from archsim.base.errors import InputError, Unsupported
+from archsim.base.errors import Unsupported, refuse
 from archsim.base.files import data_folder
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
@@ -66,6 +66,5 @@ def rows() -> tuple[CoreRow, ...]:
     document = read_document(place, "device")
     parsed = [problems_of(CoreRow, words, f"cpu {i + 1}: ") for i, words in enumerate(document["cpu"])]
     problems = [said for _, found in parsed for said in found]
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     return tuple([row for row, _ in parsed if row is not None])

@@ -9,6 +9,7 @@ instruction that a processor refuses must not take the caller along.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import math
@@ -17,6 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from archsim.detect.loops import CHAINS, LINE_B, ByteLoops, LlvmLoops, Loop, Loops
 from archsim.detect.sampling import (
@@ -97,20 +100,13 @@ class Bench:
         loop.run(40 * turns)  # some cores lower their clock a while after the first wide instruction
         return self.ruler.clocks(lambda: loop.run(turns), turns * loop.per_turn).finding()
 
-    def fma128(self, threads: int) -> Finding:
-        """Multiply-adds of 128 bit that each of so many cores starts at once [1/s]."""
-        return self._rate(self._independent(128), threads)
+    def fma(self, bits: int, threads: int) -> Finding:
+        """Multiply-adds of `bits` that each of some threads completes [1/s]."""
+        return self._rate(_present(self.loops.fma(bits, CHAINS, self.fused)), threads)
 
-    def fma256(self, threads: int) -> Finding:
-        """The same of 256 bit."""
-        return self._rate(self._independent(256), threads)
-
-    def fma512(self, threads: int) -> Finding:
-        """The same of 512 bit."""
-        return self._rate(self._independent(512), threads)
-
-    def _independent(self, bits: int) -> Loop:
-        return _present(self.loops.fma(bits, CHAINS, self.fused))
+    fma128 = functools.partialmethod(fma, 128)
+    fma256 = functools.partialmethod(fma, 256)
+    fma512 = functools.partialmethod(fma, 512)
 
     def _rate(self, loop: Loop, threads: int) -> Finding:
         """What each of so many cores does of a loop that all of them run at once [1/s]."""
@@ -152,8 +148,6 @@ class Bench:
 
         Beside it stands a chain through as many lines side by side, which lie in the same cache.
         """
-        import numpy as np
-
         near = self.latency(pages * LINE_B)
         small = Stretch(pages * PAGE_B, large=False)
         loop, place = _present(self.loops.chase(1)), np.array(small.pages_chain(pages)[:1], np.uint64)
@@ -165,8 +159,6 @@ class Bench:
 
     def _cycle(self, size_B: int) -> tuple[Loop, Any]:
         """A chase, and the place of the address where it goes on, in an array [1]."""
-        import numpy as np
-
         loop = _present(self.loops.chase(1))
         return loop, np.array(self.memory.chain(size_B)[:1], np.uint64)
 
@@ -199,8 +191,6 @@ class Bench:
 
     def _chase(self, chains: int) -> tuple[Callable[[], object], int]:
         """Chains through lines of the whole memory that no sample has visited yet, and the loads of a sample."""
-        import numpy as np
-
         loop = _present(self.loops.chase(chains))
         if self.memory.chained_B != self.memory.size_B:
             self._lines = Lines(self.memory.chain(self.memory.size_B))
@@ -264,8 +254,6 @@ class Bench:
 
     def copy(self, threads: int) -> Finding:
         """Copy bandwidth of main memory by so many cores, bytes read plus written [B/s]."""
-        import numpy as np
-
         pieces = self._pieces(threads)
         half = pieces[0].slice_B // 16
 
@@ -286,8 +274,6 @@ class Bench:
 
     def barrier(self, threads: int) -> Finding:
         """Time of a barrier of so many threads that spin [s]."""
-        import ctypes
-
         loop, counter = _present(self.loops.barrier()), ctypes.c_uint64()
         times: list[float] = []
         for _ in range(8):
@@ -303,8 +289,6 @@ class Bench:
 
     def product(self, threads: int) -> Finding:
         """Rate of a single-precision matrix product of 1536 rows and columns [FLOP/s]; the library has been told its threads."""
-        import numpy as np
-
         a, b, c = (np.ones((PRODUCT, PRODUCT), np.float32) for _ in range(3))
         np.matmul(a, b, out=c)
         times = []

@@ -22,7 +22,7 @@ CORE = ("core.fma_latency", "core.miss_buffers", "core.scalar_ipc")
 BEYOND = ("l2.miss_buffers", "l2.tlb_miss")  # that a probe tells, and few relatives have
 REGISTERS = {"avx512f": 32, "sse2": 16, "asimd": 32}  # that an instruction set names
 SENTENCE = 600  # characters of a sentence of ours, which has some text from outside
-CLOCKS = ("boost", "all_core", "simd", "simd512")
+CLOCKS = ("boost", "all_core", "simd", "simd512")  # the last of cores with registers of 512 bit
 NARROW = {  # products of narrow operands: the flags of which one says that the system lets programs use them
     "dot.int8_dot": {"avx512_vnni", "avx_vnni"}, "dot.int8_sdot": {"asimddp"}, "dot.int8_matrix": {"i8mm"},
     "dot.bf16_dot": {"avx512_bf16", "bf16"}, "dot.bf16_matrix": {"bf16"},
@@ -175,17 +175,12 @@ def _clock(computer: Computer, kin: Relative, found: Measured) -> Iterator[Line]
     if "clock.boost" in found.lines:
         boost = parse(str(found.lines["clock.boost"].value), "Hz")
         low = min(low, boost)
-    for name in _clock_names(computer, kin):
+    for name in CLOCKS if simd_bits(computer, kin.spec) >= 512 else CLOCKS[:-1]:
         if name == "boost" and computer.boost is not None:
             yield Line(key="clock.boost", value=hertz(boost), source=computer.boost.source)
         else:
             value = _between(low, boost, kin, name)
             yield kin.assumed(f"clock.{name}", hertz(value), "in proportion between base and boost clock; --probe measures it")
-
-
-def _clock_names(computer: Computer, kin: Relative) -> list[str]:
-    wide = simd_bits(computer, kin.spec) >= 512
-    return [name for name in CLOCKS if name != "simd512" or wide]
 
 
 def _between(low: float, high: float, kin: Relative, name: str) -> float:

@@ -84,7 +84,6 @@ class ByteLoops(Loops):
 
     def _function(self, code: bytes, numbers: int) -> Callable[..., int]:
         """A function of machine code; OSError where memory may not be executed."""
-        import ctypes
         import mmap
 
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

@@ -17,6 +17,7 @@ from typing import Any
 
 from archsim.detect.loops import LINE_B
 from archsim.detect.sampling import Finding
+from archsim.detect.system import load_average
 
 LIMIT_S = 90  # for all microbenchmarks of one process
 MEMORY_B = (1 << 28, 1 << 29)  # what chains of loads visit: twice the last cache, within these bounds
@@ -161,11 +162,8 @@ def measure(subject: Subject, tell: Tell = lambda text: None) -> Probe:
 
 def _busy(processors: int) -> str:
     """What the system says of other work, if it is much."""
-    try:
-        load = os.getloadavg()[0]
-    except (AttributeError, OSError):
-        return ""
-    if load < BUSY * processors:
+    load = load_average()
+    if load is None or load < BUSY * processors:
         return ""
     return (f"probed beside other programs (load average {load:.1f} on {processors} processors): memory and shared caches may be "
             "faster alone")  # fmt: skip

@@ -68,8 +68,7 @@ def measured(probe: Probe | None, computer: Computer, bits: int) -> Measured:
     if probe is None:
         return Measured(lines={})
     kept, refused = plausible(probe)
-    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept), *_reading_lines(kept),
-            *_pages(kept))  # fmt: skip
+    made = (*_core(kept, bits), *_clocks(kept, computer, bits), *_caches(kept, computer), *_memory(kept))
     return Measured(lines={line.key: line for line in made}, refused=(*refused, *_lacking(probe)))
 
 
@@ -129,21 +128,6 @@ def _core(probe: Probe, bits: int) -> Iterator[Line]:
         yield _line("core.miss_buffers", max(1, round(lines.value)), lines, "lines of memory on their way at once (Little's law)")
 
 
-def _pages(probe: Probe) -> Iterator[Line]:
-    miss = probe.best("l2.tlb_miss")
-    if miss is not None:
-        yield _line("l2.tlb_miss", f"{miss.value:.1f} clk", miss)
-
-
-def _reading_lines(probe: Probe) -> Iterator[Line]:
-    """Lines that one core has on their way while it reads one after the other: bandwidth x latency / line (Little's law)."""
-    read, latency = probe.readings.get("memory.read", {}).get(1), probe.best("memory.latency")
-    if read is not None and latency is not None:
-        lines = read.value * latency.value / LINE_B
-        yield _line("l2.miss_buffers", max(1, round(lines)), read,
-                    f"{read.value / 1e9:.1f} GB/s read by one core x {latency.value * 1e9:.0f} ns / {LINE_B} B")  # fmt: skip
-
-
 def _clocks(probe: Probe, computer: Computer, bits: int) -> Iterator[Line]:
     """Clocks by loops of a known number of cycles, on one core and on all."""
     scalar = probe.readings.get("clock", {})
@@ -174,6 +158,9 @@ def _caches(probe: Probe, computer: Computer) -> Iterator[Line]:
             others = [found for found in probe.readings[f"{level}.read"].values() if found is not read]
             notes = [f"{found.value:.3g} B/clk: {found.note}" for found in others]
             yield _line(f"{level}.bandwidth", f"{read.value:.3g} B/clk", read, note_after=sentence(*notes))
+    miss = probe.best("l2.tlb_miss")
+    if miss is not None:
+        yield _line("l2.tlb_miss", f"{miss.value:.1f} clk", miss)
     for told, reading in probe.readings.get("reach", {}).items():
         level = f"l{computer.caches[-1].level}" if computer.caches else "l3"
         if computer.virtual and reading.value < SMALLER * told:
@@ -195,6 +182,11 @@ def _memory(probe: Probe) -> Iterator[Line]:
     latency = probe.best("memory.latency")
     if latency is not None:
         yield _line("memory.latency", f"{latency.value * 1e9:.1f} ns", latency)
+    read = probe.readings.get("memory.read", {}).get(1)
+    if read is not None and latency is not None:
+        lines = read.value * latency.value / LINE_B
+        yield _line("l2.miss_buffers", max(1, round(lines)), read,
+                    f"{read.value / 1e9:.1f} GB/s read by one core x {latency.value * 1e9:.0f} ns / {LINE_B} B")  # fmt: skip
 
 
 def _line(key: str, value: str | float, reading: Finding, note: str = "", note_after: str = "") -> Line:

@@ -8,8 +8,10 @@ of a chain of operations whose clocks are known: a sample counts where the chain
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import itertools
+import mmap
 import os
 import threading
 import time
@@ -18,10 +20,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from archsim.detect.loops import LINE_B, Loop
 
 SAMPLE_S = 0.5e-3  # long beside the 1 us that a call from Python takes, short beside the time slice of a core
-SAMPLES, TRIES = 20, 80
+SAMPLES, TOGETHER, TRIES = 20, 8, 80  # of one thread, of several, and how often either is tried
 FEWEST = 4  # samples without which there is no value
 SECOND = 0.1  # part of the samples that are left out as too good, because the chain beside them was disturbed
 STEADY = 0.015  # by which the chain may differ before and after a sample
@@ -106,9 +110,9 @@ class Ruler:
         spent = self.took(lambda: self._chain.run(self._turns)) - self._call_ns
         return 1e9 * self._turns * self._chain.per_turn / max(spent, 1)
 
-    def warm(self, seconds: float = 0.15) -> None:
+    def warm(self) -> None:
         """Run the chain until a core that rested has its clock."""
-        end = time.monotonic() + seconds
+        end = time.monotonic() + 0.15
         while time.monotonic() < end:
             self.clock_Hz()
 
@@ -173,8 +177,8 @@ def overlap(turns: Sequence[Turn]) -> bool:
 
 
 def best_rate(
-    work: Sequence[Callable[[], object]], done: float, cpus: Sequence[int] = (), apart: float = 0.15, samples: int = 8,
-    alone: bool = True, run: Callable[[Sequence[Callable[[], object]], Sequence[int]], list[Turn]] = together,
+    work: Sequence[Callable[[], object]], done: float, cpus: Sequence[int] = (), alone: bool = True,
+    run: Callable[[Sequence[Callable[[], object]], Sequence[int]], list[Turn]] = together,
 ) -> Samples:  # fmt: skip
     """The highest rate of all threads together [1/s]: what they did over the processor time of the slowest.
 
@@ -188,12 +192,12 @@ def best_rate(
         turns = run(work, cpus)
         if len(work) == 1 or not alone or overlap(turns):
             kept.append([turn.spent for turn in turns])
-        if len(kept) == samples:
+        if len(kept) == TOGETHER:
             break
     if len(kept) < FEWEST:
         raise Disturbed(f"other work had a core in all but {len(kept)} of {TRIES} samples of {len(work)} threads")
     columns = [[max(times) for times in kept]] if alone else list(zip(*kept, strict=True))
-    slowest = max((settled(column, apart) for column in columns), key=lambda found: found.best)
+    slowest = max((settled(column, 0.15) for column in columns), key=lambda found: found.best)
     return Samples(best=done / slowest.best, spread=slowest.spread)
 
 
@@ -207,11 +211,6 @@ class Stretch:
     """A stretch of memory, on large pages where they are wanted and the kernel gives them, and chains of addresses through it."""
 
     def __init__(self, size_B: int, large: bool = True) -> None:
-        import ctypes
-        import mmap
-
-        import numpy as np
-
         self.size_B = size_B // HUGE_B * HUGE_B or HUGE_B
         private = getattr(mmap, "MAP_PRIVATE", 0) | getattr(mmap, "MAP_ANONYMOUS", 0)
         room = mmap.mmap(-1, self.size_B + HUGE_B, flags=private)
@@ -229,23 +228,17 @@ class Stretch:
 
     def chain(self, size_B: int) -> Any:
         """Every line of the first `size_B` gets the address of another one, all in one cycle: the addresses in its order [N]."""
-        import numpy as np
-
         lines = max(2, min(size_B, self.size_B) // LINE_B)
         self.chained_B = lines * LINE_B
         return self._linked(np.random.default_rng(0).permutation(lines))
 
     def pages_chain(self, pages: int) -> Any:
         """The same through one line of each of so many small pages."""
-        import numpy as np
-
         random, lines = np.random.default_rng(0), PAGE_B // LINE_B
         self.chained_B = pages * PAGE_B
         return self._linked(random.permutation(pages) * lines + random.integers(lines, size=pages))
 
     def _linked(self, order: Any) -> Any:
-        import numpy as np
-
         addresses = (self.address + order * LINE_B).astype(np.uint64)
         self.words[order * (LINE_B // 8)] = np.roll(addresses, -1)
         return addresses
@@ -273,8 +266,6 @@ class Lines:
 
     def take(self, chains: int, turns: int) -> Any:
         """The first addresses of chains that do not overlap in so many turns."""
-        import numpy as np
-
         begin, self._next = self._next, self._next + chains * turns
         return self._addresses[(begin + np.arange(chains) * turns) % len(self._addresses)]
 

@@ -107,6 +107,14 @@ def allowed_here() -> set[int]:
     return set(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 
+def load_average() -> float | None:
+    """Programs that ran or waited for a processor over the last minute; None where the system does not say."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
+
+
 def words_of(place: Path) -> str:
     """The content of a small file of the system without blanks around it; empty where it cannot be read."""
     try:
@@ -126,14 +134,9 @@ def number_in(place: Path) -> int | None:
 
 def _cpuinfo(root: Path) -> list[dict[str, str]]:
     """One mapping for each logical processor."""
-    blocks = re.split(r"\n\s*\n", words_of(root / "proc/cpuinfo"))
-    parsed = [dict(_pair(line) for line in block.splitlines() if ":" in line) for block in blocks]
+    blocks = map(str.splitlines, re.split(r"\n\s*\n", words_of(root / "proc/cpuinfo")))
+    parsed = [dict([word.strip() for word in line.split(":", 1)] for line in block if ":" in line) for block in blocks]
     return [words for words in parsed if "processor" in words]
-
-
-def _pair(line: str) -> tuple[str, str]:
-    key, _, value = line.partition(":")
-    return key.strip(), value.strip()
 
 
 def cpu_list(text: str) -> set[int]:

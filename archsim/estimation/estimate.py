@@ -165,8 +165,7 @@ def _waits(waited_s: float, result: Run, first: bool) -> dict[str, float]:
 def _kernels(result: Run, plan: int) -> tuple[KernelEstimate, ...]:
     columns, cost = result.lowered.kernels, result.cost
     chosen = int(cost.option[0, plan])
-    first, option = int(columns.option_start[chosen]), columns.options[chosen]
-    those = slice(first, first + len(option.kernels))
+    option, those = columns.options[chosen], columns.places(chosen)
     values = (cost.kernel_time_s, cost.kernel_bound, cost.kernel_clock, cost.kernel_power_w)
     rows = zip(option.kernels, *(value[0, those].tolist() for value in values), strict=True)
     return tuple(

@@ -92,10 +92,7 @@ def _one_by_one(result: Run) -> tuple[Array, Array]:
     kernels, cost, idle = result.lowered.kernels, result.cost, _idle(result)
     times, drawn, options = cost.kernel_time_s[0], np.atleast_2d(cost.kernel_power_w)[0], cost.option[0].tolist()
     plans, waits = result.lowered.plan_of.tolist(), result.timeline.wait_s[0].tolist()
-    those = {-1: slice(0, 0)}
-    for plan in {*plans} - {-1}:
-        first = int(kernels.option_start[options[plan]])
-        those[plan] = slice(first, first + len(kernels.options[options[plan]].kernels))
+    those = {plan: kernels.places(options[plan]) if plan >= 0 else range(0) for plan in {*plans}}
     lengths = [part for plan, wait in zip(plans, waits, strict=True) for part in ([wait], times[those[plan]])]
     return np.concatenate(lengths), np.concatenate([part for plan in plans for part in ([idle], drawn[those[plan]])])
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from importlib.resources.abc import Traversable
@@ -12,6 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from archsim.base.errors import InputError
+from archsim.base.record import by_key
 from archsim.evidence import network_rows, op_rows, unit_rows
 from archsim.evidence.case import TEST, WATCHED, Case, Skip
 from archsim.evidence.family import Family, families, family_called, malformed, shipped_files
@@ -77,14 +77,12 @@ def cases_of(table: CsvTable, family: Family) -> tuple[list[Case], list[Skip]]:
     """The cases and skips of a table; a row with a cell whose form is wrong is a skip."""
     found: list[Case | Skip] = []
     wrong, (reader, key) = malformed(table, family), READERS[family.name]
-    alike: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
-    for row in table.rows if key else ():
-        alike[tuple([row.cells.get(name, "") for name in key])].append(row.cells)
+    alike = by_key((tuple([row.cells.get(name, "") for name in key]), row.cells) for row in table.rows if key)
     for row in table.rows:
         try:
             if row.line in wrong:
                 raise Refused("; ".join(wrong[row.line]))
-            beside = alike[tuple([row.cells.get(name, "") for name in key])]
+            beside = alike.get(tuple([row.cells.get(name, "") for name in key]), ())
             found += [*reader(row_of(family, row, table.name, beside))]
         except Refused as refused:
             found.append(Skip(line=row.line, reason=str(refused), file=table.name, fields=row.cells))

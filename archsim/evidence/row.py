@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from functools import lru_cache, wraps
 from typing import Any
 
-import numpy as np
-
 from archsim.base.errors import ArchsimError, UnknownName, Unsupported
 from archsim.base.files import named_file
 from archsim.base.record import P, T, kept
 from archsim.detect import catalog as devices
 from archsim.device.device import PRECISION_BYTES, Cpu, Gpu
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 from archsim.evidence.case import DOUBTED, TIMERS, WATCHED, Case
 from archsim.evidence.family import Family
 from archsim.evidence.sources import COLD, COLUMNS, Conditions, conditions_of
@@ -260,7 +259,7 @@ class PublishedRow:
             "clock": float(clock) * 1e6 if clock else None,
         }  # fmt: skip
         if how.loop == COLD:
-            usual["clock"] = float(np.ravel(ran.spec.device.clock.boost)[0])
+            usual["clock"] = first_of(ran.spec.device.clock.boost)
         return Case(
             line=self.line, file=self.file, source=self.source, label=label, hardware=self.spec.identity.id,
             stack_id=ran.stack.id, metric=metric, measured=measured, spec=ran.spec, stack=ran.stack, **(usual | more),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import near_words, refuse
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import parsed
@@ -93,7 +93,7 @@ def unknown(what: str, name: str) -> str:
     known = NAMES[what]()
     if not name or any(matches(name, one) for one in known):
         return ""
-    return f"there is no {what} {name!r}; nearest: {', '.join(nearest(name, tuple(known)) or known)}"
+    return f"there is no {what} {name!r}; nearest: {near_words(name, known)}"
 
 
 def matches(word: str, cell: str) -> bool:
@@ -119,7 +119,7 @@ class ConditionRule(Form):
         if not isinstance(when, dict):
             return when
         found = {name: [words] if isinstance(words, str) else words for name, words in when.items()}
-        wrong = [f"there is no column {name!r}; nearest: {', '.join(nearest(name, COLUMNS) or COLUMNS)}"
+        wrong = [f"there is no column {name!r}; nearest: {near_words(name, COLUMNS)}"
                  for name in found if name not in COLUMNS]  # fmt: skip
         wrong += [said for name in ("family", "hardware", "metric", "task") for word in found.get(name, ())
                   if isinstance(word, str) and (said := unknown(name, word))]  # fmt: skip
@@ -215,8 +215,7 @@ def read_sources(text: str, path: str) -> tuple[dict[str, PublishedSource], dict
         form, wrong = problems_of(PublishedSource, entry, f"{name}.", also=(RULE,))
         problems += wrong + more
         found |= {} if form is None else {name: form}
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return found, own
 
 

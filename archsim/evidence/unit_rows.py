@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-import numpy as np
-
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, UnitClocks, unit_rates
+from archsim.device.variant import first_of
 from archsim.evidence.case import AccessPattern, Case, ClockPattern, ProductPattern, UnitPattern, VoltagePattern
 from archsim.evidence.row import PublishedRow, Refused, integers
 
@@ -58,7 +57,7 @@ def of_rates(row: PublishedRow) -> Case:
     most, (bandwidth, flop) = unit_rates(gpu, UnitClocks(core=clock)), (rates[name] for name in RATES)
     shares = {AWAKE: 1.0, precision: 0.5 * flop / most[precision], **{unit: bandwidth / most[unit] for unit in ("l2", "dram")}}
     pattern = UnitPattern(
-        shares={name: float(np.ravel(share)[0]) for name, share in shares.items()}, core=clock,
+        shares={name: first_of(share) for name, share in shares.items()}, core=clock,
         alike=row.conditions("power_w").operands == "constant",
     )  # fmt: skip
     return row.case(f"{cells['benchmark']} {cells['kernel']}", "power_w", float(cells["value"]), pattern=pattern)

@@ -257,9 +257,8 @@ def _moving(result: Any, plan: int) -> list[tuple[int, int]]:
     """(kernel, variant) of the matrix kernels that a plan runs; where it has none, of those that move anything."""
     if plan < 0:
         return []
-    kernels, option = result.lowered.kernels, int(result.cost.option[0, plan])
-    first = int(kernels.option_start[option])
-    found = [(i, int(result.cost.choice.variant[0, i])) for i in range(first, first + len(kernels.options[option].kernels))]
+    kernels = result.lowered.kernels
+    found = [(i, int(result.cost.choice.variant[0, i])) for i in kernels.places(int(result.cost.option[0, plan]))]
     matrix = [(i, v) for i, v in found if kernels.matrix[v]]
     return matrix or [(i, v) for i, v in found if kernels.kernels[i].a_bytes + kernels.kernels[i].b_bytes
                       + kernels.kernels[i].c_bytes > 0]  # fmt: skip

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, UnknownName
+from archsim.base.errors import ArgumentError, UnknownName, one_of
 from archsim.cost.cost import Array
 from archsim.cost.dispatch import host_time
-from archsim.device.variant import called
+from archsim.device.variant import called, first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED, ExecutionSetting, on_device
 from archsim.estimation.fidelity import find as find_fidelity
@@ -186,21 +186,21 @@ def _input(result: Run) -> dict[str, float]:
     if result.stage is None or result.late_s is None:
         return {}
     parts = {"decoding": result.stage.decode_s, "copy": result.stage.copy_s}
-    return {"wait": float(result.late_s[0])} | {name: float(np.ravel(part)[0]) for name, part in parts.items()}
+    return {"wait": float(result.late_s[0])} | {name: first_of(part) for name, part in parts.items()}
 
 
 def _clock(request: Request, result: Run, plan: int) -> float:
     """The clock of the op's kernels [Hz]: under a power limit the mean over their time."""
     if plan < 0 or request.limit is None:
-        return float(np.ravel(request.clock)[0])
+        return first_of(request.clock)
     return float(result.cost.clocks[0, plan] / result.cost.time_s[0, plan])
 
 
 def position(request: Request, layer: str, phase: str | None) -> int:
     """The op that `layer` names: its own name, or that of the forward op that it belongs to, in the phase asked for."""
     ops = request.trace.ops
-    if phase is not None and phase not in PHASES:
-        raise UnknownName("phase", phase, PHASES, hint=f"one of {', '.join(PHASES)}")
+    if phase is not None:
+        one_of("phase", phase, PHASES)
     mine = [i for i, op in enumerate(ops) if layer and layer in (op.name, op.parent)]
     if not mine:
         known = list(dict.fromkeys(op.parent or op.name for op in ops))
@@ -216,9 +216,7 @@ def position(request: Request, layer: str, phase: str | None) -> int:
 
 def chosen(result: Run, plan: int) -> range:
     """Positions of the kernels of the algorithm that was chosen for a plan."""
-    option = int(result.cost.option[0, plan])
-    first = int(result.lowered.kernels.option_start[option])
-    return range(first, first + len(result.lowered.kernels.options[option].kernels))
+    return result.lowered.kernels.places(int(result.cost.option[0, plan]))
 
 
 def _behind(kernels_explained: Iterable[KernelExplanation], kind: str) -> dict[str, Leaf]:

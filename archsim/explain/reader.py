@@ -26,6 +26,7 @@ from archsim.calibration.constants import FULL, Calibration
 from archsim.cost.traffic import on_columns
 from archsim.device.device import PIPES, Cpu, Gpu, Tpu
 from archsim.device.part import declared
+from archsim.device.variant import first_of
 from archsim.explain import docs
 from archsim.explain.equation import Quantities, Reason, Step, constant_unit, evaluate, names_in
 from archsim.explain.value import (
@@ -135,7 +136,7 @@ class Reader:
 
     def leaf(self, name: str, value: Any, unit: str, kind: str, meaning: str = "", free: bool = True) -> Value:
         """A number that no equation gives."""
-        number = float(np.ravel(value)[0])
+        number = first_of(value)
         while name in self.reserved or name in self.steps or (name in self.leaves and self.leaves[name].value != number):
             name += "_"
         self.leaves[name] = Leaf(value=number, unit=unit, kind=kind, meaning=meaning)
@@ -162,7 +163,7 @@ class Reader:
             tree = tree_of(function)
             env = self._arguments(tree, function, arguments)
             found = self._run(tree.body, Frame(function=function, env=env, name=name, doc=doc))
-            if found and isinstance(found.text, ast.Constant) and not float(np.ravel(found.value)[0]).is_integer():
+            if found and isinstance(found.text, ast.Constant) and not first_of(found.value).is_integer():
                 raise Unreadable("a number that stands for no expression")
         except Unreadable:
             result = function(*[argument.value for argument in arguments])

@@ -28,6 +28,7 @@ from archsim.cycle.run import room
 from archsim.cycle.stalls import Improvement, SmUse, improvements, use_of
 from archsim.device.device import Cpu, Tpu
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.estimation.memo import memo
 from archsim.estimation.pipeline import Run, run
@@ -48,7 +49,7 @@ class ProgramClock:
     def __init__(self, spec: Spec) -> None:
         if not isinstance(spec.device, Cpu):
             raise ArgumentError(f"hw {spec.identity.id}: --time is of a program on a CPU")
-        self.clock = float(np.ravel(spec.device.clock.all_core)[0])  # nobody knows how wide its instructions are
+        self.clock = first_of(spec.device.clock.all_core)  # nobody knows how wide its instructions are
         self.machine = core_machine(spec.device, self.clock)
         self.counts = AccessCounts(hits=[0] * len(level_names(self.machine)), written=[0] * len(self.machine.near))
         self.window = MissWindow(self.machine)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import Unsupported
+from archsim.device.variant import first_of
 from archsim.explain.equation import OPERATORS
 
 COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -78,7 +79,7 @@ def literal(value: float, absent: bool = False) -> Value:
 
 def plain(value: Any) -> Value:
     """An object; a number among them is written as such."""
-    return replace(literal(float(np.ravel(value)[0])), value=value) if numeric(value) else Value(value=value)
+    return replace(literal(first_of(value)), value=value) if numeric(value) else Value(value=value)
 
 
 def written(value: Value) -> Value:

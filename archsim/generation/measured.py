@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from archsim.base.errors import ArchsimError, Unsupported
-from archsim.base.record import kept
+from archsim.base.record import by_key, kept
 from archsim.calibration.constants import Calibration, Spread
 from archsim.calibration.nearness import Platform
 from archsim.device.variant import first_of
@@ -21,7 +21,7 @@ from archsim.evidence.row import Refused, row_of
 from archsim.evidence.sources import source_of
 from archsim.generation.memory import largest_batch, weights_of
 from archsim.generation.plan import ServingPlan, served, serving_plan
-from archsim.generation.step import NOTHING, answered, prefill, token_cost
+from archsim.generation.step import answered, prefill, token_cost
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface.catalog import canonical
 
@@ -107,7 +107,7 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
     ending = pattern.batch / pattern.output  # answers that end in each step
     together = max(1, round(ending))
     token = token_cost(plan, plan.batch, plan.input + max(1, round(pattern.output / 2)))
-    step = token.plus(NOTHING.plus(prefill(plan, together, plan.input).cost, ending / together))
+    step = token.plus(prefill(plan, together, plan.input).cost, ending / together)
     values = {
         "tpot_s": token.time_s, "decode_s_per_token": token.time_s,
         "tokens_per_s": pattern.batch / step.time_s,
@@ -152,13 +152,12 @@ class ServedReference:
 
 def references_of(plan: ServingPlan) -> tuple[ServedReference, ...]:
     """The measurements of the run that was asked for; if there is none, of the nearest; none for a device that was changed."""
-    runs: dict[tuple[object, ...], list[Case]] = {}
-    for case in _cases(plan.model.name, plan.spec.identity.id):
-        pattern = pattern_of(case)
-        shared = (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
-        if shared and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.prompt_chunk:
-            run = (case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output)
-            runs.setdefault(run, []).append(case)
+    runs = by_key(
+        ((case.fields["engine"], case.precision, pattern.batch, pattern.input, pattern.output), case)
+        for case in _cases(plan.model.name, plan.spec.identity.id) for pattern in [pattern_of(case)]
+        if (pattern.arguments["tp"], pattern.arguments["pp"]) == (plan.tensor, plan.stages)
+        and case.spec.digest == plan.spec.digest and not pattern.steady and not pattern.prompt_chunk
+    )  # fmt: skip
     nearest = sorted(runs.values(), key=lambda cases: _distance(plan, cases[0]))
     found = (tuple([reference for case in cases for reference in _reference(plan, case)]) for cases in nearest)
     return next(filter(None, found), ())

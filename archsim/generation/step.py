@@ -7,9 +7,9 @@ time together; collectives of the devices that share a layer come on top.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import pairwise
 from math import prod
 
@@ -271,13 +271,13 @@ def prefill(plan: ServingPlan, batch: int, tokens: int) -> PrefillCost:
     most = max(1, step_tokens(plan, tokens))
     if tokens > most:
         one = _chunks(plan, tokens, most)
-        steps = -(-tokens // most)
-        return PrefillCost(cost=_times(one, batch), first_s=one.time_s, mean_s=one.time_s * (batch + 1) / 2, steps=steps * batch)
+        return PrefillCost(cost=NOTHING.plus(one, batch), first_s=one.time_s, mean_s=one.time_s * (batch + 1) / 2,
+                           steps=-(-tokens // most) * batch)  # fmt: skip
     together = min(batch, max(1, most // tokens), plan.stack.serving.sequences)
     whole, rest = divmod(batch, together)
     step = step_cost(plan, together, tokens, tokens, decode=False)
     last = step_cost(plan, rest, tokens, tokens, decode=False) if rest else NOTHING
-    cost = _times(step, whole).plus(last)
+    cost = NOTHING.plus(step, whole).plus(last)
     ends = [(i + 1) * step.time_s for i in range(whole)]
     waited = together * sum(ends) + rest * cost.time_s
     return PrefillCost(cost=cost, first_s=step.time_s if whole else last.time_s, mean_s=waited / batch,
@@ -291,9 +291,7 @@ def _chunks(plan: ServingPlan, tokens: int, most: int) -> StepCost:
     if whole > MOST_CHUNKS:  # trapezoids between evenly spaced chunks
         steps = MOST_CHUNKS - 1
         points = [(round(i * (whole - 1) / steps), whole / steps * (0.5 if i in (0, steps) else 1.0)) for i in range(MOST_CHUNKS)]
-    found = NOTHING
-    for number, share in points:
-        found = found.plus(step_cost(plan, 1, most, most * (number + 1), decode=False), share)
+    found = _sum((step_cost(plan, 1, most, most * (number + 1), decode=False), share) for number, share in points)
     return found.plus(step_cost(plan, 1, rest, tokens, decode=False)) if rest else found
 
 
@@ -307,10 +305,7 @@ def decode(plan: ServingPlan, batch: int, first: int, steps: int) -> StepCost:
     if steps > len(POINTS) * PIECES:
         points = [(round((piece + at) / PIECES * (steps - 1)), weight / PIECES * steps)
                   for piece in range(PIECES) for at, weight in POINTS]  # fmt: skip
-    found = NOTHING
-    for number, share in points:
-        found = found.plus(token_cost(plan, batch, first + number), share)
-    return found
+    return _sum((token_cost(plan, batch, first + number), share) for number, share in points)
 
 
 def token_cost(plan: ServingPlan, batch: int, context: int) -> StepCost:
@@ -321,12 +316,13 @@ def token_cost(plan: ServingPlan, batch: int, context: int) -> StepCost:
     cost = step_cost(plan, batch, guess.tokens + 1, context + guess.tokens, decode=True)
     if guess.draft is not None:  # which guesses in as many steps of its own
         own = replace(plan, model=guess.draft, tensor=1, stages=1, experts=1, node=None, speculation=None)
-        cost = cost.plus(_times(step_cost(own, batch, 1, context, decode=True), guess.tokens))
-    return _times(cost, 1.0 / guess.yielded)
+        cost = cost.plus(step_cost(own, batch, 1, context, decode=True), guess.tokens)
+    return NOTHING.plus(cost, 1.0 / guess.yielded)
 
 
-def _times(cost: StepCost, count: float) -> StepCost:
-    return NOTHING.plus(cost, count)
+def _sum(costs: Iterable[tuple[StepCost, float]]) -> StepCost:
+    """All of these, each as often as is said."""
+    return reduce(lambda found, one: found.plus(*one), costs, NOTHING)
 
 
 def answered(plan: ServingPlan, most: int) -> tuple[PrefillCost, StepCost, int]:

@@ -8,33 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 
-from archsim.base.errors import InputError, Unsupported, nearest
+from archsim.base.errors import InputError, Unsupported, near_words
+from archsim.lower import conv_products as products
+from archsim.lower import conv_transforms as transforms
 from archsim.lower.columns import Role
 from archsim.lower.context import Context, element_wise, plan
-from archsim.lower.conv_products import (
-    depthwise,
-    direct,
-    direct_depthwise,
-    im2col,
-    im2col_batch,
-    implicit_gemm,
-    perfect,
-    pixel_gemm,
-    plain_gemm,
-    scatter_gemm,
-)
-from archsim.lower.conv_transforms import (
-    fft,
-    fft_tiling,
-    winograd,
-    winograd_4x4,
-    winograd_nonfused,
-    winograd_nonfused_2x2,
-    winograd_nonfused_5x5,
-    winograd_nonfused_6x6,
-)
 from archsim.lower.gemm import ones_product
 from archsim.lower.kernel import Kernel, Option, Plan
 from archsim.lower.layer import Layer, layer_of, untransposed
@@ -58,24 +39,24 @@ class Algorithm:
 
 
 ALGORITHMS = {
-    "implicit_gemm": Algorithm(option=implicit_gemm),
-    "pixel_gemm": Algorithm(option=pixel_gemm, copied=False),
-    "plain_gemm": Algorithm(option=plain_gemm, copied=False),
-    "scatter_gemm": Algorithm(option=scatter_gemm),
-    "im2col": Algorithm(option=im2col, limited=False),
-    "im2col_batch": Algorithm(option=im2col_batch, limited=False),
-    "direct": Algorithm(option=direct),
-    "direct_depthwise": Algorithm(option=direct_depthwise),
-    "winograd": Algorithm(option=winograd),
-    "winograd_4x4": Algorithm(option=winograd_4x4),
-    "winograd_nonfused": Algorithm(option=winograd_nonfused),
-    "winograd_nonfused_2x2": Algorithm(option=winograd_nonfused_2x2),
-    "winograd_nonfused_6x6": Algorithm(option=winograd_nonfused_6x6),
-    "winograd_nonfused_5x5": Algorithm(option=winograd_nonfused_5x5),
-    "fft": Algorithm(option=fft),
-    "fft_tiling": Algorithm(option=fft_tiling),
-    "depthwise": Algorithm(option=depthwise),
-    "perfect": Algorithm(option=perfect),
+    "implicit_gemm": Algorithm(option=products.implicit_gemm),
+    "pixel_gemm": Algorithm(option=products.pixel_gemm, copied=False),
+    "plain_gemm": Algorithm(option=products.plain_gemm, copied=False),
+    "scatter_gemm": Algorithm(option=products.scatter_gemm),
+    "im2col": Algorithm(option=products.im2col, limited=False),
+    "im2col_batch": Algorithm(option=products.im2col_batch, limited=False),
+    "direct": Algorithm(option=products.direct),
+    "direct_depthwise": Algorithm(option=products.direct_depthwise),
+    "winograd": Algorithm(option=transforms.winograd),
+    "winograd_4x4": Algorithm(option=partial(transforms.winograd, side=4, name="winograd_4x4")),
+    "winograd_nonfused": Algorithm(option=transforms.winograd_nonfused),
+    "winograd_nonfused_2x2": Algorithm(option=partial(transforms.winograd_nonfused, results=2)),
+    "winograd_nonfused_6x6": Algorithm(option=partial(transforms.winograd_nonfused, results=6)),
+    "winograd_nonfused_5x5": Algorithm(option=partial(transforms.winograd_nonfused, side=5)),
+    "fft": Algorithm(option=transforms.fft),
+    "fft_tiling": Algorithm(option=transforms.fft_tiling),
+    "depthwise": Algorithm(option=products.depthwise),
+    "perfect": Algorithm(option=products.perfect),
 }
 
 
@@ -94,8 +75,7 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
     options = []
     for name, efficiency in context.algorithms(op.phase).items():
         if name not in ALGORITHMS:
-            near = nearest(name, ALGORITHMS) or list(ALGORITHMS)
-            problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {', '.join(near)}"
+            problem = f"conv.algorithms.{op.phase}: no algorithm {name!r}; nearest: {near_words(name, ALGORITHMS)}"
             raise InputError(f"stack {context.stack.id}", problem)
         algorithm = ALGORITHMS[name]
         option = algorithm.option(layer, context, few or efficiency)
@@ -111,8 +91,8 @@ def conv2d(op: BoundOp, context: Context) -> Plan:
 
 def conv_transpose2d(op: BoundOp, context: Context) -> Plan:
     """A transposed convolution: the kernels of the plain convolution that it is a phase of, and of its own bias."""
-    made, after = conv2d(untransposed(op), context), _bias(op, context)
-    return replace(made, options=tuple([replace(option, kernels=(*option.kernels, *after)) for option in made.options]))
+    after = _bias(op, context)
+    return conv2d(untransposed(op), context).with_kernels(lambda own: (*own, *after))
 
 
 def _layout_copies(layer: Layer, context: Context) -> tuple[tuple[Kernel, ...], tuple[Kernel, ...]]:

@@ -57,18 +57,9 @@ def frequencies(tile: int) -> int:
     return tile * (tile // 2 + 1)
 
 
-def winograd(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(2 x 2, 3 x 3) in one kernel, transforms included: 16 multiplications for 4 results instead of 36."""
-    return _fused_winograd(layer, context, efficiency, 2, "winograd")
-
-
-def winograd_4x4(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(4 x 4, 3 x 3) in one kernel, transforms included: 36 multiplications for 16 results instead of 144."""
-    return _fused_winograd(layer, context, efficiency, 4, "winograd_4x4")
-
-
-def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, name: str) -> Option | None:
-    """F(r x r, 3 x 3), r = `side`: a product of outer channels by tiles, summed over inner channels, for each of its points.
+def winograd(layer: Layer, context: Context, efficiency: str, side: int = 2, name: str = "winograd") -> Option | None:
+    """F(r x r, 3 x 3) in one kernel, transforms included, r = `side`: 16 multiplications for 4 results instead of 36, or 36 for
+    16 instead of 144. A product of outer channels by tiles, summed over inner channels, for each of its points.
 
     m = outer channels    n = tiles    k = inner channels    work = (r + 2)^2
 
@@ -78,10 +69,7 @@ def _fused_winograd(layer: Layer, context: Context, efficiency: str, side: int, 
     if not _small_dense(layer):
         return None
     filtering = layer.phase == "backward_filter"
-    inner, height, width = (layer.ci, layer.ho, layer.wo) if filtering else layer.target
-    outer = layer.ci if layer.phase == "backward_data" else layer.co
-    tiles = patched(layer.batch, ceil(height / side), ceil(width / side), context.stack.conv.winograd_patches)
-    m, n, k = (outer, inner, tiles) if filtering else (outer, tiles, inner)
+    m, n, k = _at_a_point(layer, side, side, context.stack.conv.winograd_patches)
     points, repeat, element = multiplications(side, 3), layer.groups, layer.element
     a, b, c = layer.operands
     filters = points / 9 * a
@@ -110,28 +98,24 @@ def patched(batch: int, rows: int, columns: int, patches: Collection[tuple[int, 
     return min(padded, default=batch * rows * columns)
 
 
-def winograd_nonfused(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(4 x 4, 3 x 3) with transforms through memory around 36 products: 36 multiplications for 16 results instead of 144."""
-    return _nonfused_winograd(layer, context, efficiency, 3)
+def _at_a_point(
+    layer: Layer, down: int, across: int, patches: Collection[tuple[int, int, int]] = ()
+) -> tuple[int, int, int]:
+    """(m, n, k) of the product at one point of transformed tiles, each of which gives `down` x `across` results.
+
+    In the filter gradient the sum runs over tiles, otherwise over channels.
+    """
+    filtering = layer.phase == "backward_filter"
+    inner, height, width = (layer.ci, layer.ho, layer.wo) if filtering else layer.target
+    outer = layer.ci if layer.phase == "backward_data" else layer.co
+    tiles = patched(layer.batch, ceil(height / down), ceil(width / across), patches)
+    return (outer, inner, tiles) if filtering else (outer, tiles, inner)
 
 
-def winograd_nonfused_2x2(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(2 x 2, 3 x 3) in the same way: 16 multiplications for 4 results instead of 36."""
-    return _nonfused_winograd(layer, context, efficiency, 3, 2)
+def winograd_nonfused(layer: Layer, context: Context, efficiency: str, side: int = 3, results: int = 4) -> Option | None:
+    """F(r x r, s x s) with transforms through memory around (r + s - 1)^2 products, r = `results`, s = `side`.
 
-
-def winograd_nonfused_6x6(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(6 x 6, 3 x 3) in the same way: 64 multiplications for 36 results instead of 324."""
-    return _nonfused_winograd(layer, context, efficiency, 3, 6)
-
-
-def winograd_nonfused_5x5(layer: Layer, context: Context, efficiency: str) -> Option | None:
-    """F(4 x 4, 5 x 5) in the same way: 64 multiplications for 16 results instead of 400."""
-    return _nonfused_winograd(layer, context, efficiency, 5)
-
-
-def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: int, results: int = 4) -> Option | None:
-    """F(r x r, s x s), r = `results`, s = `side`.
+    Multiplications for r^2 results, instead of r^2 s^2: 36 of F(4, 3), 16 of F(2, 3), 64 of F(6, 3) and of F(4, 5).
 
     A CPU's transforms need more digits than bytes have: those of F(2, 3) grow values to 4 times, of F(4, 3) to 100 times their
     range, which 16 bit hold (`conv.winograd_words`); those of F(6, 3) have fractions.
@@ -141,13 +125,9 @@ def _nonfused_winograd(layer: Layer, context: Context, efficiency: str, side: in
         return None
     if not _small_dense(layer, side) or (context.tensor and padded(layer) != layer):
         return None
-    inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
-    outer = layer.ci if layer.phase == "backward_data" else layer.co
-    tiles = layer.batch * ceil(height / results) * ceil(width / results)
-    # In the filter gradient the sum runs over tiles, otherwise over channels.
-    m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
-    points = multiplications(results, side)
-    return _transformed(layer, context, efficiency, "winograd_nonfused", points, 1, m, n, k, results=results, words=words)
+    sizes = _at_a_point(layer, results, results)
+    return _transformed(layer, context, efficiency, "winograd_nonfused", multiplications(results, side), 1, sizes,
+                        results=results, words=words)  # fmt: skip
 
 
 def fft_tiling(layer: Layer, context: Context, efficiency: str) -> Option | None:
@@ -166,18 +146,14 @@ def _fourier(layer: Layer, context: Context, efficiency: str, tile: int, name: s
     """Tiles of t x t values, t = `tile`, each of which gives (t - kh + 1) (t - kw + 1) results; stride 1 and no dilation."""
     if layer.sh != 1 or layer.sw != 1 or not layer.dense or layer.taps == 1 or max(layer.kh, layer.kw) > tile // 2:
         return None
-    inner, height, width = (layer.ci, layer.ho, layer.wo) if layer.phase == "backward_filter" else layer.target
-    outer = layer.ci if layer.phase == "backward_data" else layer.co
-    step_h, step_w = tile - layer.kh + 1, tile - layer.kw + 1
-    tiles = layer.batch * ceil(height / step_h) * ceil(width / step_w)
-    m, n, k = (outer, inner, tiles) if layer.phase == "backward_filter" else (outer, tiles, inner)
+    sizes = _at_a_point(layer, tile - layer.kh + 1, tile - layer.kw + 1)
     separate = name == "fft" and tile > context.stack.conv.fft_fused_side
-    return _transformed(layer, context, efficiency, name, frequencies(tile), 4, m, n, k, separate)
+    return _transformed(layer, context, efficiency, name, frequencies(tile), 4, sizes, separate)
 
 
 def _transformed(
-    layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int, m: int, n: int, k: int,
-    separate: bool = False, results: int = 4, words: bool = False,
+    layer: Layer, context: Context, efficiency: str, name: str, points: int, work: int,
+    sizes: tuple[int, int, int], separate: bool = False, results: int = 4, words: bool = False,
 ) -> Option:  # fmt: skip
     """Transforms of A and B, `points` products of transformed values, the inverse transform of C: all through memory.
 
@@ -186,7 +162,7 @@ def _transformed(
     bytes, whose products have four. Workspace: A, B and C transformed.
     """
     element = layer.element * (2 if work == 4 or words else 1)
-    groups = layer.groups
+    groups, (m, n, k) = layer.groups, sizes
     a, b, c = (float(points * size * element * groups) for size in (m * k, k * n, m * n * (2 if words else 1)))
     tensor_a, tensor_b, tensor_c = layer.operands
     gemm = Kernel(

@@ -83,8 +83,8 @@ class Joined:
 
     def added_to(self, plan: Plan) -> Plan:
         """The plan whose last kernel also does what joins it."""
-        options = tuple([replace(o, kernels=(*o.kernels[:-1], self._widened(o.kernels[-1]))) for o in plan.options])
-        return replace(plan, options=options, read_bytes=max(0.0, plan.read_bytes + self.reads),
+        wider = plan.with_kernels(lambda own: (*own[:-1], self._widened(own[-1])))
+        return replace(wider, read_bytes=max(0.0, plan.read_bytes + self.reads),
                        write_bytes=max(0.0, plan.write_bytes + self.writes))  # fmt: skip
 
     def _widened(self, kernel: Kernel) -> Kernel:

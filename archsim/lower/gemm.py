@@ -255,7 +255,7 @@ def _layer(
         return [*of_input, product(context, gates, hidden, rows, suffix="_recurrent_weights")]
     forward = phase == "forward"
     whole = (gates, rows, features) if forward else (features, rows, gates)
-    library = _library_kernels(context)
+    library = context.stack.recurrent == "fused" and "recurrent" in context.stack.menus and not context.tensor
     apart = kind.gates if library and not forward else 1
     step = (gates, batch, hidden) if forward else (hidden, batch, gates / apart)
     state = float(batch * hidden * context.element)
@@ -274,8 +274,3 @@ def _read(kind: type[Recurrent]) -> int:
     """Values that the gates of a unit read: for each gate the sum of both products, or both (reset); and the state if gated."""
     mixed = 1 if kind.gates > 1 else 0
     return kind.gates * (2 if kind.reset else 1) + mixed
-
-
-def _library_kernels(context: Context) -> bool:
-    """Whether the library's call for a sequence has a kernel of its own for the product of a step."""
-    return context.stack.recurrent == "fused" and "recurrent" in context.stack.menus and not context.tensor

@@ -8,8 +8,8 @@ here depends on a device or on a fitted constant.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import inf
@@ -72,6 +72,10 @@ class Plan:
     nested: float = 0  # calls that these dispatch in their turn
     stalls: float = 0  # how many times the device waits for the host
 
+    def with_kernels(self, change: Callable[[tuple[Kernel, ...]], Iterable[Kernel]]) -> Plan:
+        """The plan with other kernels in each option, made of those that it has."""
+        return replace(self, options=tuple([replace(option, kernels=tuple(change(option.kernels))) for option in self.options]))
+
 
 @dataclass(frozen=True, kw_only=True)
 class Nest:
@@ -130,6 +134,11 @@ class Kernels(Columns[Array]):
     def launches(self) -> Array:
         """Kernel launches of each kernel, [K]."""
         return self.repeat[self.kernel_start]
+
+    def places(self, option: int) -> range:
+        """Positions of the kernels of an option among all `kernels`."""
+        first = int(self.option_start[option])
+        return range(first, first + len(self.options[option].kernels))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

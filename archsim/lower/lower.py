@@ -10,8 +10,8 @@ from math import inf, prod
 
 import numpy as np
 
-from archsim.base.errors import InputError, Unsupported
-from archsim.base.record import ByIdentity
+from archsim.base.errors import Unsupported, refuse
+from archsim.base.record import ByIdentity, by_key
 from archsim.device.device import PRECISION_BYTES
 from archsim.lower import conv, gemm, pointwise
 from archsim.lower.context import AS_MULTIPLIED, Context, Stored
@@ -140,7 +140,7 @@ def lower(
         raise Unsupported(f"stack {stack.id}: {problem}")
     if precision not in PRECISION_BYTES:
         raise Unsupported(f"precision {precision!r} is not one of {', '.join(PRECISION_BYTES)}")
-    on_tensor = _on_tensor_cores(device_kind, precision) if tensor is None else tensor
+    on_tensor = device_kind == "gpu" and precision in TENSOR_PRECISIONS if tensor is None else tensor
     network, library = ByIdentity(tuple(ops)), ByIdentity(stack)
     element = PRECISION_BYTES[precision]
     return _lowered(network, library, device_kind, element, training, on_tensor, architecture, narrowed, lengths or (len(ops),),
@@ -224,10 +224,7 @@ def horizontally_fused(ops: tuple[BoundOp, ...], stack: Stack, training: bool) -
     """
     if training or not stack.horizontal_fusion:
         return ops, {}
-    behind: dict[str, list[str]] = {}
-    for op in ops:
-        for name in dict.fromkeys(op.inputs):
-            behind.setdefault(name, []).append(op.kind.op)
+    behind = by_key((name, op.kind.op) for op in ops for name in dict.fromkeys(op.inputs))
     groups: dict[object, list[BoundOp]] = {}
     for op in ops:
         if op.kind.op in stack.horizontal_fusion and op.phase == FORWARD and getattr(op.kind, "groups", 1) == 1:
@@ -281,14 +278,8 @@ def _fused(ops: Sequence[BoundOp], context: Context, plans: Mapping[str, Plan | 
 
 def _wide(plan: Plan | None) -> Plan | None:
     """A plan whose products leave the tensor cores idle."""
-    if plan is None:
-        return None
-    options = tuple(
-        replace(option, kernels=tuple([replace(k, gpu=replace(k.gpu, plain=1)) if k.menu or k.dense else k
-                                       for k in option.kernels]))
-        for option in plan.options
-    )  # fmt: skip
-    return replace(plan, options=options)
+    return plan and plan.with_kernels(
+        lambda own: [replace(k, gpu=replace(k.gpu, plain=1)) if k.menu or k.dense else k for k in own])  # fmt: skip
 
 
 def _packed(plans: Sequence[Plan], stack: Stack, device_kind: str, architecture: str) -> Kernels:
@@ -302,13 +293,8 @@ def _tiled(plans: Sequence[Plan], stack: Stack, architecture: str) -> GpuKernels
     problems = [f"menus.{name}: is missing" for name in sorted(asked - set(stack.menus))]
     problems += [f"menus.{name}: its files have no kernel for {architecture or 'all architectures'}"
                  for name in sorted(asked & set(stack.menus)) if not stack.menus[name].on(architecture)]  # fmt: skip
-    if problems:
-        raise InputError(f"stack {stack.id}", problems)
+    refuse(f"stack {stack.id}", problems)
     return pack_gpu(plans, stack.menus, architecture)
-
-
-def _on_tensor_cores(device_kind: str, precision: str) -> bool:
-    return device_kind == "gpu" and precision in TENSOR_PRECISIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

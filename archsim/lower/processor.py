@@ -7,7 +7,7 @@ from math import prod
 
 from archsim.lower.columns import CpuColumns, CpuRuntime, Role
 from archsim.lower.context import Context
-from archsim.lower.kernel import Kernel, Option, Plan
+from archsim.lower.kernel import Kernel, Plan
 from archsim.stack.loop import UNKNOWN, ScalarLoop
 from archsim.stack.stack import APART, ISAS, Stack
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER
@@ -26,19 +26,18 @@ GRADIENTS = (BACKWARD_DATA, BACKWARD_FILTER)  # of one layer: neither waits for 
 
 def on_cpu(plan: Plan, op: BoundOp, context: Context) -> Plan:
     """The plan with every kernel as the framework and library of this CPU stack run it."""
-    return replace(plan, options=tuple([_option(option, op, context) for option in plan.options]))
+    return plan.with_kernels(lambda own: [_product(k, op, context) if k.menu else _loop(k, op, context) for k in own])
 
 
 def rewriting(plan: Plan, flop: float) -> Plan:
     """The plan whose last kernel goes over its result once more, with `flop` arithmetic [FLOP]."""
-    if not flop:
-        return plan
-    options = []
-    for option in plan.options:
-        *before, last = option.kernels
+
+    def more(kernels: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
+        *before, last = kernels
         assert last.cpu is not None
-        options.append(replace(option, kernels=(*before, replace(last, cpu=replace(last.cpu, rewritten=flop / last.repeat)))))
-    return replace(plan, options=tuple(options))
+        return *before, replace(last, cpu=replace(last.cpu, rewritten=flop / last.repeat))
+
+    return plan.with_kernels(more) if flop else plan
 
 
 def runtime_of(stack: Stack) -> CpuRuntime:
@@ -49,10 +48,6 @@ def runtime_of(stack: Stack) -> CpuRuntime:
         fused=float(stack.instructions not in APART), scalar_copies=float(stack.packing == "scalar"),
         block_registers=float(stack.conv.product_registers),
     )  # fmt: skip
-
-
-def _option(option: Option, op: BoundOp, context: Context) -> Option:
-    return replace(option, kernels=tuple([_product(k, op, context) if k.menu else _loop(k, op, context) for k in option.kernels]))
 
 
 def _product(kernel: Kernel, op: BoundOp, context: Context) -> Kernel:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from archsim.base.errors import ArchsimError, InputError, Unsupported
+from archsim.base.record import by_key
 from archsim.evidence.family import family_called
 from archsim.evidence.op_rows import kernel_op
 from archsim.evidence.row import Refused, parameters, row_of
@@ -58,10 +59,8 @@ def measured_rows(table: CsvTable, *, rounds: int, seconds: float, tell: Tell = 
 
 
 def _networks(table: CsvTable, rounds: int, seconds: float, tell: Tell) -> Iterator[MeasuredRow]:
-    runs: dict[tuple[str, ...], list[Row]] = {}
-    for row in table.rows:
-        key = tuple(row.cells.get(name, "") for name in (*NETWORK_COLUMNS[:-1], "seq_len", "threads"))
-        runs.setdefault(key, []).append(row)
+    settings = (*NETWORK_COLUMNS[:-1], "seq_len", "threads")
+    runs = by_key((tuple(row.cells.get(name, "") for name in settings), row) for row in table.rows)
     for (net, stack, task, batch, precision, seq_len, threads), rows in runs.items():
         label = f"{net}, {stack}, {task}, batch {batch}, {precision}"
         tell(label)

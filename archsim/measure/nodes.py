@@ -37,11 +37,11 @@ class GraphNode:
 class Graph:
     """The nodes and weights of a network, collected op by op; `hollow` weights have a shape and no values of their own."""
 
-    def __init__(self, trace: BoundTrace, seed: int = 0, hollow: bool = False) -> None:
+    def __init__(self, trace: BoundTrace, hollow: bool = False) -> None:
         self.trace, self.hollow = trace, hollow
         self.nodes: list[GraphNode] = []
         self.weights: dict[str, Array] = {}
-        self._random = np.random.default_rng(seed)
+        self._random = np.random.default_rng(0)
 
     def weight(self, op: BoundOp, label: str, shape: Sequence[int], fan_in: int = 0) -> str:
         """Random values scaled by fan-in, so that activations keep their magnitude; small ones without a fan-in."""

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import MissingExtra, Unsupported
+from archsim.base.record import by_key
 from archsim.measure.nodes import BUILDERS, Array, Graph
 from archsim.trace.trace import BoundOp, BoundTrace
 
@@ -41,9 +42,9 @@ def index_limits(trace: BoundTrace) -> dict[str, int]:
             for name in op.inputs if name in trace.inputs}  # fmt: skip
 
 
-def feeds(trace: BoundTrace, seed: int = 1) -> dict[str, Array]:
+def feeds(trace: BoundTrace) -> dict[str, Array]:
     """Random inputs."""
-    random, limits = np.random.default_rng(seed), index_limits(trace)
+    random, limits = np.random.default_rng(1), index_limits(trace)
     return {
         name: random.integers(0, limits[name], shape) if name in limits else random.standard_normal(shape, dtype=np.float32)
         for name, shape in trace.inputs.items()
@@ -121,10 +122,7 @@ def groups(ops: Sequence[BoundOp], timed: Collection[str]) -> list[tuple[str, ..
         if after is not None and top(op.name) not in alive and top(after) != top(op.name):
             merged = top(op.name)
             root[merged] = top(after)
-    found: dict[str, list[str]] = {}
-    for name in place:
-        found.setdefault(top(name), []).append(name)
-    return [tuple(names) for names in found.values()]
+    return [tuple(names) for names in by_key((top(name), name) for name in place).values()]
 
 
 def per_group(ops: Sequence[BoundOp], node_s: Mapping[str, float]) -> tuple[dict[tuple[str, ...], float], float]:
@@ -207,10 +205,8 @@ class OnnxSession:
             for _ in range(rounds + 1):
                 session.run(None, self._feeds)
             events = json.loads(Path(session.end_profiling()).read_text("utf-8"))
-        seconds: dict[str, list[float]] = {}
-        for event in events:
-            if event.get("cat") == "Node" and event["name"].endswith(SUFFIX):
-                seconds.setdefault(event["name"].removesuffix(SUFFIX), []).append(event["dur"] * 1e-6)
+        seconds = by_key((event["name"].removesuffix(SUFFIX), event["dur"] * 1e-6) for event in events
+                         if event.get("cat") == "Node" and event["name"].endswith(SUFFIX))  # fmt: skip
         # The first run of every node is the warm-up; a name that stands for several nodes occurs more than once a run.
         node_s = {name: median(values[len(values) // (rounds + 1) :]) * (len(values) // (rounds + 1) or 1)
                   for name, values in seconds.items()}  # fmt: skip

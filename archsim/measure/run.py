@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from archsim.base.errors import ArchsimError, InputError, UnknownName, Unsupported
+from archsim.base.errors import ArchsimError, InputError, Unsupported, one_of
 from archsim.base.units import show_capacity
 from archsim.detect.catalog import find, names
 from archsim.detect.system import Told
@@ -68,9 +68,7 @@ class Result:
 
 def opener(backend: str, device: str, stack: str = "", precision: str = "fp32", task: str = "inference") -> Open:
     """The function that prepares a network to run; Unsupported or MissingExtra where the backend cannot run here."""
-    if backend not in BACKENDS:
-        raise UnknownName("backend", backend, BACKENDS, hint=f"one of {', '.join(BACKENDS)}")
-    if backend == "torch":
+    if one_of("backend", backend, BACKENDS) == "torch":
         from archsim.measure.torch_session import session_class
 
         return session_class(device, stack, precision, task)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,7 +12,7 @@ from statistics import median, quantiles
 from typing import Protocol
 
 from archsim.base.errors import Unsupported
-from archsim.detect.system import entries, number_in, words_of
+from archsim.detect.system import entries, load_average, number_in, words_of
 from archsim.evidence.case import LEAST_SOUND
 
 # --------------------------------------------------------------------------------------------------------------- meters
@@ -85,11 +84,6 @@ class EnergyMeter:
     memory: Callable[[], Callable[[], float]] | None = None
 
 
-def load_average() -> float | None:
-    """Mean number of runnable programs over the last minute; None where the system does not report it."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-
-
 def package_meter(folder: Path = POWERCAP) -> EnergyMeter:
     """Energy of all processor packages by RAPL, and of their memory modules where each package counts them.
 
@@ -106,12 +100,12 @@ def package_meter(folder: Path = POWERCAP) -> EnergyMeter:
     return EnergyMeter(covers=covers, begin=partial(counted, packages), memory=memory)
 
 
-def board_meter(index: int = 0) -> EnergyMeter:
+def board_meter() -> EnergyMeter:
     """Energy of a GPU board by NVML; Unsupported where the driver or the chip (before Volta) has no counter."""
     from archsim.detect.detect import library
 
     nvml = library()
-    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    handle = nvml.nvmlDeviceGetHandleByIndex(0)
 
     def read() -> float:
         return float(nvml.nvmlDeviceGetTotalEnergyConsumption(handle)) * 1e-3
@@ -152,11 +146,9 @@ class Session(Protocol):
 
     def timed(self, times: int) -> float:
         """Wall time of `times` runs [s]."""
-        ...
 
     def per_op(self, rounds: int) -> tuple[dict[tuple[str, ...], float], float]:
         """Time of each group of fused ops [s], and of nodes that belong to no op [s]."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +215,7 @@ def measure(
     tell: Callable[[int], None] = lambda done: None, share_of: Callable[[float, float, int], float] | None = None,
 ) -> Reading:
     """Warm up, then run until there are `rounds` undisturbed rounds or `seconds` are over, at least `LEAST_SOUND` rounds."""
-    share_of = share_of or (cpu_share if session.host == "cpu" else unseen_share)
+    share_of = share_of or (cpu_share if session.host == "cpu" else lambda *_: 1.0)  # nobody sees what else a GPU does
     session.timed(WARM_UP)
     times = max(1, int(LEAST_ROUND_S / max(session.timed(1), 1e-6)))
     limit, found = time.perf_counter() + seconds, list[Round]()
@@ -253,11 +245,6 @@ def cpu_share(used_s: float, wall_s: float, threads: int) -> float:
     0.75
     """
     return min(1.0, used_s / (wall_s * threads))
-
-
-def unseen_share(used_s: float, wall_s: float, threads: int) -> float:
-    """1 for a GPU: the host may sleep meanwhile, and nothing reports whether another program used the GPU."""
-    return 1.0
 
 
 def energy_of(session: Session, meter: EnergyMeter) -> tuple[Metered, ...]:

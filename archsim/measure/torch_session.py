@@ -166,7 +166,7 @@ class TorchSession:
                          if self._training and not (op.kind.op in VARIANCES and i < 2)]  # fmt: skip
         for w in self._learned:
             w.requires_grad_(True)
-        self._run: Callable[[], Any] = self._backward if self._training else self._forward
+        self._run: Callable[[], Any] = (lambda: self._gradients(self._outputs())) if self._training else self._forward
         if mode.compiled:
             torch._dynamo.reset()  # what was compiled for other networks counts towards a limit, past which ops run one by one
             for tensor in (*self._feeds.values(), *itertools.chain(*self._weights.values())):
@@ -208,10 +208,6 @@ class TorchSession:
         """Gradients of all learned values, of outputs whose own gradients are ones."""
         ones = [self._torch.ones_like(out) for out in outputs]
         return self._torch.autograd.grad(outputs, self._learned, ones, allow_unused=True)
-
-    def _backward(self) -> Any:
-        """A forward pass and its gradients."""
-        return self._gradients(self._outputs())
 
     def _passes(self) -> Any:
         """Whether gradients are recorded."""

@@ -63,29 +63,33 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Shown:
+    """Where a block is shown: at which `level` of detail, and whether in text or on a page `only`."""
+
+    level: int = 0
+    only: Only = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Shown):
     """The answer: a title, what was asked, `lines` of numbers (value, how sure, what else), and sentences that follow."""
 
     title: str
     asked: Sequence[str] = ()
     lines: Sequence[tuple[str, str, str]] = ()
     sentences: Sequence[str] = ()
-    level: int = 0
-    only: Only = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
+class Facts(Shown):
     """Names with values; a value of several lines is a list."""
 
     title: str = ""
     rows: Sequence[tuple[str, Cell | str | Sequence[Cell | str]]]
-    level: int = 0
-    only: Only = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Table:
+class Table(Shown):
     """Rows of cells under columns; `notes` are said below, `long` tables scroll and are searched on a page.
 
     key: tones of bars with what they stand for, for a page
@@ -99,8 +103,6 @@ class Table:
     key: Sequence[tuple[str, str]] = ()
     first: Sequence[int] = ()
     long: bool = False
-    level: int = 0
-    only: Only = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +151,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
+class Chart(Shown):
     """Series over two axes. `guides` are lines across: (axis, value, what it stands for).
 
     zooms: many points, of which a page shows a part larger
@@ -167,19 +169,16 @@ class Chart:
     zooms: bool = False
     name: str = ""
     tree: Mapping[str, Any] | None = None
-    level: int = 0
     only: Only = "page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Shown):
     """Paragraphs, a line each; tone "verdict" for what follows from the numbers, "warning" for what a reader must not miss,
     "quiet" for what explains."""
 
     text: str
     tone: Literal["", "verdict", "warning", "quiet"] = ""
-    level: int = 0
-    only: Only = ""
 
 
 Block = Verdict | Facts | Table | Chart | Note

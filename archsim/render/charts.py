@@ -354,15 +354,14 @@ def figure_of(chart: Chart) -> go.Figure:
     import plotly.graph_objects as go
 
     live = [s for s in chart.series if len(s.x)]
-    free = [s for s in live if not s.tone]
     figure = go.Figure(layout={
         "title": chart.title, "height": chart.height + 120, "paper_bgcolor": PAPER, "plot_bgcolor": PAPER, "barmode": "overlay",
         "font": {"family": FONT, "color": INK}, "hovermode": "closest",
         "xaxis": _axis(chart.x, [v for s in live for v in (*s.x, *s.ends)]),
         "yaxis": _axis(chart.y, [v for s in live for v in s.y]),
     })  # fmt: skip
-    for s in live:
-        paint, tips = colour(s.tone or str(free.index(s))), list(s.tips) or None
+    for s, tone in _toned(live):
+        paint, tips = colour(tone), list(s.tips) or None
         if s.ends:
             figure.add_bar(orientation="h", name=s.name, base=list(s.x), y=list(s.y), width=0.75, marker_color=paint,
                            x=[end - start for start, end in zip(s.x, s.ends, strict=True)], hovertext=tips)  # fmt: skip

@@ -41,7 +41,7 @@ def chrome_trace(recording: Recording, title: str, power: PowerCurve | None = No
 
 
 def _counter(name: str, time_s: float, value: float) -> dict[str, Any]:
-    return {"ph": "C", "pid": PROCESS, "name": name, "ts": _us(time_s), "args": {"value": round(value, 6)}}
+    return {"ph": "C", "pid": PROCESS, "name": name, "ts": _ns(time_s) / 1000, "args": {"value": round(value, 6)}}
 
 
 def _slice(piece: TimelineSlice, thread: int) -> dict[str, Any]:
@@ -56,7 +56,3 @@ def _meta(what: str, thread: int, words: dict[str, Any]) -> dict[str, Any]:
 
 def _ns(time_s: float) -> int:
     return round(time_s * 1e9)
-
-
-def _us(time_s: float) -> float:
-    return _ns(time_s) / 1000

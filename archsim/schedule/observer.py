@@ -13,15 +13,12 @@ class Observer(Protocol):
 
     def ran(self, track: str, name: str, start_s: float, end_s: float, words: Mapping[str, object]) -> None:
         """Something ran on a track from start to end [s]. Intervals on one track nest."""
-        ...
 
     def level(self, counter: str, time_s: float, value: float) -> None:
         """A counter has this value from now on. Its name ends with its unit in brackets."""
-        ...
 
     def followed(self, before: tuple[str, float], after: tuple[str, float]) -> None:
         """A dependency: the item at `after` had to wait for the item at `before`; both are (track, time [s])."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from archsim.schedule.observer import Observer
+from archsim.schedule.timeline import Array
 
 if TYPE_CHECKING:
     from simpy import Environment, Event
 
-Array = NDArray[np.float64]
 POWER = "power [W]"  # the counter
 Service = Callable[[int], float]  # number of requests in a batch -> time of the batch on one device [s]
 

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.cost.bounds import DRAM
 from archsim.cost.plan import PlanCost
 from archsim.device.device import Device, Gpu
+from archsim.device.variant import first_of
 from archsim.lower.lower import Lowered
 from archsim.schedule.events import Job, Phase, SharedServer
 from archsim.schedule.observer import Observer
@@ -96,11 +98,8 @@ def run_streams(
     env = Environment()
     stage = _StreamSimulation(env, launches, SharedServer(env, capacity, observers, counters), waits, queue, observers)
     env.process(stage.host())
-    of_stream: dict[int, list[int]] = {}
-    for i, launch in enumerate(launches):
-        of_stream.setdefault(launch.stream, []).append(i)
-    for stream in sorted(of_stream):
-        env.process(stage.stream(of_stream[stream]))
+    for _, mine in sorted(by_key((launch.stream, i) for i, launch in enumerate(launches)).items()):
+        env.process(stage.stream(mine))
     env.run()
     issues = sum(launch.issue_s > 0.0 for launch in launches)
     events = issues + 2 * len(launches) + stage.device.changes
@@ -284,6 +283,6 @@ def dependencies(ops: Sequence[BoundOp]) -> list[tuple[int, ...]]:
 def _counters(device: Device) -> Mapping[str, tuple[str, float]]:
     if not isinstance(device, Gpu):
         return {}
-    bandwidth = float(np.ravel(device.memory.bandwidth * device.memory.achievable)[0])
+    bandwidth = first_of(device.memory.bandwidth * device.memory.achievable)
     shares = {resource: (f"{resource} [%]", 100.0) for resource in capacity()}
     return {**shares, DRAM: ("memory [GB/s]", bandwidth / 1e9), POWER: (BEYOND_IDLE, 1.0)}

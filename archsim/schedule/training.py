@@ -133,7 +133,8 @@ class _TrainingSimulation:
         if pipeline.decode_rate is not None:
             self.capacity[CORES] = pipeline.decode_rate
         named = {name: (f"{name} [GB/s]", 1e-9) for name in self.capacity if name != CORES} if observers else None
-        up, self.down = ([_hops(node.path(*ends)) for ends in way] for way in _paths_to_server(node, devices))
+        up = [_hops(node.path(gpu, SERVER)) for gpu in node.gpus[:devices]]
+        self.down = [_hops(node.path(SERVER, gpu)) for gpu in node.gpus[:devices]]
         sizes = [size for _, size in step.buckets]
         self.pushes, self.pulls = ([[_copy(size, path) for size in sizes] for path in paths] for paths in (up, self.down))
         self.sums = [_copy((devices + step.server_passes) * size, _hops([MEMORY])) for size in sizes]
@@ -142,7 +143,7 @@ class _TrainingSimulation:
         self.ready = [[env.event() for _ in range(self.exchanges)] for _ in range(steps)]
         self.arrived = [[0] * self.exchanges for _ in range(steps)]
         self.summed = [[[env.event() for _ in range(self.exchanges)] for _ in range(devices)] for _ in range(steps)]
-        self.reduction = all_reduce_phases(node, devices, step) if sync == "allreduce" else []
+        self.reduction = [all_reduce(node, devices, size) for size in sizes if sync == "allreduce"]
         self._pushed: dict[tuple[int, int, int], Event] = {}
         self._complete = Store(env)  # buckets whose gradients have reached the server from all devices
         if self.exchanges:
@@ -299,15 +300,6 @@ def _copy(size: float, path: Demand) -> list[Phase]:
     return [Phase(size, path, float("inf"))]
 
 
-def _paths_to_server(node: Node, devices: int) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """The ends of the paths to the server, and of those from it."""
-    gpus = node.gpus[:devices]
-    return [(gpu, SERVER) for gpu in gpus], [(SERVER, gpu) for gpu in gpus]
-
-
-def all_reduce_phases(node: Node, devices: int, step: DeviceStep) -> list[list[Phase]]:
-    """For each bucket the job that sums it over the devices."""
-    return [all_reduce(node, devices, size) for _, size in step.buckets]
 
 
 # ------------------------------------------------------------------------------------------------- buckets of gradients

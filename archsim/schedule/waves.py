@@ -47,14 +47,11 @@ def phases_of(
     variant = device_row(cost.choice.variant, device_index)
     columns = _columns(kernels, cost.variants, variant, device, device_index)
     drawn = _drawn(kernels, cost, variant, device_index) if power else None
-    found = []
-    for option in device_row(cost.option, device_index).tolist():
-        first = int(kernels.option_start[option])
-        phases: list[Phase] = []
-        for kernel in range(first, first + len(kernels.options[option].kernels)):
-            phases += _kernel(columns[kernel], kernels.kernels[kernel].name, None if drawn is None else drawn[kernel])
-        found.append(tuple(phases))
-    return found
+    return [
+        tuple([phase for i in kernels.places(option)
+               for phase in _kernel(columns[i], kernels.kernels[i].name, None if drawn is None else drawn[i])])
+        for option in device_row(cost.option, device_index).tolist()
+    ]  # fmt: skip
 
 
 def device_row(values: NDArray[Any] | float, device_index: int) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import InputError, near_words, refuse
 from archsim.base.files import is_path, named_file
 from archsim.base.naming import resolve
 from archsim.stack.compose import AXES, FOLDER, Component, Composition, able, component, compose, document, folder, fusing
@@ -114,8 +114,7 @@ def own_values(name: str) -> Component:
 def _of_file(place: Path, architecture: str) -> Composition:
     table = document(place)
     problems = list(_problems(table))
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     parts, own = table.get("parts", {}), [component(str(place), table, RESERVED)]
     if unused := own[0].unused(RECORD):
         raise InputError(str(place), [f"sources.{key}: the file does not set this key" for key in unused])
@@ -139,17 +138,14 @@ def _problems(table: Mapping[str, Any]) -> list[str]:
     if not isinstance(identity, str) or not IDENTITY.fullmatch(identity):
         problems.append(f"id: must be 2 to 40 of a-z, 0-9, '_', '.', '-', is {identity!r}")
     if like is not None and (not isinstance(like, str) or like not in _listed()):
-        problems.append(f"like: no stack {like!r}; nearest: {', '.join(nearest(str(like), names()) or names())}")
+        problems.append(f"like: no stack {like!r}; nearest: {near_words(str(like), names())}")
     if not isinstance(parts, dict) or not all(isinstance(part, str) for part in parts.values()):
         return [*problems, f"parts: must be a table of names, is {parts!r}"]
     problems += [f"parts.{axis}: unknown part; known: {', '.join(AXES)}" for axis in parts if axis not in AXES]
-    if not _is_words(table.get("sources", {})):
+    sources = table.get("sources", {})
+    if not isinstance(sources, dict) or not all(isinstance(text, str) for text in sources.values()):
         problems.append("sources: must be a table of texts")
     return problems
-
-
-def _is_words(table: object) -> bool:
-    return isinstance(table, dict) and all(isinstance(value, str) for value in table.values())
 
 
 def _lacking(stack: Stack) -> list[str]:

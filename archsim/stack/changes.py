@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from archsim.base.errors import InputError
+from archsim.base.errors import refuse
 from archsim.stack.compose import Assigned, Composition, document, folder, part_versions
 from archsim.stack.key import Path, read
 
@@ -120,8 +120,7 @@ def releases() -> tuple[Release, ...]:
             problems += [f"release[{i}].{key}: is missing" for key in REQUIRED if not row.get(key)]
             problems += [f"release[{i}].{key}: unknown key; known: {', '.join((*REQUIRED, *OPTIONAL))}"
                          for key in row if key not in (*REQUIRED, *OPTIONAL)]  # fmt: skip
-        if problems:
-            raise InputError(str(file), problems)
+        refuse(file, problems)
         found += [Release(part=part, axis=table["axis"], name=table["name"], **row) for row in table["release"]]
     return tuple(found)
 

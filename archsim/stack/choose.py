@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from functools import cache
 from typing import Any
 
-from archsim.base.errors import ArgumentError, UnknownName
+from archsim.base.errors import ArgumentError, UnknownName, one_of
 from archsim.base.files import is_path
 from archsim.base.naming import AmbiguousName, plain
 from archsim.stack.catalog import by_name_only, canonical, composition, find, names, rows_of
@@ -131,8 +131,7 @@ def fused(name: str, architecture: str, rule: str | None) -> Stack:
     """The stack on an architecture, with a rule of fusion in place of its own. Raises UnknownName for another rule."""
     if rule is None:
         return find(name, architecture)
-    if rule not in LEVELS:
-        raise UnknownName("fusion", rule, LEVELS, hint=f"one of {', '.join(LEVELS)}")
+    one_of("fusion", rule, LEVELS)
     own = find(name, architecture)
     return own if own.fusion.rule == rule else find(name, architecture, rule)
 

@@ -13,7 +13,7 @@ from itertools import combinations
 from pathlib import Path as FilePath
 from typing import Any
 
-from archsim.base.errors import nearest
+from archsim.base.errors import near_words
 from archsim.base.files import data_folder
 from archsim.base.toml import read_document
 from archsim.stack.key import Path, declared, leaves, split, written
@@ -184,7 +184,7 @@ def _base() -> Component:
 def _part(axis: str, name: str) -> dict[str, Any]:
     known = part_names(axis)
     if name not in known:
-        raise ValueError(f"parts.{axis}: no {axis} {name!r}; nearest: {', '.join(nearest(name, known) or known)}")
+        raise ValueError(f"parts.{axis}: no {axis} {name!r}; nearest: {near_words(name, known)}")
     return document(folder().joinpath(AXES[axis], f"{name}.toml"))
 
 

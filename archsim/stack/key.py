@@ -12,7 +12,7 @@ from functools import cache
 from math import inf, isfinite
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from archsim.base.errors import nearest
+from archsim.base.errors import near_words
 from archsim.base.units import parse
 
 
@@ -231,7 +231,7 @@ def _record(record: type[R], table: Any, at: str, problems: Problems, **beside: 
     keys: Mapping[str, Any] = declared(record)  # type: ignore[arg-type]
     prefix, before = f"{at}." if at else "", len(problems)
     for name in table.keys() - keys.keys():
-        problems.append(f"{prefix}{name}: unknown key; nearest: {', '.join(nearest(name, keys) or keys)}")
+        problems.append(f"{prefix}{name}: unknown key; nearest: {near_words(name, keys)}")
     problems += [f"{prefix}{k}: is missing" for k, (_, _, default) in keys.items() if default is MISSING and k not in table]
     given = {
         name: _value(kind, about, table[name], f"{prefix}{name}", problems)

@@ -15,9 +15,9 @@ from itertools import islice
 from math import inf
 from typing import Any, TypeVar
 
-from archsim.base.errors import InputError, MissingFile
+from archsim.base.errors import InputError, MissingFile, refuse
 from archsim.base.files import LIMITS, data_folder, is_path, named_file, read_text
-from archsim.base.record import ByIdentity
+from archsim.base.record import ByIdentity, by_key
 from archsim.stack.key import key
 
 R = TypeVar("R")
@@ -135,10 +135,7 @@ def _admits(menu: Menu, tile: Tile) -> bool:
 @cache
 def kernel_table(name: str) -> Mapping[str, tuple[Tile, ...]]:
     """The tiles of a file of `traces/kernels`, or of one at a path, by their role."""
-    found: dict[str, list[Tile]] = {}
-    for roles, tile in rows_in(name, FOLDER, "kernels", COLUMNS, _read):
-        for role in roles:
-            found.setdefault(role, []).append(tile)
+    found = by_key((role, tile) for roles, tile in rows_in(name, FOLDER, "kernels", COLUMNS, _read) for role in roles)
     return {role: tuple(tiles) for role, tiles in found.items()}
 
 
@@ -169,8 +166,7 @@ def rows_in(name: str, folder: str, key: str, columns: Sequence[str], read: Call
         problems.append(f"line {reader.line_num}: {error}")
     if len(found) > most.entries:
         problems.append(f"has more than {most.entries:,} rows")
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     return found
 
 

@@ -15,9 +15,10 @@ from typing import TypeVar
 import numpy as np
 
 from archsim.base.errors import ArchsimError
-from archsim.base.units import COUNT, parse, show
+from archsim.base.units import COUNT, parse
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
+from archsim.device.variant import first_of
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.request import Request
 from archsim.study.knob import CHOICES, WORDS, exact_word, meaning
@@ -180,15 +181,6 @@ def _check_count(knob: str, count: int) -> None:
         raise BadAxis(f"{knob}: {count:,} values; one axis has at most {MOST_VALUES:,}")
 
 
-def label(axis: KnobAxis, unit: Unit | None) -> str:
-    """The axis as text: its ends and number of values."""
-    if axis.words or unit is None:
-        return f"{axis.knob}: {', '.join(map(str, axis.values))}"
-    ends = (float(axis.values[0]), float(axis.values[-1])) if axis.values else (axis.low, axis.high)
-    many = f"{len(axis.values)} values" if axis.values else "any value"
-    return f"{axis.knob}: {many} from {show(ends[0], unit.unit)} to {show(ends[1], unit.unit)}"
-
-
 # ----------------------------------------------------------------------------------------------------- keys that follow
 
 _FORM = re.compile(r"\s*([a-z0-9_.]+)\s*=\s*([a-z0-9_.]+)\s*(?:\^\s*([-+]?[0-9.]+))?\s*\Z")
@@ -234,7 +226,7 @@ def base_value(request: Request, knob: str) -> float:
         value = request.device.power.tdp if request.limit is None else request.limit
     else:
         value = request.spec.entries[knob].number if knob in request.spec.entries else None
-    return float("nan") if value is None else float(np.ravel(value)[0])
+    return float("nan") if value is None else first_of(value)
 
 
 def coupling_of(text: str, axes: tuple[str, ...]) -> Coupling:

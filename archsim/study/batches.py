@@ -9,6 +9,7 @@ from math import prod
 
 from archsim.base.arguments import LARGEST_BATCH
 from archsim.base.errors import ArchsimError
+from archsim.cost.dispatch import link_rate
 from archsim.device.device import Device, Gpu
 from archsim.estimation.result import Estimate
 from archsim.study.certainty import probability_less
@@ -243,7 +244,5 @@ def payoffs(
 
 def _copy_times(ops: Sequence[BoundOp], device: Device) -> Mapping[str, float]:
     """Time to copy the inputs of each op to the device and its output back [s]; 0 without a link."""
-    if not isinstance(device, Gpu) or device.link is None:
-        return dict.fromkeys((op.name for op in ops), 0.0)
-    rate = float(device.link.bandwidth * device.link.achievable)
+    rate = float(link_rate(device)) if isinstance(device, Gpu) else float("inf")
     return {op.name: HOST_ELEMENT * (sum(map(prod, op.input_shapes)) + prod(op.shape)) / rate for op in ops}

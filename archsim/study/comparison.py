@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import Any, TypeVar
 
-from archsim.base.errors import ArchsimError, ArgumentError, Unsupported
+from archsim.base.errors import ArchsimError, ArgumentError, Unsupported, one_of
 from archsim.base.record import Answer
 from archsim.device.spec import Spec
 from archsim.device.variant import called
@@ -18,7 +18,7 @@ from archsim.stack import catalog, choose
 from archsim.study.batches import BatchCurve, Crossing, Payoff, batch_curve, crossings, payoffs
 from archsim.study.contender import Contender, contender
 from archsim.study.price import Price, Usage, Workload
-from archsim.study.ranking import CRITERIA, Criterion, Ranking, check_criterion, rank
+from archsim.study.ranking import CRITERIA, Criterion, Ranking, rank
 from archsim.study.stack_change import StackChange, stack_change
 
 
@@ -153,7 +153,7 @@ class ComparedDevices:
         prices: Mapping[str, Price] | None = None, usage: Usage | None = None, workload: Workload | None = None,
         by: str = "speed",
     ) -> None:  # fmt: skip
-        check_criterion(by)
+        one_of("criterion", by, [criterion.name for criterion in CRITERIA])
         self.arguments = dict(arguments or {})
         self._threads = self.arguments.pop("threads", None)
         self.prices, self.usage, self.workload, self.by = dict(prices or {}), usage or Usage(), workload, by

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 
-import numpy as np
-
+from archsim.cost.dispatch import link_rate
 from archsim.device.device import Gpu
+from archsim.device.variant import first_of
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.pipeline import idle_of
 from archsim.estimation.request import Request
@@ -143,7 +143,7 @@ def contender(
     return Contender(
         estimate=estimate_of(shown, references=references and not copies), kind=request.spec.kind,
         price=launch if price is None else merged(launch, price), usage=usage or Usage(), copies=copies,
-        back_s=result_time(request) if copies else 0.0, idle_w=float(np.ravel(idle_of(request))[0]), device=device,
+        back_s=result_time(request) if copies else 0.0, idle_w=first_of(idle_of(request)), device=device,
         called=called,
     )  # fmt: skip
 
@@ -163,11 +163,11 @@ def result_time(request: Request) -> float:
     334
     """
     device = request.device
-    if not isinstance(device, Gpu) or device.link is None or request.task != "inference":
+    if not isinstance(device, Gpu) or request.task != "inference":
         return 0.0
     read = {name for op in request.trace.ops for name in op.inputs}
     values = sum(prod(op.shape) for op in request.trace.ops if op.phase == FORWARD and op.name not in read)
-    return float(HOST_ELEMENT * values / (device.link.bandwidth * device.link.achievable))
+    return float(HOST_ELEMENT * values / link_rate(device))
 
 
 def time_spread(c: Contender) -> tuple[float, float]:

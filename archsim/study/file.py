@@ -9,13 +9,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from archsim.base.arguments import changes_of, rows_of
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import InputError, near_words, refuse
 from archsim.base.files import named_file
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.trace.formats import is_path
 
-SCHEMA = 1
 MOST_PARTS = 40
 OF_PARTS = {row.called: row for row in rows_of("run", without=("devices", "calibration"))}  # the constants are the shipped ones
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]+$", max_length=60)]
@@ -128,8 +127,7 @@ def load(path: str | Path) -> Study:
                 named_file(net)
         except InputError as error:
             problems.append(f"part {part.name}: net: {error}")
-    if problems:
-        raise InputError(str(path), problems)
+    refuse(path, problems)
     assert header is not None
     return Study(path=str(path), title=header.title, question=header.question, parts=tuple(parts))
 
@@ -137,8 +135,7 @@ def load(path: str | Path) -> Study:
 def _part(content: Any, prefix: str) -> tuple[PartForm | None, list[str]]:
     kind = content.get("kind") if isinstance(content, dict) else None
     if kind not in FORMS:
-        near = nearest(str(kind), FORMS) or list(FORMS)
-        return None, [f"{prefix}kind: {kind!r} is none; nearest: {', '.join(near)}"]
+        return None, [f"{prefix}kind: {kind!r} is none; nearest: {near_words(str(kind), FORMS)}"]
     given, rest, problems = dict[str, Any](), dict[str, Any](), list[str]()
     for key, value in content.items():
         if key not in OF_PARTS:

@@ -20,9 +20,10 @@ from archsim.estimation.request import Request, make_request, with_spec
 from archsim.lower.kernel import Index
 from archsim.study.knob import ARGUMENTS, CHOICES, SIZES, point_problems
 
-OUTPUTS = (
-    "latency_s", "throughput_per_s", "power_w", "energy_j", "throughput_per_w", "dram_bytes", "memory_bytes", "fits", "clock_hz",
-)  # fmt: skip
+OUTPUTS = {  # with their units
+    "latency_s": "s", "throughput_per_s": "1/s", "power_w": "W", "energy_j": "J", "throughput_per_w": "1/s/W", "dram_bytes": "B",
+    "memory_bytes": "B", "fits": "1", "clock_hz": "Hz",
+}  # fmt: skip
 VALUES = 1 << 15  # elements of one array [rows, variants]: a quarter of a megabyte
 LEAST_ROWS = 16
 Columns = Mapping[str, Any]  # knob -> [D] numbers in base units, or names

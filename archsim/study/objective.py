@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import ArchsimError, UnknownName
+from archsim.base.errors import ArchsimError, UnknownName, one_of
 from archsim.base.units import COUNT, parse
 from archsim.cost.cost import Array
 from archsim.lower.kernel import Index
@@ -124,9 +124,7 @@ def _condition(term: str, known: Mapping[str, Nameable]) -> Condition:
     if match is None:
         raise BadCondition(f"{term.strip()!r} is not a condition like 'latency < 5ms' or 'power_w < 150'")
     name, sign, written = match.groups()
-    if name not in known:
-        raise UnknownName("number", name, list(known), hint=f"one of {', '.join(known)}")
-    found = known[name]
+    found = known[one_of("number", name, known)]
     try:
         limit = limit_of(written, found.unit, found.plain)
     except BadCondition as error:

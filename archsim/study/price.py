@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from archsim.base.arguments import ARGUMENTS
-from archsim.base.errors import ArchsimError, ArgumentError, nearest
+from archsim.base.errors import ArchsimError, ArgumentError, near_words
 from archsim.base.files import LIMITS
 from archsim.base.units import COUNT
-from archsim.base.values import quantity
+from archsim.base.values import quantity, read
 from archsim.detect.catalog import selected
 from archsim.device.spec import Spec
 from archsim.estimation.hardware import find_device
@@ -205,10 +205,8 @@ def read_prices(path: str | Path, id_of: Callable[[str], str]) -> dict[str, Pric
                 if name not in table.header]  # fmt: skip
     if not {"price", "per_hour"} & set(table.header):
         problems.append("line 1: neither a column 'price' nor a column 'per_hour'")
-    for name in table.header:
-        if name not in COLUMNS:
-            near = nearest(name, COLUMNS) or COLUMNS
-            problems.append(f"line 1: unknown column {name!r}; nearest: {', '.join(near)}")
+    problems += [f"line 1: unknown column {name!r}; nearest: {near_words(name, COLUMNS)}"
+                 for name in table.header if name not in COLUMNS]  # fmt: skip
     refuse(table.path, problems)
     found: dict[str, Price] = {}
     lines: dict[str, int] = {}
@@ -238,7 +236,6 @@ def _read(row: Row, path: str, id_of: Callable[[str], str]) -> tuple[str, Price]
 
 YEARS = {"years": 1.0, "year": 1.0, "y": 1.0, "months": 1 / 12, "month": 1 / 12, "days": 1 / 365, "day": 1 / 365, "h": 1 / 8760}
 LIFETIMES = (1 / 8760, 100.0)  # years of use that can be asked for
-T = TypeVar("T")
 _TIME = re.compile(r"\s*([-+.eE\d]+)\s*([a-z]+)\s*", re.ASCII)
 
 
@@ -270,7 +267,7 @@ def device_prices(said: Iterable[tuple[str, str]], file: str | Path | None, comp
     seen = set[tuple[str, str]]()
     for name, amount in said:
         key = "per_hour" if "/" in amount else "price"
-        price = _named(f"price {name}", price_of, {key: amount}, "given", "--price")
+        price = read(f"price {name}", price_of, {key: amount}, "given", "--price")
         named = [identity for identity in map(id_of, selected([name])) if identity in ids.values()]
         if not named:
             raise ArgumentError(f"price {name}: is not among the devices that are compared")
@@ -292,7 +289,7 @@ def usage_of(lifetime: str | None, duty: float | None, electricity: str | None, 
         raise ArgumentError("pue: needs the price of electricity, which it multiplies (--electricity 0.25USD/kWh)")
     return Usage(
         lifetime_years=None if lifetime is None else _years(lifetime), duty=duty, pue=pue,
-        electricity=None if electricity is None else _named("electricity", money, electricity, "kWh"),
+        electricity=None if electricity is None else read("electricity", money, electricity, "kWh"),
     )  # fmt: skip
 
 
@@ -309,19 +306,11 @@ def workload_of(samples: int | None, epochs: int | None, task: str) -> Workload 
     return None if samples is None else Workload(samples=samples, epochs=1 if epochs is None else epochs)
 
 
-def _named(name: str, read: Callable[..., T], *words: object) -> T:
-    """What `read` makes of the words; its error names what they are."""
-    try:
-        return read(*words)
-    except ValueError as error:
-        raise ArgumentError(f"{name}: {error}") from None
-
-
 def _years(text: str) -> float:
     match = _TIME.fullmatch(text)
     if match is None or match[2] not in YEARS:
         raise ArgumentError(f"lifetime: {text!r} is not a time like 3years or 18months")
-    years = _named("lifetime", quantity, match[1], COUNT) * YEARS[match[2]]
+    years = read("lifetime", quantity, match[1], COUNT) * YEARS[match[2]]
     if not LIFETIMES[0] <= years <= LIFETIMES[1]:
         raise ArgumentError(f"lifetime: {text!r} is not between 1h and {LIFETIMES[1]:g}years")
     return years

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from archsim.base.record import by_key
 from archsim.cost.bounds import BOUNDS
 
 # ----------------------------------------------------------------------------------------------------------------- rows
@@ -138,29 +139,25 @@ def gap_of(
     at_clock: what is predicted of each op at the clock at which the device ran [s]; None where nobody says that clock. What
         it adds is the clock's part, and not the op's own.
     """
-    parts: dict[str, list[float]] = {HOST: [idle_s - wait_s]}
-    if overlap_s > 0:
-        parts[OVERLAP] = [-overlap_s]
-    if unmeasured_s > 0:
-        parts[UNMEASURED] = [-unmeasured_s]
+    parts = [(HOST, idle_s - wait_s)]
+    parts += [(name, -time_s) for name, time_s in ((OVERLAP, overlap_s), (UNMEASURED, unmeasured_s)) if time_s > 0]
     of_op: dict[str, str] = {}
     for op in ops:
         moved = math.fsum(kernel.time_s for kernel in op.kernels if MOVES.search(kernel.name))
         rest = op.measured_s - op.predicted_s
         if moved and moved < op.measured_s:
-            parts.setdefault(LAYOUT, []).append(moved)
+            parts.append((LAYOUT, moved))
             rest -= moved
         if at_clock is not None:
             slower = at_clock.get(op.name, op.predicted_s) - op.predicted_s
-            parts.setdefault(CLOCK, []).append(slower)
+            parts.append((CLOCK, slower))
             rest -= slower
         of_op[op.name] = cause_of(op, precision, wholly_moved=bool(moved) and moved >= op.measured_s)
-        parts.setdefault(of_op[op.name], []).append(rest)
+        parts.append((of_op[op.name], rest))
     of_missed = {(one.name, one.why): cause_of_missed(one) for one in missed}
-    for one in missed:
-        parts.setdefault(of_missed[one.name, one.why], []).append(one.time_s)
+    parts += [(of_missed[one.name, one.why], one.time_s) for one in missed]
     causes = [GapCause(name=name, time_s=math.fsum(each), ops=len(each), says=SAYS.get(name, LIMITED))
-              for name, each in parts.items()]  # fmt: skip
+              for name, each in by_key(parts).items()]  # fmt: skip
     causes.sort(key=lambda cause: -abs(cause.time_s))
     return GapCauses(causes=tuple(causes), of_op=of_op, of_missed=of_missed)
 

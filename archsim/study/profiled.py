@@ -14,11 +14,12 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from archsim.base.errors import ArgumentError
-from archsim.base.record import Answer
+from archsim.base.record import Answer, by_key
 from archsim.device.variant import device_fields
 from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
@@ -52,37 +53,38 @@ def family_of_kernel(name: str) -> str:
 
 def family_rows(profile: Profile, result: Estimate) -> tuple[list[ProfiledOp], list[NotMatched], float]:
     """A row for each family that has both, what has no prediction, and the time of ops without kernels [s]."""
-    predicted: dict[str, list[OpEstimate]] = {}
-    for op in result.ops:
-        predicted.setdefault(next((f for f, _, kinds in FAMILIES if op.kind in kinds), REST), []).append(op)
-    measured: dict[str, list[Any]] = {}
-    copies: dict[str, list[float]] = {}
-    for kernel in profile.kernels:
-        if kernel.copy:
-            copies.setdefault(kernel.name, []).append(kernel.duration_s)
-        else:
-            measured.setdefault(family_of_kernel(kernel.name), []).append(kernel)
-    rows = [_row(name, measured[name], ops, profile.kernels[0].start_s) for name, ops in predicted.items() if name in measured]
-    missed = [NotMatched(name=name, count=len(each), time_s=math.fsum(each), why="copy", cause="")
-              for name, each in copies.items()]  # fmt: skip
-    missed += [NotMatched(name=name, count=len(each), time_s=math.fsum(kernel.duration_s for kernel in each), cause="",
-                          why="the network has no op of this family") for name, each in measured.items() if name not in predicted]
+    predicted = by_key((next((f for f, _, kinds in FAMILIES if op.kind in kinds), REST), op) for op in result.ops)
+    measured = by_key((family_of_kernel(kernel.name), kernel) for kernel in profile.kernels if not kernel.copy)
+    first = profile.kernels[0].start_s
+    rows = [_row(name, ops, own, own, kind=name, start_s=own[0].start_s - first)
+            for name, ops in predicted.items() if (own := measured.get(name))]  # fmt: skip
+    missed = _unmatched(((kernel.name, "copy"), kernel.duration_s) for kernel in profile.kernels if kernel.copy)
+    missed += _unmatched(((name, "the network has no op of this family"), kernel.duration_s)
+                         for name, each in measured.items() if name not in predicted for kernel in each)  # fmt: skip
     apart = math.fsum(op.time_s - op.wait_s for name, ops in predicted.items() if name not in measured for op in ops)
     return rows, missed, apart
 
 
-def _row(name: str, kernels: Sequence[Any], ops: Sequence[OpEstimate], origin_s: float) -> ProfiledOp:
-    times: dict[str, list[float]] = {}
-    for kernel in kernels:
-        times.setdefault(kernel.name, []).append(kernel.duration_s)
+def _row(
+    name: str, ops: Sequence[OpEstimate], kernels: Sequence[Any], timed: Sequence[Any], host: bool = False, **own: Any
+) -> ProfiledOp:  # fmt: skip
+    """A row of ops with their kernels, and with the calls or kernels whose time counts."""
     longest = max(ops, key=lambda op: op.time_s)
+    usual = {"kind": next((op.kind for op in ops if op.kind == "attention"), longest.kind), "operators": (), "cause": ""}
     return ProfiledOp(
-        name=name, kind=name, operators=(), start_s=kernels[0].start_s - origin_s, bound=longest.bound, cause="",
-        measured_s=math.fsum(kernel.duration_s for kernel in kernels), predicted_s=math.fsum(op.time_s - op.wait_s for op in ops),
-        flop=math.fsum(op.flop for op in ops),
-        kernels=tuple([MeasuredKernel(name=each, count=len(t), time_s=math.fsum(t)) for each, t in times.items()]),
+        name=name, bound=longest.bound, measured_s=math.fsum(one.duration_s for one in timed),
+        predicted_s=math.fsum(_time(op, host) for op in ops), flop=math.fsum(op.flop for op in ops),
+        kernels=tuple([MeasuredKernel(name=kernel, count=len(each), time_s=math.fsum(each))
+                       for kernel, each in by_key((one.name, one.duration_s) for one in kernels).items()]),
         predicted_kernels=tuple([PredictedKernel(name=k.name, role=k.role, time_s=k.time_s) for op in ops for k in op.kernels]),
+        **(usual | own),
     )  # fmt: skip
+
+
+def _unmatched(found: Iterable[tuple[tuple[str, str], float]]) -> list[NotMatched]:
+    """What has no prediction, from the name, the reason and the time of each call or kernel."""
+    return [NotMatched(name=name, count=len(each), time_s=math.fsum(each), why=why, cause="")
+            for (name, why), each in by_key(found).items()]  # fmt: skip
 
 
 SCHEMA, NSIGHT = "archsim-profile/1", "Nsight Systems"
@@ -140,23 +142,20 @@ def compare_profile(
         raise ArgumentError(f"net: {path} holds kernels and no shapes; --net NETWORK [--batch N] says what ran")
     if profile.source != NSIGHT and (net is not None or batch is not None):
         raise ArgumentError(f"net: the network and batch are those of {path}; they are named for kernels of Nsight alone")
-    if net is not None:
-        own = make_request(net, hw, batch=batch, **choices)
-        empty = ProfiledNetwork(trace=Trace(name=own.network, inputs={}, ops=()), calls={}, left_out=())
-        late = None
-        if ran_at is not None:
-            late = estimate_of(make_request(net, hw, batch=batch, **{**choices, "clock": ran_at}), references=False)
-        return compared(profile, empty, own, estimate_of(own, references=False), late)
-    network = network_of(profile)
-    precision = choices.pop("precision", None) or (network.trace.dtype if network.trace.dtype != "fp32" else None)
-    if ran_at is not None and choices.get("clock") is not None:
-        raise ArgumentError("ran_at: the clock at which the device ran; clock names the one of the prediction: give one of them")
-    request = make_request(hold(network.trace), hw, precision=precision, **choices)
-    result = estimate_of(request, references=False)
-    slow = None
-    if ran_at is not None:
-        slow = estimate_of(make_request(hold(network.trace), hw, precision=precision, **{**choices, "clock": ran_at}), False)
-    return compared(profile, network, request, result, slow)
+    if net is None:
+        network = network_of(profile)
+        usual = network.trace.dtype if network.trace.dtype != "fp32" else None
+        what, asked = hold(network.trace), choices | {"precision": choices.get("precision") or usual}
+        if ran_at is not None and choices.get("clock") is not None:
+            raise ArgumentError("ran_at: the clock at which the device ran; clock names the one of the prediction: give one of "
+                                "them")  # fmt: skip
+    else:
+        network, what, asked = None, net, choices | {"batch": batch}
+    request = make_request(what, hw, **asked)
+    if network is None:
+        network = ProfiledNetwork(trace=Trace(name=request.network, inputs={}, ops=()), calls={}, left_out=())
+    slow = None if ran_at is None else estimate_of(make_request(what, hw, **{**asked, "clock": ran_at}), references=False)
+    return compared(profile, network, request, estimate_of(request, references=False), slow)
 
 
 def compared(
@@ -186,7 +185,7 @@ def compared(
         stack=request.stack.id, precision=request.precision, batch=request.batch, run_s=profile.run_s, shown=profile.shown,
         measured_s=measured, busy_s=busy, idle_s=measured - busy, overlap_s=summed - busy, predicted_s=result.latency_s,
         wait_s=wait, gap=causes.causes, ops=tuple(ops), not_matched=tuple(missed),
-        measured_timeline=_measured(profile, network, host), predicted_timeline=_predicted(result, network),
+        measured_timeline=_measured(profile, network, host), predicted_timeline=_predicted(result),
         notes=(*profile.notes, *request.notes), warnings=result.warnings,
     )  # fmt: skip
 
@@ -215,47 +214,25 @@ def _ops(
     profile: Profile, network: ProfiledNetwork, result: Estimate, host: bool
 ) -> tuple[list[ProfiledOp], float]:  # fmt: skip
     """The ops with both times, in the order of the calls; and the time predicted for ops without calls [s]."""
-    groups: dict[tuple[int, ...], list[OpEstimate]] = {}
-    names: dict[tuple[int, ...], str] = {}
-    apart = 0.0
-    for op in result.ops:
-        name = _op_of(op.name, network.calls)
-        if name:
-            group = network.calls[name]
-            groups.setdefault(group, []).append(op)
-            names[group] = name.partition("/")[0]
-        else:
-            apart += _time(op, host)
-    launched: dict[int, list[Any]] = {}
-    for kernel in profile.kernels:
-        if kernel.call is not None:
-            launched.setdefault(kernel.call, []).append(kernel)
+    named = [(_op_of(op.name, network.calls), op) for op in result.ops]
+    groups = by_key((network.calls[name], (name, op)) for name, op in named if name)
+    launched = by_key((kernel.call, kernel) for kernel in profile.kernels)
     found = []
     for group, parts in sorted(groups.items()):
         kernels = [kernel for place in group for kernel in launched.get(place, [])]
         calls = [profile.calls[place] for place in group]
         timed: Sequence[Any] = calls if host else kernels
-        longest = max(parts, key=lambda op: op.time_s)
-        found.append(ProfiledOp(
-            name=names[group], kind=_kind_of(parts, longest), operators=tuple([call.operator for call in calls]),
+        found.append(_row(
+            parts[-1][0].partition("/")[0], [op for _, op in parts], kernels, timed, host, cause=_within(calls),
+            operators=tuple([call.operator for call in calls]),
             start_s=min((one.start_s for one in timed), default=calls[0].start_s),
-            measured_s=math.fsum(one.duration_s for one in timed),
-            predicted_s=math.fsum(_time(op, host) for op in parts), bound=longest.bound,
-            flop=math.fsum(op.flop for op in parts), kernels=_counted(kernels),
-            predicted_kernels=tuple([PredictedKernel(name=k.name, role=k.role, time_s=k.time_s)
-                                     for op in parts for k in op.kernels]),
-            cause=_within(calls),
         ))  # fmt: skip
-    return found, apart
+    return found, sum((_time(op, host) for name, op in named if not name), 0.0)
 
 
 def _time(op: OpEstimate, host: bool) -> float:
     """What a call of a CPU takes with its dispatch, and the kernels of a GPU without [s]."""
     return op.time_s if host else op.time_s - op.wait_s
-
-
-def _kind_of(parts: Sequence[OpEstimate], longest: OpEstimate) -> str:
-    return next((op.kind for op in parts if op.kind == "attention"), longest.kind)
 
 
 def _within(calls: Sequence[ProfiledCall]) -> str:
@@ -264,57 +241,38 @@ def _within(calls: Sequence[ProfiledCall]) -> str:
     return "apart" if len(calls) > 1 or any("attention_math" in name for name in inner) else ""
 
 
-def _counted(kernels: Iterable[Any]) -> tuple[MeasuredKernel, ...]:
-    times: dict[str, list[float]] = {}
-    for kernel in kernels:
-        times.setdefault(kernel.name, []).append(kernel.duration_s)
-    return tuple([MeasuredKernel(name=name, count=len(each), time_s=math.fsum(each)) for name, each in times.items()])
-
-
 def _missed(profile: Profile, network: ProfiledNetwork, host: bool) -> list[NotMatched]:
     """Calls and kernels that are part of no op, those that took longest first."""
     why = {one.call: one.why for one in network.left_out}
     inside = {place for group in network.calls.values() for place in group}
-    times: dict[tuple[str, str], list[float]] = {}
-    if host:
-        for place, call in enumerate(profile.calls):
-            if place not in inside:
-                times.setdefault((call.operator, why.get(place, "")), []).append(call.duration_s)
+    times = [((call.operator, why.get(place, "")), call.duration_s)
+             for place, call in enumerate(profile.calls if host else ()) if place not in inside]  # fmt: skip
     for kernel in profile.kernels:
         if kernel.call is None:
             said = "copy" if kernel.copy else "no call is known to have launched it"
-            times.setdefault((kernel.name, said), []).append(kernel.duration_s)
+            times.append(((kernel.name, said), kernel.duration_s))
         elif kernel.call not in inside:
-            times.setdefault((profile.calls[kernel.call].operator, why.get(kernel.call, "")), []).append(kernel.duration_s)
-    found = [NotMatched(name=name, count=len(each), time_s=math.fsum(each), why=said, cause="")
-             for (name, said), each in times.items()]  # fmt: skip
-    return sorted(found, key=lambda one: -one.time_s)
+            times.append(((profile.calls[kernel.call].operator, why.get(kernel.call, "")), kernel.duration_s))
+    return sorted(_unmatched(times), key=lambda one: -one.time_s)
 
 
 def _measured(profile: Profile, network: ProfiledNetwork, host: bool) -> tuple[TimelinePiece, ...]:
-    op_of = {place: name for name, group in network.calls.items() for place in group}
-    found = []
     if host:
-        for place, call in enumerate(profile.calls):
-            found.append(TimelinePiece(name=op_of.get(place, call.operator), start_s=call.start_s, kind=call.operator,
-                                       end_s=call.start_s + call.duration_s, track="measured"))  # fmt: skip
-        return tuple(found)
+        op_of = {place: name for name, group in network.calls.items() for place in group}
+        return tuple([TimelinePiece(name=op_of.get(place, call.operator), start_s=call.start_s, kind=call.operator,
+                                    end_s=call.start_s + call.duration_s, track="measured")
+                      for place, call in enumerate(profile.calls)])  # fmt: skip
     first = profile.kernels[0].start_s
-    for kernel in profile.kernels:
-        caller = "kernel" if kernel.call is None else profile.calls[kernel.call].operator
-        found.append(TimelinePiece(
-            name=kernel.name, start_s=kernel.start_s - first, end_s=kernel.start_s + kernel.duration_s - first,
-            kind="copy" if kernel.copy else caller, track="measured",
-        ))  # fmt: skip
-    return tuple(found)
+    return tuple([
+        TimelinePiece(
+            name=kernel.name, start_s=kernel.start_s - first, end_s=kernel.start_s + kernel.duration_s - first, track="measured",
+            kind="copy" if kernel.copy else "kernel" if kernel.call is None else profile.calls[kernel.call].operator,
+        ) for kernel in profile.kernels
+    ])  # fmt: skip
 
 
-def _predicted(result: Estimate, network: ProfiledNetwork) -> tuple[TimelinePiece, ...]:
+def _predicted(result: Estimate) -> tuple[TimelinePiece, ...]:
     """The ops one after the other, each behind its wait for the host."""
-    found, now = [], 0.0
-    for op in result.ops:
-        end = now + op.time_s
-        if op.time_s > op.wait_s:
-            found.append(TimelinePiece(name=op.name, start_s=now + op.wait_s, end_s=end, kind=op.kind, track="predicted"))
-        now = end
-    return tuple(found)
+    ends = list(accumulate(op.time_s for op in result.ops))
+    return tuple([TimelinePiece(name=op.name, start_s=begin + op.wait_s, end_s=end, kind=op.kind, track="predicted")
+                  for op, begin, end in zip(result.ops, [0.0, *ends], ends, strict=False) if op.time_s > op.wait_s])  # fmt: skip

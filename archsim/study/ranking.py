@@ -24,7 +24,6 @@ from math import log, sqrt
 
 import numpy as np
 
-from archsim.base.errors import UnknownName
 from archsim.cost.cost import Array
 from archsim.study.certainty import order_probabilities, probability_less
 from archsim.study.contender import Contender, energy_spread, time_spread
@@ -102,13 +101,6 @@ CRITERIA = (
               beats="{next} costs {ratio} times as much",
               energy=lambda c: c.energy_share_of_cost, missing=f"{NO_PRICE}; rented: --price NAME=2.5USD/h", usage=True),
 )  # fmt: skip
-
-
-def check_criterion(by: str) -> None:
-    """Raise ArgumentError for what is no criterion."""
-    known = [criterion.name for criterion in CRITERIA]
-    if by not in known:
-        raise UnknownName("criterion", by, known, hint=f"one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from archsim.base.units import TEXT
 from archsim.cost.cost import Array
 from archsim.device.part import Unit
 from archsim.device.spec import keys
+from archsim.device.variant import first_of
 from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 
@@ -108,7 +109,7 @@ def sensitivity(request: Request, wanted: Sequence[str] = (), step: float = STEP
 
 
 def _elasticity(request: Request, key: str, unit: Unit, step: float, span: float) -> Elasticity:
-    value = float(np.ravel(request.spec.entries[key].number)[0])
+    value = first_of(request.spec.entries[key].number)
     if key in WITHOUT_MEANING:
         return _undefined(key, unit, value, WITHOUT_MEANING[key])
     if value == 0:

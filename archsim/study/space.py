@@ -17,12 +17,11 @@ from archsim.base.arguments import given_of
 from archsim.base.errors import Unsupported
 from archsim.base.version import __version__
 from archsim.cost.cost import Array
-from archsim.device.spec import Spec
 from archsim.estimation.hardware import find_device
 from archsim.estimation.pipeline import lowered_of
 from archsim.estimation.request import Request, make_request
 from archsim.study.axis import BadAxis, Coupling, KnobAxis, axis_of, coupling_of
-from archsim.study.knob import ARGUMENTS, CHOICES, meaning
+from archsim.study.knob import CHOICES, meaning
 
 ROUNDS = 4  # a Feistel network of four rounds with random functions is a random permutation (Luby and Rackoff 1988)
 MOST = 1 << 52  # points; positions on an axis are doubles
@@ -239,11 +238,6 @@ def _base_record(request: Request) -> dict[str, Any]:
 def digest(record: Mapping[str, Any]) -> str:
     """A hash of a record."""
     return hashlib.sha256(json.dumps(record, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def units(spec: Spec, knobs: tuple[str, ...]) -> dict[str, str]:
-    """The unit of each numeric knob."""
-    return {knob: meaning(spec.kind, knob).unit for knob in knobs if knob in ARGUMENTS or knob not in CHOICES}
 
 
 def space_of(

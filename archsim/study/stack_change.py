@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from archsim.base.record import by_key
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, make_request
 from archsim.stack import catalog
@@ -82,10 +82,8 @@ def _layers(first: Request, before: Run, second: Request, after: Run) -> tuple[L
     for request, result, column in ((first, before, 0), (second, after, 1)):
         for op, time in zip(request.trace.ops, result.timeline.op_time_s[0].tolist(), strict=True):
             name = _known(op.name, both)
-            times.setdefault(_anchor(name, into), [0.0, 0.0])[column] += time
-    members: dict[str, list[str]] = {}
-    for name in into:
-        members.setdefault(_anchor(name, into), []).append(name)
+            times.setdefault(into.get(name, name), [0.0, 0.0])[column] += time
+    members = by_key((anchor, name) for name, anchor in into.items())
     return tuple([
         LayerChange(layer=name, kind=kinds.get(name, ""), fused=tuple(members.get(name, ())), before_s=was, after_s=now)
         for name, (was, now) in times.items() if was or now
@@ -98,7 +96,3 @@ def _known(name: str, both: set[str]) -> str:
     while at not in both and "." in at:
         at = at.rpartition(".")[0]
     return at if at in both else name
-
-
-def _anchor(name: str, into: Mapping[str, str]) -> str:
-    return into.get(name, name)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from archsim.base.record import by_key
 from archsim.base.units import COUNT, show
 from archsim.stack import catalog
 from archsim.study.comparison import Comparison, CurveComparison
@@ -54,7 +55,7 @@ def differences(contenders: Sequence[Contender]) -> list[Difference]:
     found = []
     for name, unit, value_of in CONDITIONS:
         values = [(c, value) for c in contenders if (value := value_of(c)) is not None]
-        named = _named((show(value, unit, 3) if isinstance(value, float) else value, c.device_name) for c, value in values)
+        named = by_key((show(value, unit, 3) if isinstance(value, float) else value, c.device_name) for c, value in values)
         numbers = [value for _, value in values if isinstance(value, float)]
         if len(named) > 1:
             order = sorted(((value, tuple(names)) for value, names in named.items()), key=lambda pair: -len(pair[1]))
@@ -73,17 +74,9 @@ def listed(names: Sequence[str]) -> str:
     return ", ".join(names if few else names[:MOST_LISTED]) + ("" if few else f" and {len(names) - MOST_LISTED} more")
 
 
-def _named(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
-    """The names of each value."""
-    found: dict[str, list[str]] = {}
-    for value, name in pairs:
-        found.setdefault(value, []).append(name)
-    return found
-
-
 def software_note(c: Comparison, called: Mapping[str, str]) -> str:
     """That part of what is compared is software, where devices run their usual stacks and these are of several frameworks."""
-    named = _named((catalog.find(x.estimate.stack).framework, called[x.name]) for x in c.all if not c.stacks)
+    named = by_key((catalog.find(x.estimate.stack).framework, called[x.name]) for x in c.all if not c.stacks)
     if len(named) < 2:
         return ""
     most = max(named, key=lambda framework: len(named[framework]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,9 +53,6 @@ def in_this_process(space: Space, numbers: Iterable[int]) -> Iterator[Chunk]:
         yield compute(space, number)
 
 
-Source = Callable[[Space, Iterable[int]], Iterator[Chunk]]
-
-
 def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
     """The rows of a chunk with the columns of `names`; a missing output is None."""
     lists, size = points_of(space, chunk.part, chunk.called, chunk.columns), chunk.part.stop - chunk.part.start
@@ -97,14 +94,10 @@ def names(space: Space, kind: str) -> dict[str, str]:
     """The columns of a sweep with their units; `text` for names."""
     knobs = {knob: "text" if knob in WORDS else meaning(kind, knob).unit for knob in space.knobs}
     own = dict.fromkeys(("network", "hardware", "hardware_name"), "text")
-    return {"point": "1", **own, **knobs, **UNITS, **DIE, "problem": "text"}
+    return {"point": "1", **own, **knobs, **OUTPUTS, **DIE, "problem": "text"}
 
 
 DIE = {"area_mm2": "mm2", "one_die": "1"}  # of a GPU's die, an estimate
-UNITS = {
-    "latency_s": "s", "throughput_per_s": "1/s", "power_w": "W", "energy_j": "J", "throughput_per_w": "1/s/W", "dram_bytes": "B",
-    "memory_bytes": "B", "fits": "1", "clock_hz": "Hz",
-}  # fmt: skip
 
 
 def points_per_second(space: Space, request: Request) -> float:

@@ -71,9 +71,8 @@ class SweepCollector:
     space: Space
     requests: Sequence[Request]
     count: int = 0
-    impossible: int = 0
     beyond: int = 0
-    problems: dict[str, int] = field(default_factory=dict)
+    problems: Counter[str] = field(default_factory=Counter)
     best: dict[str, dict[str, Row]] = field(default_factory=dict)
     fronts: dict[str, tuple[Row, ...]] = field(default_factory=dict)
     some: list[Row] = field(default_factory=list)
@@ -85,10 +84,7 @@ class SweepCollector:
         step = -(-self.space.count // KEPT)
         self.some += [dict(zip(names, row, strict=True)) for row in rows if row[0] % step == 0]
         self.count += len(rows)
-        said = Counter(text for text in columns["problem"] if text is not None)
-        self.impossible += said.total()
-        for text, times in said.items():
-            self.problems[text] = self.problems.get(text, 0) + times
+        self.problems.update(text for text in columns["problem"] if text is not None)
         fits, networks = np.array(columns["fits"], float), np.array(columns["network"])
         self.beyond += int((fits == 0).sum())
         for network in dict.fromkeys(columns["network"]):
@@ -121,10 +117,10 @@ class SweepCollector:
 
     def done(self) -> SweptPoints:
         """All that was received."""
-        problems = sorted(self.problems.items(), key=lambda item: -item[1])
         return SweptPoints(
-            space=self.space, requests=tuple(self.requests), units=self._units, count=self.count, impossible=self.impossible,
-            beyond=self.beyond, problems=tuple(problems), best=self.best, fronts=self.fronts, some=tuple(self.some),
+            space=self.space, requests=tuple(self.requests), units=self._units, count=self.count, beyond=self.beyond,
+            impossible=self.problems.total(), problems=tuple(self.problems.most_common()), best=self.best,
+            fronts=self.fronts, some=tuple(self.some),
             bases={(r.network, r.spec.identity.id): base_row(r, self.space.knobs) for r in self.requests},
         )  # fmt: skip
 

@@ -21,6 +21,7 @@ from archsim.base.units import show
 from archsim.cost.power import SLOWEST
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
+from archsim.device.variant import first_of
 from archsim.estimation.clock import ROUNDED, highest_clock, memory_clock_of
 from archsim.estimation.estimate import check_budget
 from archsim.estimation.hardware import find_device
@@ -89,7 +90,7 @@ def core_clocks(spec: Spec) -> tuple[float, ...]:
     TPU, which lets nobody set one."""
     if spec.kind not in CLOCK_STEP:
         return ()
-    top = float(np.ravel(highest_clock(spec.device))[0])
+    top = first_of(highest_clock(spec.device))
     return tuple(float(clock) for clock in np.arange(top, SLOWEST * top, -CLOCK_STEP[spec.kind]))
 
 
@@ -126,7 +127,7 @@ def power_limits(spec: Spec) -> tuple[float, ...]:
     if spec.kind not in CLOCK_STEP:
         return ()
     power = spec.device.power
-    tdp, idle = (float(np.ravel(value)[0]) for value in (power.tdp, power.idle))
+    tdp, idle = (first_of(value) for value in (power.tdp, power.idle))
     return tuple(share * tdp for share in LIMITS if share * tdp > idle)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError
-from archsim.base.record import Answer
+from archsim.base.record import Answer, by_key
 from archsim.base.units import show
 from archsim.cost.area import die_area, die_parts, die_yield
 from archsim.cost.bounds import BOUNDS
@@ -21,7 +21,7 @@ from archsim.estimation.estimate import estimate_of
 from archsim.estimation.request import Request, make_request
 from archsim.estimation.result import Estimate, OpEstimate
 from archsim.explain.summary import LayerGroup, group_of, layer_groups
-from archsim.study.certainty import Saving, correlated, savings
+from archsim.study.certainty import SAME, Saving, correlated, savings
 from archsim.study.ranking import SAME_STACK, TWO_STACKS
 
 # ----------------------------------------------------------------------------------------------------------------- dies
@@ -109,7 +109,6 @@ FOLLOWING = {  # attribute of an estimate that has a default, and what `--to` ca
     ARGUMENTS[name].estimated: name for name in ("stack", "precision", "threads", "host_cpu", "clock")
 }  # fmt: skip
 MOST_NAMES = 4  # of layers whose limit changed in the same way
-SAME = 1e-9  # relative; outputs that differ by less are equal
 SETTINGS = ("clock", "memory_clock", "power_limit", "batch")  # of one device, whose savings were counted
 RUN = ("hardware", "stack", "precision", "task")  # attributes of an estimate that such a change leaves as they are
 
@@ -183,12 +182,9 @@ class Change(Answer):
     @property
     def moves(self) -> Mapping[tuple[str, str], tuple[OpChange, ...]]:
         """The ops whose limit has changed, by (limit before, limit after), in decreasing order of time."""
-        found: dict[tuple[str, str], list[OpChange]] = {}
-        for op in self.ops:
-            if op.moved and op.before is not None and op.after is not None:
-                found.setdefault((side(op.before.bound), side(op.after.bound)), []).append(op)
+        found = by_key(((side(op.before.bound), side(op.after.bound)), op) for op in self.ops
+                       if op.moved and op.before is not None and op.after is not None)  # fmt: skip
         return {key: tuple(ops) for key, ops in sorted(found.items(), key=lambda item: -_time(item[1]))}
-
 
     @property
     def groups(self) -> tuple[tuple[LayerGroup, LayerGroup | None], ...]:

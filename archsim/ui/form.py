@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from archsim.base.errors import ArchsimError
+from archsim.base.record import by_key
 from archsim.base.units import BARE, COUNT, TEXT, UNITS
 from archsim.device.catalog import heads
 from archsim.device.part import Unit
 from archsim.device.spec import keys, read_by
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import SIMULATED
 from archsim.render.html import templated
 from archsim.stack.choose import candidates
@@ -63,7 +63,7 @@ class SliderRange:
 def knobs(state: PageState) -> list[SliderRange]:
     """Every number of the device that a model reads, with clock, power limit and threads; those that move most come first."""
     spec = state.spec
-    values = {key: (unit, float(np.ravel(spec.entries[key].number)[0])) for key, unit, _ in keys(spec.kind)
+    values = {key: (unit, first_of(spec.entries[key].number)) for key, unit, _ in keys(spec.kind)
               if unit.unit != TEXT and key in spec.entries and "analytical" in read_by(unit)}  # fmt: skip
     tuned = {name: (ARGUMENTS[name], float(value)) for name, value in tuned_values(state).items() if value}
     found = [_slider(key, unit, value) for key, (unit, value) in [*tuned.items(), *values.items()]]
@@ -136,8 +136,7 @@ def _fields(state: PageState) -> list[dict[str, Any]]:
 @cache
 def devices() -> Groups:
     """The shipped devices by maker and year, the newest of a maker first: ids with names."""
-    made: dict[tuple[str, int], list[tuple[str, str]]] = {}
-    for name, head in heads().items():
-        made.setdefault((head["vendor"], -head["year"]), []).append((name, head["name"].removeprefix(head["vendor"]).strip()))
+    made = by_key(((head["vendor"], -head["year"]), (name, head["name"].removeprefix(head["vendor"]).strip()))
+                  for name, head in heads().items())  # fmt: skip
     by_maker = sorted(made.items(), key=lambda group: (group[0][0].casefold(), group[0][1]))
     return {f"{maker}, {-year}": sorted(own, key=lambda one: one[1]) for (maker, year), own in by_maker}

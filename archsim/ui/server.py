@@ -38,8 +38,7 @@ from archsim.render.html import asset, marked, styles, templated
 from archsim.trace.file import canonical
 from archsim.ui.estimates import fault_of
 from archsim.ui.form import form, in_words
-from archsim.ui.generation import model_result
-from archsim.ui.shown import result
+from archsim.ui.shown import model_result, result
 from archsim.ui.state import HELP, MODELS, NETWORKS, PageState, View, read_state
 from archsim.ui.uploads import MOST_BYTES, Uploads
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from archsim.answers import llm
 from archsim.answers.estimate import asked, groups_table, limits_table, measured_table, rate_unit
 from archsim.answers.layers import layer_table, roofline, tree_chart
 from archsim.answers.simulated import sections as of_layer
@@ -24,10 +25,13 @@ from archsim.estimation.result import Estimate
 from archsim.explain.layer import slowest
 from archsim.explain.simulated import simulate_layer
 from archsim.explain.summary import why
-from archsim.render.blocks import Block, Cell, Chart, Facts, Note, Table, Verdict, columns, words
+from archsim.generation.estimate import GenerationEstimate, limit_word
+from archsim.generation.estimate import why as why_served
+from archsim.render.blocks import Block, Cell, Chart, Facts, Note, Table, Verdict, columns, number, stacked, words
 from archsim.render.html import templated
 from archsim.study.whatif import Change
 from archsim.ui.estimates import change_of, estimated, requested
+from archsim.ui.form import in_words
 from archsim.ui.state import MODELS, MOST_PINS, PageState, read_state
 
 
@@ -88,6 +92,45 @@ def _measured(e: Estimate, changed: bool) -> Block:
     if not e.references:
         return Facts(title=f"Measured by others{when}", rows=[("", "The corpus has no published measurement of this case.")])
     return replace(measured_table(e), title=f"Measured by others{when}", level=0)
+
+
+# ----------------------------------------------------------------------------------------------------- language models
+
+
+def model_result(state: PageState) -> str:
+    """The part of the page that a change draws anew. Raises ArchsimError."""
+    before, after = estimated(state, changed=False), estimated(state)
+    phases: Table = _phases(before, after) if state.settings else llm.phases_table(after)
+    return drawn(state, before, after, model_totals, llm.asked(before), why_served(after), [
+        phases, llm.memory_table(after), Facts(title="How far to trust it", rows=llm.trust(before)), _basis(after)])  # fmt: skip
+
+
+def model_totals(e: GenerationEstimate) -> tuple[Sequence[Total], str]:
+    """What a user of the model waits for, what its owner gets and pays for; and what limits the phases."""
+    low, high = (e.tokens_per_s * e.e2e_s / end for end in reversed(e.e2e_interval_s))
+    return (
+        total("time to first token", e.ttft_s, "s", e.ttft_interval_s), total("time per token", e.tpot_s, "s", e.tpot_interval_s),
+        total("all answered", e.e2e_s, "s", e.e2e_interval_s), total("tokens per second", e.tokens_per_s, "", (low, high)),
+        total("energy per token", e.energy_per_token_j, "J", e.energy_per_token_interval_j),
+        total("most requests at once", e.max_batch, ""),
+    ), ", ".join(f"{phase}: {limit_word(limit)}" for phase, limit in e.limited_by.items())  # fmt: skip
+
+
+def _phases(before: GenerationEstimate, after: GenerationEstimate) -> Table:
+    """The time of each phase with what limits it, before in the upper half of its bar."""
+    longest, rows = max(one.time_s for e in (before, after) for one in e.phases.values()), []
+    for name, took, _, _, *limited in llm.phases_table(after).rows:
+        old, new = (e.phases[name.text] for e in (before, after))
+        bar = [piece for half, one in (("upper", old), ("lower", new))
+               for piece in stacked(one.breakdown_s, longest, "s", llm.TONES, half).bar]  # type: ignore[arg-type]  # fmt: skip
+        rows.append([name, number(old.time_s, "s"), took, Cell(bar=bar), *limited])
+    heads = columns("", "before", "after", "", "limited by", "energy", numbers=(1, 2, 5), bars=(3,), spare=(4, 5))
+    return Table(title="Where the time goes", columns=heads, rows=rows)
+
+
+def _basis(e: GenerationEstimate) -> Block:
+    notes = [*(f"{name}: {said}" for name, said in e.basis.items()), *(in_words(said, MODELS) for said in e.assumptions)]
+    return Facts(title="What the numbers rest on", rows=[("", notes), ("measure it", e.benchmark)])
 
 
 # ------------------------------------------------------------------------------------------------------------- the page

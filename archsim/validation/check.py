@@ -8,6 +8,7 @@ from pathlib import Path
 
 from archsim.base.errors import ArchsimError, nearest
 from archsim.base.files import data_folder
+from archsim.base.record import by_key
 from archsim.detect import catalog as devices
 from archsim.evidence import network_rows
 from archsim.evidence.case import METRICS, TEST, WATCHED
@@ -108,10 +109,7 @@ def _contradictions(table: CsvTable) -> list[Problem]:
     """Rates that are not batch / latency, where the source gives both for one cell in one place."""
     rows = [(row.line, row.cells, float(row.cells["value"]), tuple([row.cells.get(name, "") for name in CELL]))
             for row in table.rows]  # fmt: skip
-    latency: dict[tuple[str, ...], list[tuple[int, float]]] = {}
-    for line, cells, value, key in rows:
-        if cells["metric"] == "latency_s":
-            latency.setdefault(key, []).append((line, value))
+    latency = by_key((key, (line, value)) for line, cells, value, key in rows if cells["metric"] == "latency_s")
     problems = []
     for line, cells, rate, key in rows:
         seen, batch = latency.get(key, []), float(cells["batch"])

@@ -9,6 +9,7 @@ from operator import attrgetter
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
@@ -148,10 +149,8 @@ def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE, doubted: bool = 
 
     All rows without ops: they cost nothing to predict. `doubted`: also rows that their source contradicts, which intervals count.
     """
-    found: dict[tuple[str, str, bool], list[Case]] = {}
-    for case in cases:
-        if (case.fitted or (doubted and case.split == DOUBTED)) and not carries_over(case):
-            found.setdefault((case.source, case.spec.kind, case.fitted), []).append(case)
+    found = by_key(((case.source, case.spec.kind, case.fitted), case) for case in cases
+                   if (case.fitted or (doubted and case.split == DOUBTED)) and not carries_over(case))  # fmt: skip
     picked = []
     for rows in found.values():
         bare = [row for row in rows if isinstance(row.pattern, UNSIMULATED)]

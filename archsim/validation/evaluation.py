@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from archsim.base.errors import ArchsimError, UnknownName
+from archsim.base.errors import ArchsimError, UnknownName, one_of
 from archsim.base.files import is_path
-from archsim.base.record import Answer
+from archsim.base.record import Answer, by_key
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.detect.catalog import find as find_device
@@ -111,10 +111,7 @@ def settings_of(
 
 def known_words(what: str, given: Sequence[str], known: Sequence[str] | Mapping[str, object]) -> Sequence[str]:
     """The given words, all of which are known; UnknownName otherwise."""
-    for name in given:
-        if name not in known:
-            raise UnknownName(what, name, list(known), hint=f"one of {', '.join(known)}")
-    return given
+    return [one_of(what, name, known) for name in given]
 
 
 def _exact(option: str, value: str) -> str:
@@ -311,9 +308,7 @@ def group_scores(
 
     A group has a coverage where all its rows have an interval, and the score of a baseline that predicts all of them.
     """
-    rows: dict[tuple[str, ...], list[int]] = {}
-    for i in range(len(cases)) if only is None else only:
-        rows.setdefault(tuple([values[i] for values in by.values()]), []).append(i)
+    rows = by_key((tuple([values[i] for values in by.values()]), i) for i in (range(len(cases)) if only is None else only))
     error, off = errors(cases, predicted), {name: errors(cases, values) for name, values in baselines.items()}
     measured = np.array([case.measured for case in cases])
     inside = (low <= measured) & (measured <= high)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from archsim.base.errors import ArchsimError, MissingExtra
+from archsim.base.record import by_key
 from archsim.calibration.constants import Calibration, FitRecord
 from archsim.cost.cost import Array
 from archsim.cost.switched import memory_family, nodes_of
 from archsim.device.device import Device
+from archsim.device.variant import first_of
 from archsim.estimation.hardware import on_tensor_cores
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
@@ -62,12 +64,9 @@ class Problem:
     @classmethod
     def of(cls, cases: Sequence[Case], start: Calibration, prefixes: Sequence[str]) -> Problem:
         """The problem of these cases, and of those constants whose names begin with one of `prefixes` and that any case feels."""
-        groups, affected = tuple(prepare(cases)), dict[str, list[int]]()
+        groups = tuple(prepare(cases))
         free = [n for n, c in start.constants.items() if c.low < c.high and (not prefixes or n.startswith(tuple(prefixes)))]
-        for position, group in enumerate(groups):
-            for name in free:
-                if _influences(name, group):
-                    affected.setdefault(name, []).append(position)
+        affected = by_key((name, at) for at, group in enumerate(groups) for name in free if _influences(name, group))
         return cls(cases=cases, start=start, groups=groups, affected={name: tuple(at) for name, at in affected.items()})
 
     @property
@@ -292,7 +291,7 @@ def _has_energy(name: str, device: Device) -> bool:
     if name.startswith("byte."):
         return memory_family(device) == name.removeprefix("byte.")
     if name.startswith("node."):
-        size = float(np.ravel(device.chip.node)[0]) * 1e9
+        size = first_of(device.chip.node) * 1e9
         return device.kind == "gpu" and any(bool(abs(np.log(size / node)) < NEAR) for node in nodes_of(f"energy.{name}"))
     return device.kind == ("cpu" if name.startswith("core_") else "gpu" if name in OF_GPUS else device.kind)
 

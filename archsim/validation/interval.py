@@ -15,10 +15,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.calibration.constants import NETWORKS, Calibration, Spread, spread_of_product
-from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, Platform, step_of
+from archsim.calibration.nearness import ARCHITECTURE, CARD, ELSEWHERE, Evidence, step_of
 from archsim.calibration.wall import DESCRIBED, GENERIC, wall_constants
 from archsim.cost.cost import Array
+from archsim.estimation.hardware import platform_of
 from archsim.evidence.case import Case, ClockPattern, ServingPattern, UnitPattern
 from archsim.evidence.columns import quantity
 from archsim.generation.measured import POWER, RATE, TIME, served_spread
@@ -49,12 +51,6 @@ def log_errors(cases: Sequence[Case], predicted: Array) -> Array:
     """log(predicted / measured) as times, for power and energy as they are."""
     ratio = np.log(predicted / np.array([case.measured for case in cases]))
     return np.asarray(np.where([case.metric == "throughput_per_s" for case in cases], -ratio, ratio))
-
-
-def platform_of(case: Case) -> Platform:
-    """What a measured row is of."""
-    identity = case.spec.identity
-    return Platform(architecture=identity.kernels_of, device=identity.id, stack=case.stack_id)
 
 
 def intervals_of(
@@ -117,7 +113,7 @@ def widening(errors: Array, weights: Array, steps: Array, level: float) -> tuple
 
 def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Case], str]) -> Array:
     """How near the rows of each class are that a row's prediction could learn from: those of another value of the fold."""
-    cells = [(name, platform_of(case), key(case)) for case, name in zip(rows, names, strict=True)]
+    cells = [(name, platform_of(case.spec, case.stack_id), key(case)) for case, name in zip(rows, names, strict=True)]
     known = {(name, platform, held): step_of([Evidence(platform=at, source="", rows=1)
                                               for other, at, own in set(cells) if other == name and own != held], platform)
              for name, platform, held in set(cells)}  # fmt: skip
@@ -126,12 +122,10 @@ def held_out_steps(rows: Sequence[Case], names: Sequence[str], key: Callable[[Ca
 
 def evidence_of(rows: Sequence[Case], names: Sequence[str]) -> dict[str, tuple[Evidence, ...]]:
     """How many rows of each class, cell and source there are."""
-    counts = Counter((name, platform_of(case), case.source) for case, name in zip(rows, names, strict=True))
-    found: dict[str, tuple[Evidence, ...]] = {}
-    for name, platform, source in sorted(counts, key=lambda cell: (cell[0], cell[1].device, cell[1].stack, cell[2])):
-        one = Evidence(platform=platform, source=source, rows=counts[name, platform, source])
-        found[name] = (*found.get(name, ()), one)
-    return found
+    counts = Counter((name, platform_of(case.spec, case.stack_id), case.source) for case, name in zip(rows, names, strict=True))
+    order = sorted(counts, key=lambda cell: (cell[0], cell[1].device, cell[1].stack, cell[2]))
+    found = by_key((cell[0], Evidence(platform=cell[1], source=cell[2], rows=counts[cell])) for cell in order)
+    return {name: tuple(each) for name, each in found.items()}
 
 
 def _pools(rows: Sequence[Case], names: Array, name: str) -> list[Array]:
@@ -171,13 +165,13 @@ def intervals(cases: Sequence[Case], predicted: Array, calibration: Calibration,
             spread = wall_constants().spreads[GENERIC if case.system[0].generic else DESCRIBED]
         elif isinstance(case.pattern, ServingPattern):
             of = {"power": POWER, "energy": POWER, "tokens": RATE}.get(quantity(case), TIME)
-            _, spread = served_spread(calibration, case.spec.kind, platform_of(case), of)
+            _, spread = served_spread(calibration, case.spec.kind, platform_of(case.spec, case.stack_id), of)
         elif case.anchor is None and case.metric != "clock_hz" and (quantity(case) == "time" or name in calibration.spreads):
             kind, _, what = name.partition(" ")
-            _, spread = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
+            _, spread = calibration.spread_of(kind, what, platform_of(case.spec, case.stack_id), trusted, without=case.source)
             if case.metric == "energy_j":
                 what = class_of(replace(case, metric="latency_s")).partition(" ")[2]
-                _, time = calibration.spread_of(kind, what, platform_of(case), trusted, without=case.source)
+                _, time = calibration.spread_of(kind, what, platform_of(case.spec, case.stack_id), trusted, without=case.source)
                 spread = spread_of_product(time, spread)
         else:
             continue

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import ArgumentError, InputError, Unsupported, nearest
+from archsim.base.errors import ArgumentError, InputError, Unsupported, near_words
 from archsim.base.files import LIMITS, read_text
 from archsim.cycle.core.operation import SHUFFLES_ACROSS, Access, CoreLoop, MemoryStream, Operation
 from archsim.detect.architecture import CoreRow, core_of
@@ -101,7 +101,7 @@ def _loop(words: Words) -> CoreLoop:
 def _operation(op: Words, at: int, ops: list[Words], place: Mapping[int, int]) -> Operation:
     kind, sub = str(op["kind"]), str(op.get("sub") or "")
     if kind not in KINDS:
-        raise ValueError(f"op {op['id']}: kind {kind!r} is not one of {', '.join(nearest(kind, KINDS) or KINDS)}")
+        raise ValueError(f"op {op['id']}: kind {kind!r} is not one of {near_words(kind, KINDS)}")
     name = OF_INT.get(sub, "int") if kind == "int" else "cross" if kind == "shuffle" and sub in SHUFFLES_ACROSS else KINDS[kind]
     if op["elem"] not in ELEMENTS:
         raise ValueError(f"op {op['id']}: elem {op['elem']!r} is not one of {', '.join(ELEMENTS)}")

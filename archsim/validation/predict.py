@@ -13,18 +13,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from archsim.base.errors import Unsupported
+from archsim.base.record import by_key
 from archsim.calibration.constants import Calibration, default
 from archsim.cost.cost import Array
 from archsim.cost.switched import voltage
 from archsim.cost.units import at_other_clocks, power_by_clock, unit_power
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import UnitClocks
+from archsim.device.variant import first_of
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
 from archsim.estimation.pipeline import lowered_of, priced, scheduled
 from archsim.estimation.request import Request
 from archsim.evidence import case as evidence
-from archsim.evidence.case import Anchor, Case
+from archsim.evidence.case import Case
 from archsim.lower.kernel import Index
 from archsim.lower.lower import Lowered
 
@@ -57,25 +59,25 @@ def simulated_pattern(case: Case, fidelity: str) -> float:
         from archsim.cycle.core.machine import core_machine
         from archsim.cycle.core.run import run_loop
 
-        return run_loop(core_machine(device, case.clock or float(np.ravel(device.usual_clock)[0])), pattern.loop).cycles
+        return run_loop(core_machine(device, case.clock or first_of(device.usual_clock)), pattern.loop).cycles
     if simulated and isinstance(device, Gpu) and isinstance(pattern, evidence.AccessPattern | evidence.ProductPattern):
         from archsim.cycle.patterns import pattern_value
 
-        return pattern_value(device, case.clock or float(np.ravel(device.clock.boost)[0]), pattern, case.precision)
+        return pattern_value(device, case.clock or first_of(device.clock.boost), pattern, case.precision)
     raise Unsupported(f"an access pattern takes --fidelity {SIMULATED}")
 
 
 def together(cases: Sequence[Case]) -> list[list[int]]:
     """The positions of cases that are predicted at once; a run of an engine by itself, since many do not fit their devices."""
-    found: dict[object, list[int]] = {}
-    for position, case in enumerate(cases):
+
+    def key(position: int, case: Case) -> tuple[object, ...]:
+        if isinstance(case.pattern, evidence.UNSIMULATED):
+            return case.spec.digest, type(case.pattern), position if isinstance(case.pattern, evidence.ServingPattern) else None
         host = None if case.host_cpu is None else case.host_cpu.digest
         setting = (case.clock, case.limit, case.threads, case.training, case.timer.graph, host, case.simulated)
-        key: object = (case.spec.digest, case.stack.digest, case.precision, case.stored, *setting)
-        if isinstance(case.pattern, evidence.UNSIMULATED):
-            key = (case.spec.digest, type(case.pattern), position if isinstance(case.pattern, evidence.ServingPattern) else None)
-        found.setdefault(key, []).append(position)
-    return list(found.values())
+        return case.spec.digest, case.stack.digest, case.precision, case.stored, *setting
+
+    return list(by_key((key(position, case), position) for position, case in enumerate(cases)).values())
 
 
 def prepare(cases: Sequence[Case], without: frozenset[str] = frozenset()) -> list[Group]:
@@ -117,10 +119,7 @@ def _evaluate(group: Group, calibration: Calibration, fidelity: Fidelity, withou
         return _without_ops(group.cases, calibration)
     requests = [replace(request, calibration=calibration, fidelity=fidelity, without=without) for request in group.requests]
     values = _values(group, list(enumerate(requests)))
-    anchors: dict[float, list[tuple[int, Anchor]]] = {}
-    for i, case in enumerate(group.cases):
-        if case.anchor is not None:
-            anchors.setdefault(case.anchor.limit, []).append((i, case.anchor))
+    anchors = by_key((case.anchor.limit, (i, case.anchor)) for i, case in enumerate(group.cases) if case.anchor is not None)
     for same in anchors.values():
         there = _values(group, [(i, anchored(requests[i], anchor)) for i, anchor in same])
         for (i, anchor), other in zip(same, there, strict=True):
@@ -145,7 +144,7 @@ def _at_clock(case: Case, calibration: Calibration) -> float:
     assert isinstance(device, Gpu)
     assert clock is not None
     if isinstance(pattern, evidence.VoltagePattern):
-        now, top = (float(np.ravel(voltage(at, device, calibration))[0]) for at in (clock, pattern.top))
+        now, top = (first_of(voltage(at, device, calibration)) for at in (clock, pattern.top))
         return pattern.volts * now / top
     assert isinstance(pattern, evidence.ClockPattern)
     return power_by_clock(device, pattern.power, pattern.top, clock, pattern.rate, pattern.free, calibration)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.base.record import by_key
 from archsim.cost.cost import Array
 
 LEVEL = 0.95  # of the bootstrap interval
@@ -90,12 +91,10 @@ def kendall_tau(first: Array, second: Array) -> float:
 
 def _by_cell(cells: Sequence[Any], names: Sequence[str], measured: Array, predicted: Array) -> Iterator[tuple[Any, Array, Array]]:
     """Measured and predicted values of the names in each cell that has several, each once, by the median of its rows."""
-    by_cell: dict[Any, dict[str, list[int]]] = {}
-    for row, (cell, name) in enumerate(zip(cells, names, strict=True)):
-        by_cell.setdefault(cell, {}).setdefault(name, []).append(row)
-    for cell, rows in by_cell.items():
+    for cell, own in by_key((cell, (name, row)) for row, (cell, name) in enumerate(zip(cells, names, strict=True))).items():
+        rows = by_key(own)
         if len(rows) > 1:
-            seen, thought = (np.array([np.median(values[own]) for own in rows.values()]) for values in (measured, predicted))
+            seen, thought = (np.array([np.median(values[at]) for at in rows.values()]) for values in (measured, predicted))
             yield cell, seen, thought
 
 
@@ -107,11 +106,9 @@ def device_order(
     Rows of equal `cells` did the same work. Each device counts once in a cell, by the median of its rows; the tau of a
     group is the mean over its cells, weighted by pairs of devices.
     """
-    taus: dict[Hashable, list[tuple[float, int]]] = {}
-    for (group, _), seen, thought in _by_cell([*zip(groups, cells, strict=True)], devices, measured, predicted):
-        tau = kendall_tau(seen, thought)
-        if not np.isnan(tau):
-            taus.setdefault(group, []).append((tau, seen.size * (seen.size - 1) // 2))
+    both = _by_cell([*zip(groups, cells, strict=True)], devices, measured, predicted)
+    taus = by_key((group, (tau, seen.size * (seen.size - 1) // 2)) for (group, _), seen, thought in both
+                  if not np.isnan(tau := kendall_tau(seen, thought)))  # fmt: skip
     if not taus:
         return None
     means = [float(np.average([tau for tau, _ in found], weights=[pairs for _, pairs in found])) for found in taus.values()]

@@ -8,6 +8,7 @@ from itertools import product
 
 import numpy as np
 
+from archsim.base.record import by_key
 from archsim.cache.hierarchy import hierarchy_of
 from archsim.cache.layers import launch_traffic, product_of
 from archsim.cost.moved import MovedBytes
@@ -81,9 +82,7 @@ def _products(hardware: str, network: str, layers: Sequence[str], fast: bool | N
         if op.kind.op != "conv2d" or (layers and op.name not in layers):
             continue
         tell(f"{hardware} {network} {op.name}")
-        option = int(result.cost.option[0, int(result.lowered.plan_of[i])])
-        first = int(kernels.option_start[option])
-        for position in range(first, first + len(kernels.options[option].kernels)):
+        for position in kernels.places(int(result.cost.option[0, int(result.lowered.plan_of[i])])):
             v, kernel = int(choice.variant[0, position]), kernels.kernels[position]
             if not kernels.matrix[v]:
                 continue
@@ -186,10 +185,7 @@ def kernel_distances(requests: Iterable[Request], tell: Tell = lambda text: None
 
 def by_role(found: Iterable[KernelDistance]) -> list[RoleDistance]:
     """The distances by kind of device, role and level. A role whose kernels touch no tensor has none."""
-    groups: dict[tuple[str, str, str], list[KernelDistance]] = {}
-    for row in found:
-        if row.tensors > 0:
-            groups.setdefault((row.device_kind, row.role, row.level), []).append(row)
+    groups = by_key(((row.device_kind, row.role, row.level), row) for row in found if row.tensors > 0)
     rows = []
     for (kind, role, level), own in groups.items():
         median, p90 = np.quantile([row.distance for row in own], (0.5, 0.9)).tolist()

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from archsim.base.errors import InputError, Unsupported
+from archsim.base.errors import InputError, Unsupported, refuse
 from archsim.trace.chakra.forms import read_binary, read_json
 from archsim.trace.chakra.node import VERSIONS, ExecutionTrace, is_own, read_own
 from archsim.trace.chakra.stated import read_stated
@@ -73,8 +73,7 @@ def _check(trace: ExecutionTrace) -> None:
             problems.append(f"node {node.id} {short(node.name)} depends on node {missing[0]}, which is not there")
         if len(problems) > 20:
             break
-    if problems:
-        raise InputError(trace.path, problems)
+    refuse(trace.path, problems)
 
 
 # --------------------------------------------------------------------------------------------- what became of the nodes

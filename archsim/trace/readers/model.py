@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import InputError, nearest, refuse
 from archsim.trace.dims import LARGEST, Shape, short, show
 from archsim.trace.trace import ordered
 
@@ -100,8 +100,7 @@ class ModelFile:
 def checked(model: ModelFile) -> ModelFile:
     """The model with its nodes in an order in which they can run. Raises InputError for names and shapes that cannot be."""
     problems = [*_shape_problems(model), *_name_problems(model)]
-    if problems:
-        raise InputError(model.path, problems)
+    refuse(model.path, problems)
     from dataclasses import replace
 
     return replace(model, nodes=tuple(_ordered(model)))
