@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
 from archsim.trace.dims import Shape, elements, show
 
@@ -20,9 +20,12 @@ BACKWARD, BACKWARD_DATA, BACKWARD_FILTER = "backward", "backward_data", "backwar
 PHASES = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER, BACKWARD, UPDATE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclass(frozen=True, kw_only=True)
 class Kind:
     """Base of all op kinds. The fields of a subclass are its JSON attributes; the methods are pure functions of shapes.
+
+    A subclass is a frozen dataclass, and states in its head what all of its ops have in common, each by its name below.
 
     `inputs` are the shapes of the op's inputs, `out` is the shape of its output. The gradients of an op are described
     by the same kind and the same two shapes, those of the forward op, with another phase.
@@ -42,6 +45,13 @@ class Kind:
     """The phase that gives the gradient of each input; the last one also serves the inputs after it. None: it has no gradient."""
     parameter_gradient: ClassVar[str] = BACKWARD
     """The phase that gives the gradient of the learned values."""
+
+    def __init_subclass__(cls, **common: Any) -> None:
+        for name, value in common.items():
+            if not hasattr(cls, name):
+                raise TypeError(f"{cls.__name__}: an op has no {name}")
+            setattr(cls, name, value)
+        dataclass(frozen=True, kw_only=True)(cls)
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """Shape of the output: that of the one input, which has the `axis` of a kind that acts along one.
@@ -87,16 +97,11 @@ class Kind:
         return 2 * self.gradient_macs(phase, inputs, out) + own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedKind(Kind):
+class WeightedKind(Kind, backward_reads=("inputs",), input_gradient=(BACKWARD_DATA,), parameter_gradient=BACKWARD_FILTER):
     """Base of kinds that multiply by learned weights: a gradient of the data, one of the weights, and in some a `bias`.
 
     FLOP: 2 per MAC, and 1 per output element for the bias.
     """
-
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """2 per MAC, and the bias."""

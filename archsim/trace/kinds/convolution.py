@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from archsim.trace.dims import Shape, elements
 from archsim.trace.kind import Kind, WeightedKind, chosen, image
@@ -39,7 +37,6 @@ def windows(size: int, kernel: int, stride: int, before: int, after: int, dilati
     return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(WeightedKind):
     """What a convolution and a transposed one share: `groups` of channels, each with filters [C / groups, kernel] of its own."""
 
@@ -72,22 +69,16 @@ class Convolution(WeightedKind):
         return out[1] * ((inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1] + self.bias)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conv2d(Convolution):
+class Conv2d(Convolution, op="conv2d"):
     """Convolution of [N, C, H, W] with K filters to [N, K, H', W']."""
 
-    op: ClassVar[str] = "conv2d"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvTranspose2d(Convolution):
+class ConvTranspose2d(Convolution, op="conv_transpose2d"):
     """Transposed convolution of [N, C, H, W] to K channels: each pixel adds a window of values to a larger image.
 
     It is the data gradient of the convolution that leads from its output to its input, and so is what libraries run.
     `output_pad`: rows and columns more at the far edges, on which that convolution has no whole window.
     """
-
-    op: ClassVar[str] = "conv_transpose2d"
 
     output_pad: tuple[int, int] = pair(least=0, default=(0, 0))
 
@@ -107,7 +98,6 @@ class ConvTranspose2d(Convolution):
 # -------------------------------------------------------------------------------------------------------------- pooling
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool(Kind):
     """What maximum and average pooling share: [N, C, H, W] to [N, C, H', W'].
 
@@ -138,20 +128,12 @@ class Pool(Kind):
         return elements(out) * self.kernel[0] * self.kernel[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaxPool(Pool):
+class MaxPool(Pool, op="max_pool", backward_flop_per_element=1, backward_reads=("inputs", "output")):
     """Largest value of each window. Gradient: 1 add per output element, to where the maximum stood."""
 
-    op: ClassVar[str] = "max_pool"
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AvgPool(Pool):
+class AvgPool(Pool, op="avg_pool"):
     """Mean of each window; `count_include_pad` says whether padding counts in the divisor. Gradient: 1 add per tap."""
-
-    op: ClassVar[str] = "avg_pool"
 
     count_include_pad: bool = flag(default=True)
 
@@ -160,11 +142,8 @@ class AvgPool(Pool):
         return elements(out) * self.kernel[0] * self.kernel[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalAvgPool(Kind):
+class GlobalAvgPool(Kind, op="global_avg_pool"):
     """Mean of each plane, [N, C, H, W] to [N, C, 1, 1]. FLOP: 1 per input element, forward and backward."""
-
-    op: ClassVar[str] = "global_avg_pool"
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[N, C, 1, 1]."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, WeightedKind, chosen, only
 from archsim.trace.values import flag, fraction, integer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linear(WeightedKind):
+class Linear(WeightedKind, op="linear"):
     """Fully connected layer, [..., K] to [..., F].
 
     With `inner_first` the weights lie in memory as [K, F], as those of
@@ -20,8 +17,6 @@ class Linear(WeightedKind):
     draws weights and data: multipliers of many CPUs leave such a value to microcode. `weight_bits` are those of a weight in
     memory, where they are fewer than those of a value that is multiplied; 0: as many.
     """
-
-    op: ClassVar[str] = "linear"
 
     bias: bool = flag(default=True)
     inner_first: bool = flag(default=False)
@@ -49,18 +44,15 @@ class Linear(WeightedKind):
         return out[-1] * (inputs[0][-1] + self.bias)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matmul(Kind):
+class Matmul(
+    Kind, op="matmul", backward_reads=("inputs",), data_gradient_reads=("inputs",),
+    input_gradient=(BACKWARD_DATA, BACKWARD_FILTER),
+):  # fmt: skip
     """Batched product of two tensors, [..., M, K] x [..., K, N] to [..., M, N], with equal leading dimensions.
 
     The flags say that the last two dimensions of an input are swapped. In gradients the second input stands in the
     filter's place: `backward_data` is the gradient of the first input, `backward_filter` that of the second.
     """
-
-    op: ClassVar[str] = "matmul"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA, BACKWARD_FILTER)
 
     transpose_a: bool = flag(default=False)
     transpose_b: bool = flag(default=False)
@@ -83,18 +75,13 @@ class Matmul(Kind):
         return elements(out) * inputs[0][-2 if self.transpose_a else -1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding(Kind):
+class Embedding(Kind, op="embedding", backward_reads=("inputs",), parameter_gradient=BACKWARD_FILTER):
     """Lookup of rows in a learned table, [...] indices to [..., features].
 
     A second input says where bags of indices begin: the rows of each bag are summed, [indices] and [bags] to [bags, features].
     FLOP: none forward, or 1 add per value of the rows of bags; 1 add per gradient of a row backward. Its inputs are indices, so
     it has only a filter gradient.
     """
-
-    op: ClassVar[str] = "embedding"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
 
     vocabulary: int = integer(least=1)
     features: int = integer(least=1)
@@ -120,16 +107,11 @@ class Embedding(Kind):
         return self.moved(inputs, out)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BiasAdd(Kind):
+class BiasAdd(Kind, op="bias_add", flop_per_element=1, backward_flop_per_element=1):
     """A learned value added along one axis.
 
     FLOP: 1 per element forward; 1 per element backward for the sum that is the bias gradient.
     """
-
-    op: ClassVar[str] = "bias_add"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
 
     axis: int = integer(least=-8, most=7, default=1)
 
@@ -143,8 +125,7 @@ class BiasAdd(Kind):
 WEIGHTED_FLOP = 2  # a result times its weight, and the sum over the experts of a token
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experts(WeightedKind):
+class Experts(WeightedKind, op="experts"):
     """Each token through the `top` of `total` feed-forward parts that its scores choose, and their weighted sum (Shazeer et al.
     2017, equation 1): tokens [..., K] and scores [..., total] to [..., K].
 
@@ -153,8 +134,6 @@ class Experts(WeightedKind):
 
     FLOP: 2 per MAC, 1 per bias, and 2 per weighted result. The choice itself is part of the scores' op.
     """
-
-    op: ClassVar[str] = "experts"
 
     total: int = integer(least=1)
     top: int = integer(least=1)

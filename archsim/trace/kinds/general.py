@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 from archsim.base.errors import ArgumentError
 from archsim.trace.dims import LARGEST, Shape, elements, show
@@ -17,7 +17,6 @@ COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broad
                "reduce_scatter_block", "barrier", "send", "receive")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _AsRecorded(Kind):
     """An op of any form, to the recorded shape."""
 
@@ -32,7 +31,6 @@ class _AsRecorded(Kind):
         return 2 * self.flop(inputs, out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Learning(_AsRecorded):
     """An op of any form that reads `learned` values besides its inputs, once."""
 
@@ -43,15 +41,11 @@ class _Learning(_AsRecorded):
         return self.learned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementWise(_Learning):
+class ElementWise(_Learning, op="element_wise", backward_reads=("inputs",)):
     """Any `function` of the values at one position of its inputs, which stretch as those of a sum do.
 
     FLOP: `each` per element; backward as many for each input.
     """
-
-    op: ClassVar[str] = "element_wise"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     function: str = word()
     each: int = integer(most=1000, default=1)
@@ -69,11 +63,8 @@ class ElementWise(_Learning):
         return self.each * len(inputs) * elements(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reduce(Kind):
+class Reduce(Kind, op="reduce"):
     """One value (sum, mean, largest ...) of those along `axes`, whose size becomes 1. FLOP: 1 per value, forward and backward."""
-
-    op: ClassVar[str] = "reduce"
 
     function: str = word()
     axes: tuple[int, ...] = integers()
@@ -93,14 +84,11 @@ class Reduce(Kind):
         return elements(inputs[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(_Learning):
+class Gather(_Learning, op="gather"):
     """Values of the first input copied to the places of the recorded shape: by index, repeated, moved or cut.
 
     What else it reads are indices. FLOP: `each` per value, where it is made of several; backward 1 add per value.
     """
-
-    op: ClassVar[str] = "gather"
 
     function: str = word(default="gather")
     each: int = integer(most=1000, default=0)
@@ -118,14 +106,11 @@ class Gather(_Learning):
         return elements(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter(Kind):
+class Scatter(Kind, op="scatter"):
     """Values of the last input written to places of the first, which stays where it lies: the rest of it does not move.
 
     What stands between them are indices. FLOP: none, or with `adds` 1 per value, which is added to the one that is there.
     """
-
-    op: ClassVar[str] = "scatter"
 
     adds: bool = flag(default=False)
 
@@ -148,15 +133,9 @@ class Scatter(Kind):
         return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupNorm(Kind):
+class GroupNorm(Kind, op="group_norm", flop_per_element=7, backward_flop_per_element=10, backward_reads=("inputs",)):
     """Normalisation of [N, C, H, W] over the pixels of `groups` of channels, with a learned scale and shift for each channel
     (Wu and He 2018). FLOP: 7 per element, backward 10."""
-
-    op: ClassVar[str] = "group_norm"
-    flop_per_element: ClassVar[int] = 7
-    backward_flop_per_element: ClassVar[int] = 10
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     groups: int = integer(least=1)
 
@@ -172,15 +151,12 @@ class GroupNorm(Kind):
         return 2 * out[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic(_Learning):
+class Traffic(_Learning, op="traffic"):
     """An operator that nobody here knows, in a model of somebody else, to the recorded shape.
 
     A function of `archsim.register_op` says its work; without one, its time is bounded by its memory traffic, each tensor once,
     and `each` FLOP per element of the result. `own`: the number of that function when the model was read, 0 without one.
     """
-
-    op: ClassVar[str] = "traffic"
 
     operator: str = word()
     each: int = integer(default=0)
@@ -198,15 +174,12 @@ class Traffic(_Learning):
         return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out) + self.learned))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated(_AsRecorded):
+class Stated(_AsRecorded, op="stated"):
     """An operator of which a file states its arithmetic, `flops` [FLOP], and the bytes that it `moves` [B], and not its form.
 
     The arithmetic counts as that of the vector lanes: an upper bound of its time where it is a product of matrices.
     `does`: `compute`, or `load` and `store` of memory. `own`: a function of `archsim.register_op` said both.
     """
-
-    op: ClassVar[str] = "stated"
 
     operator: str = word()
     does: str = choice("compute", "load", "store", default="compute")
@@ -223,15 +196,12 @@ class Stated(_AsRecorded):
         return float(self.flops), float(self.moves)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collective(_AsRecorded):
+class Collective(_AsRecorded, op="collective"):
     """Communication of several devices over `size` bytes of each [B], or a message to another one.
 
     On one device it is its memory traffic, the buffer read and written once; the links of a node are not part of it.
     `group`: the name of the devices that take part.
     """
-
-    op: ClassVar[str] = "collective"
 
     function: str = choice(*COLLECTIVES)
     size: int = integer(most=LARGEST)

@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
 
 from archsim.trace.dims import Shape, elements, show
 from archsim.trace.kind import Kind, image, only
 from archsim.trace.values import flag, integer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lrn(Kind):
+class Lrn(Kind, op="lrn", backward_reads=("inputs", "output")):
     """Local response normalisation across `size` neighbouring channels: x * (k + a * sum of x^2) ** -b.
 
     FLOP per element: square, size - 1 adds, scale, shift, power, multiply; backward about twice that: a second
     windowed sum, of dy * y / scale, and the products around it.
     """
-
-    op: ClassVar[str] = "lrn"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
 
     size: int = integer(least=1, default=5)
 
@@ -37,18 +31,13 @@ class Lrn(Kind):
         return 2 * (self.size + 4) * elements(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchNorm(Kind):
+class BatchNorm(Kind, op="batch_norm", backward_flop_per_element=8, backward_reads=("inputs",)):
     """Batch normalisation along axis 1 of [N, C, ...], with a learned scale and shift per channel.
 
     At inference the stored statistics fold into one multiply and one add. With `training` the op first reduces the
     batch: mean (1), variance (2), normalise (2), scale and shift (2). Backward: two reductions (4) and the update (4). With
     `stored` it takes the stored statistics in training too, so that its gradient is a division, and that of the scale and shift.
     """
-
-    op: ClassVar[str] = "batch_norm"
-    backward_flop_per_element: ClassVar[int] = 8
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     training: bool = flag(default=False)
     stored: bool = flag(default=False)
@@ -69,14 +58,8 @@ class BatchNorm(Kind):
         return 2 * out[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerNorm(Kind):
+class LayerNorm(Kind, op="layer_norm", flop_per_element=7, backward_flop_per_element=10, backward_reads=("inputs",)):
     """Normalisation along the last axis, with a learned scale and, if `shift`, a shift. FLOP: 7 per element, backward 10."""
-
-    op: ClassVar[str] = "layer_norm"
-    flop_per_element: ClassVar[int] = 7
-    backward_flop_per_element: ClassVar[int] = 10
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     shift: bool = flag(default=True)
 
@@ -85,8 +68,7 @@ class LayerNorm(Kind):
         return (1 + self.shift) * out[-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RmsNorm(Kind):
+class RmsNorm(Kind, op="rms_norm", flop_per_element=4, backward_flop_per_element=8, backward_reads=("inputs",)):
     """Division by the root mean square along `axis`, and a learned scale (Zhang and Sennrich 2019, equation 4).
 
     With the scale that it learns it is also the division by the Euclidean norm (Liu et al. 2015, ParseNet, section 3.3).
@@ -95,11 +77,6 @@ class RmsNorm(Kind):
     takes from the gradient (3), and the sum that is the gradient of the scale (2).
     """
 
-    op: ClassVar[str] = "rms_norm"
-    flop_per_element: ClassVar[int] = 4
-    backward_flop_per_element: ClassVar[int] = 8
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
     axis: int = integer(least=-8, most=7, default=-1)
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
@@ -107,33 +84,23 @@ class RmsNorm(Kind):
         return out[self.axis]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Softmax(Kind):
+class Softmax(Kind, op="softmax", flop_per_element=5, backward_flop_per_element=4, backward_reads=("output",)):
     """Softmax along `axis`. FLOP per element: compare, subtract, exp, add, divide; backward 4.
 
     With `apart` the loss that it is a part of in training is written as single ops.
     """
 
-    op: ClassVar[str] = "softmax"
-    flop_per_element: ClassVar[int] = 5
-    backward_flop_per_element: ClassVar[int] = 4
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
-
     axis: int = integer(least=-8, most=7, default=-1)
     apart: bool = flag(default=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrossEntropy(Kind):
+class CrossEntropy(Kind, op="cross_entropy", backward_reads=("inputs",)):
     """Softmax along the last axis and the cross-entropy with the labels, [..., classes] to [...].
 
     The labels, [...] indices, may be given as a second input. FLOP: 5 per logit (as softmax) and 2 per row for the
     logarithm; backward, one streaming op, 2 per logit: (softmax - label) * weight. With `apart` softmax, logarithm, product with
     labels that have a value for each class, and mean are ops of their own, as a script wrote them.
     """
-
-    op: ClassVar[str] = "cross_entropy"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     apart: bool = flag(default=False)
 
@@ -157,15 +124,11 @@ class CrossEntropy(Kind):
         return 2 * elements(inputs[0])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArgMax(Kind):
+class ArgMax(Kind, op="argmax", input_gradient=()):
     """The index of the largest value along the last axis, [..., classes] to [...]: a prediction, which has no gradient.
 
     FLOP: a comparison for each value.
     """
-
-    op: ClassVar[str] = "argmax"
-    input_gradient: ClassVar[tuple[str, ...]] = ()
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """One index for each row."""

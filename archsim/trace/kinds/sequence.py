@@ -12,7 +12,6 @@ add for each gate and bias vector:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from archsim.trace.dims import Shape, elements, show
@@ -23,8 +22,7 @@ SOFTMAX_FLOP = 6  # scale, compare, subtract, exp, add, divide
 SOFTMAX_BACKWARD_FLOP = 5  # softmax derivative (4) and scale
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attention(Kind):
+class Attention(Kind, op="attention", backward_reads=("inputs", "output")):
     """softmax(Q K^T / sqrt d) V for `heads` heads of size d.
 
     Queries [N, T, heads * d], keys and values [N, S, kv_heads * d], output as the queries; fewer `kv_heads` are
@@ -34,9 +32,6 @@ class Attention(Kind):
     values of P earlier tokens, [N, P, kv_heads * d], to which the new ones are appended in place: S counts both. With
     `sinks` each head has a learned score that joins every softmax without a value (Xiao et al. 2024).
     """
-
-    op: ClassVar[str] = "attention"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
 
     heads: int = integer(least=1, most=65536)
     kv_heads: int = integer(most=65536, default=0)
@@ -112,16 +107,12 @@ class Attention(Kind):
         return 2 * self.gradient_macs(phase, inputs, out) + own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LatentAttention(Kind):
+class LatentAttention(Kind, op="latent_attention", backward_reads=("inputs", "output")):
     """Attention to cached latent vectors, which are the keys of all heads and, but for their last features, the values too
     (DeepSeek-V2, section 2.1.2, with the projections of keys and values taken into those of queries and results).
 
     Queries [N, T, heads * d] and vectors [N, S, d] to [N, T, heads * rank]; query t sees the first S - T + t + 1 vectors.
     """
-
-    op: ClassVar[str] = "latent_attention"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
 
     heads: int = integer(least=1, most=65536)
     rank: int = integer(least=1)
@@ -156,8 +147,7 @@ POINTWISE_FLOP = 9
 CELL_BACKWARD_FLOP = 16
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recurrent(WeightedKind):
+class Recurrent(WeightedKind, backward_reads=("inputs", "data_gradient"), data_gradient_reads=("inputs", "output")):
     """`layers` recurrent layers of `hidden` units over a whole sequence, [T, N, I] to [T, N, hidden].
 
     `bidirectional` layers have as many units again that read the sequence from its end (Schuster and Paliwal 1997); both halves
@@ -167,19 +157,16 @@ class Recurrent(WeightedKind):
     data gradient runs back through time, so it is there even when the first layer's input needs none.
     """
 
-    gates: ClassVar[int]
+    gates: ClassVar[int] = 1
     """Products with [input, hidden] for each unit."""
-    activations: ClassVar[int]
+    activations: ClassVar[int] = 1
     """Sigmoids and hyperbolic tangents for each unit and step."""
     states: ClassVar[int] = 1
     """Values that a unit hands to its next step."""
     reset: ClassVar[bool] = False
     """Whether a gate acts between the product with the state and its sum with that of the input."""
-    pointwise_flop: ClassVar[int]
-    backward_pointwise_flop: ClassVar[int]
-
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "data_gradient")
-    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
+    pointwise_flop: ClassVar[int] = 1
+    backward_pointwise_flop: ClassVar[int] = 3
 
     hidden: int = integer(least=1)
     layers: int = integer(least=1, most=1024, default=1)
@@ -229,48 +216,25 @@ class Recurrent(WeightedKind):
         return 2 * self.gradient_macs(phase, inputs, out) + self.layers * elements(out) * per_unit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rnn(Recurrent):
+class Rnn(Recurrent, op="rnn"):
     """Vanilla recurrent layers: h' = activation(W x + R h) (Elman 1990), [T, N, I] to [T, N, hidden]."""
 
-    op: ClassVar[str] = "rnn"
-    gates: ClassVar[int] = 1
-    activations: ClassVar[int] = 1
-    pointwise_flop: ClassVar[int] = 1
-    backward_pointwise_flop: ClassVar[int] = 3
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gru(Recurrent):
+class Gru(Recurrent, op="gru", gates=3, activations=3, reset=True, pointwise_flop=8, backward_pointwise_flop=17):
     """Layers of gated recurrent units, their reset after the product (cuDNN), [T, N, I] to [T, N, hidden]."""
 
-    op: ClassVar[str] = "gru"
-    gates: ClassVar[int] = 3
-    activations: ClassVar[int] = 3
-    reset: ClassVar[bool] = True
-    pointwise_flop: ClassVar[int] = 8
-    backward_pointwise_flop: ClassVar[int] = 17
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lstm(Recurrent):
+class Lstm(
+    Recurrent, op="lstm", gates=GATES, activations=5, states=2, pointwise_flop=POINTWISE_FLOP,
+    backward_pointwise_flop=CELL_BACKWARD_FLOP,
+):  # fmt: skip
     """Long short-term memory with a forget gate (Gers et al. 2000), [T, N, I] to [T, N, hidden]."""
 
-    op: ClassVar[str] = "lstm"
-    gates: ClassVar[int] = GATES
-    activations: ClassVar[int] = 5
-    states: ClassVar[int] = 2
-    pointwise_flop: ClassVar[int] = POINTWISE_FLOP
-    backward_pointwise_flop: ClassVar[int] = CELL_BACKWARD_FLOP
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LstmCell(WeightedKind):
+class LstmCell(
+    WeightedKind, op="lstm_cell", backward_reads=("inputs", "data_gradient"), data_gradient_reads=("inputs", "output"),
+):  # fmt: skip
     """One LSTM step: data [N, I] and state [2, N, hidden] (h, then c) to the next state [2, N, hidden]."""
-
-    op: ClassVar[str] = "lstm_cell"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "data_gradient")
-    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
 
     hidden: int = integer(least=1)
     biases: int = integer(most=2, default=1)
