@@ -75,6 +75,12 @@ class EagerNet:
         self.net = Builder(name, SOURCE.format(module, module), inputs, notes, tokens)
         self.config = config
 
+    def embedded(self, **tables: int) -> str:
+        """The sum of what is looked up for each token in the table of words and in these, named with their rows."""
+        rows = {"tokens": self.config.vocabulary} | tables
+        parts = [self.net.embedding(what, count, self.config.width, name=f"{what}.embedding") for what, count in rows.items()]
+        return self.net.sum(*parts, name="embeddings")
+
     def linear(
         self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, tied: bool = False
     ) -> str:
@@ -91,14 +97,11 @@ class EagerNet:
         ratio = self.config.dropout if ratio is None else ratio
         return self.net.dropout(x, ratio, name=f"{x}.dropout") if ratio else x
 
-    def split(self, x: str, heads: int, name: str) -> str:
-        """[N, T, heads d] as [N, T, heads, d]: a view."""
-        return self.net.reshape(x, ("N", "T", heads, self.config.head_size), name=name)
-
     def heads(self, x: str, heads: int, name: str, *, turned: bool = False) -> str:
         """The copy that batched products ask for: [N, heads, T, d], or `turned` [N, heads, d, T]."""
         order = FEATURES_FIRST if turned else HEADS_FIRST
-        return self.net.transpose(self.split(x, heads, f"{name}.split"), *order, name=name)
+        split = self.net.reshape(x, ("N", "T", heads, self.config.head_size), name=f"{name}.split")
+        return self.net.transpose(split, *order, name=name)
 
     def attended(self, query: str, key: str, value: str, at: str, scores: Callable[[str], str]) -> str:
         """Products around a softmax: `scores` scales and masks what the first one gives; tokens come first again in the end."""
@@ -152,8 +155,7 @@ def _bert(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     made = EagerNet(name, config, tokens, notes, "bert", "segments", "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, 1, "T"))
-    tables = (("tokens", config.vocabulary), ("segments", config.segments), ("positions", config.positions))
-    x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
+    x = made.embedded(segments=config.segments, positions=config.positions)
     x = made.dropped(made.norm(x, "embeddings.norm"))
     for number in range(1, config.layers + 1):
         at = f"block{number}"
@@ -187,9 +189,7 @@ def _gpt2(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     """Decoder; one projection makes queries, keys and values; later tokens are hidden by a select."""
     made = EagerNet(name, config, tokens, notes, "gpt2", "positions")
     net, width = made.net, config.width
-    tables = (("tokens", config.vocabulary), ("positions", config.positions))
-    x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
-    x = made.dropped(x)
+    x = made.dropped(made.embedded(positions=config.positions))
     for number in range(1, config.layers + 1):
         at = f"block{number}"
         packed = made.linear(made.norm(x, f"{at}.norm1"), 3 * width, f"{at}.qkv", inner_first=True)
@@ -216,8 +216,7 @@ def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     made = EagerNet(name, config, tokens, notes, "opt", "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, "T", "T"))
-    tables = (("tokens", config.vocabulary), ("positions", config.positions + 2))
-    x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
+    x = made.embedded(positions=config.positions + 2)
     for number in range(1, config.layers + 1):
         at = f"block{number}"
         normal = made.norm(x, f"{at}.norm1")
