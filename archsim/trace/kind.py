@@ -37,6 +37,10 @@ class Kind:
     """Arithmetic per output element, forward [FLOP]."""
     backward_flop_per_element: ClassVar[int] = 0
     """Arithmetic per output element in the gradient, for kinds whose gradient is one op [FLOP]."""
+    flop_per_input: ClassVar[int] = 0
+    """Arithmetic per element of the first input, forward [FLOP]."""
+    backward_flop_per_input: ClassVar[int] = 0
+    """The same in the gradient."""
     backward_reads: ClassVar[tuple[str, ...]] = ()
     """What a gradient reads besides the incoming one: any of "inputs", "output", "data_gradient" (the op's own)."""
     data_gradient_reads: ClassVar[tuple[str, ...]] = ()
@@ -70,7 +74,8 @@ class Kind:
 
     def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
         """All arithmetic of the forward op [FLOP]."""
-        return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out)
+        own = self.flop_per_input * elements(inputs[0]) if self.flop_per_input else 0
+        return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out) + own
 
     def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
         """Number of learned values that the op reads; another op may count them too (`shares`)."""
@@ -94,6 +99,7 @@ class Kind:
     def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
         """All arithmetic of one gradient op [FLOP]."""
         own = self.backward_flop_per_element * elements(out) if phase == BACKWARD else 0
+        own += self.backward_flop_per_input * elements(inputs[0]) if self.backward_flop_per_input else 0
         return 2 * self.gradient_macs(phase, inputs, out) + own
 
 

@@ -142,18 +142,10 @@ class AvgPool(Pool, op="avg_pool"):
         return elements(out) * self.kernel[0] * self.kernel[1]
 
 
-class GlobalAvgPool(Kind, op="global_avg_pool"):
+class GlobalAvgPool(Kind, op="global_avg_pool", flop_per_input=1, backward_flop_per_input=1):
     """Mean of each plane, [N, C, H, W] to [N, C, 1, 1]. FLOP: 1 per input element, forward and backward."""
 
     def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
         """[N, C, 1, 1]."""
         n, c, _, _ = image(inputs)
         return (n, c, 1, 1)
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per input element."""
-        return elements(inputs[0])
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per input element."""
-        return elements(inputs[0])

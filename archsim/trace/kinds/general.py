@@ -63,7 +63,7 @@ class ElementWise(_Learning, op="element_wise", backward_reads=("inputs",)):
         return self.each * len(inputs) * elements(out)
 
 
-class Reduce(Kind, op="reduce"):
+class Reduce(Kind, op="reduce", flop_per_input=1, backward_flop_per_input=1):
     """One value (sum, mean, largest ...) of those along `axes`, whose size becomes 1. FLOP: 1 per value, forward and backward."""
 
     function: str = word()
@@ -74,14 +74,6 @@ class Reduce(Kind, op="reduce"):
         data = only(inputs)
         gone = {axis_of(axis, data) for axis in self.axes}
         return tuple([1 if axis in gone else size for axis, size in enumerate(data)])
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per value."""
-        return elements(inputs[0])
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per value."""
-        return elements(inputs[0])
 
 
 class Gather(_Learning, op="gather"):

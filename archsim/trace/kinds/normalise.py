@@ -94,7 +94,9 @@ class Softmax(Kind, op="softmax", flop_per_element=5, backward_flop_per_element=
     apart: bool = flag(default=False)
 
 
-class CrossEntropy(Kind, op="cross_entropy", backward_reads=("inputs",)):
+class CrossEntropy(
+    Kind, op="cross_entropy", backward_reads=("inputs",), flop_per_element=2, flop_per_input=5, backward_flop_per_input=2
+):
     """Softmax along the last axis and the cross-entropy with the labels, [..., classes] to [...].
 
     The labels, [...] indices, may be given as a second input. FLOP: 5 per logit (as softmax) and 2 per row for the
@@ -115,16 +117,8 @@ class CrossEntropy(Kind, op="cross_entropy", backward_reads=("inputs",)):
             raise ValueError(f"needs one label for each row of {show(inputs[0])}, got {show(inputs[1])}")
         return rows
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """5 per logit and 2 per row."""
-        return 5 * elements(inputs[0]) + 2 * elements(out)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """2 per logit."""
-        return 2 * elements(inputs[0])
-
-
-class ArgMax(Kind, op="argmax", input_gradient=()):
+class ArgMax(Kind, op="argmax", input_gradient=(), flop_per_input=1):
     """The index of the largest value along the last axis, [..., classes] to [...]: a prediction, which has no gradient.
 
     FLOP: a comparison for each value.
@@ -136,7 +130,3 @@ class ArgMax(Kind, op="argmax", input_gradient=()):
         if len(data) < 2:
             raise ValueError(f"needs an input of the form [..., classes], got {show(data)}")
         return data[:-1]
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per value."""
-        return elements(inputs[0])

@@ -87,16 +87,12 @@ def _linear(c: AtenCall) -> None:
     c.add("MatMul", [c.tensor(0), made, *([bias] if bias else [])], bias=int(bool(bias)))
 
 
-def _addmm(c: AtenCall) -> None:
+def _addmm(c: AtenCall) -> Any:
     """beta input + alpha A B; with beta = 0 the input is not read."""
     factors = [c.tensor(1), c.tensor(2)]
     if c.at(3, "beta", 1) == 0:
-        return void(c.add("MatMul", factors))
+        return c.add("MatMul", factors)
     c.add("Add", [c.step("MatMul", factors, (*c.size(factors[0])[:-1], c.size(factors[1])[-1]), "product"), c.tensor(0)])
-
-
-def void(made: object) -> None:
-    """Nothing, whatever was made."""
 
 
 def _permuted(c: AtenCall) -> None:
@@ -170,14 +166,14 @@ def _looked_up(kind: str) -> AtenRule:
     return lambda c: c.add(kind, [c.tensor(0), c.tensor(2, "index")], axis=c.axis(1, "dim"))
 
 
-def _indexed(c: AtenCall) -> None:
+def _indexed(c: AtenCall) -> Any:
     """x[i, j, ...]: the indices stretch to one shape, which takes the place of their dimensions."""
     listed = c.at(1) or []
     found = [(axis, c.tensors(1)[axis]) for axis, each in enumerate(listed) if each is not None]
     if not found:
         raise ValueError("has indices whose shapes were not recorded")
     if len(found) == 1:
-        return void(c.add("Gather", [c.tensor(0), found[0][1]], axis=found[0][0]))
+        return c.add("Gather", [c.tensor(0), found[0][1]], axis=found[0][0])
     _copied(c)
 
 
@@ -200,14 +196,14 @@ def _written(place: int, indices: int = 2) -> AtenRule:
 def _attention(mask: int, causal: int, beside: bool = False) -> AtenRule:
     """Attention whose mask and `is_causal` are the arguments at these places; with `beside` heads lie side by side."""
 
-    def rule(c: AtenCall) -> None:
+    def rule(c: AtenCall) -> Any:
         tensors = [c.tensor(i) for i in range(3)]
         sizes = [c.size(tensor) for tensor in tensors]
         words: dict[str, Any] = {"is_causal": int(bool(c.at(causal, "is_causal", False)))}
         hidden = c.tensor(mask, "attn_mask") if mask else ""
         masks = [hidden] if hidden else []
         if len(sizes[0]) == 4 and not beside:
-            return void(c.add("Attention", [*tensors, *masks], c.result(0), **words))
+            return c.add("Attention", [*tensors, *masks], c.result(0), **words)
         if beside:
             if any(len(size) != 4 for size in sizes):
                 raise ValueError("has sequences of several lengths side by side")

@@ -97,9 +97,7 @@ class NoProduct(Exception):
     """A size is no product of the symbols, or the graph depends on them."""
 
 
-def merged(
-    drafts: Sequence[Draft], probes: Sequence[Mapping[str, int]]
-) -> tuple[dict[str, tuple[Dim, ...]], tuple[Op, ...]]:
+def merged(drafts: Sequence[Draft], probes: Sequence[Mapping[str, int]]) -> tuple[dict[str, tuple[Dim, ...]], tuple[Op, ...]]:
     """Inputs and ops with symbols, from drafts at two values of each. Raises NoProduct."""
     first, second = drafts[0], drafts[-1]
     if len(first.ops) != len(second.ops):
@@ -213,6 +211,10 @@ class Emitter:
         """A tensor of the trace as a result, under the shape that the result has."""
         name = self.draft.view(tensor, self.graph.shape(self.node.outputs[output]), f"{self.name}/view")
         self.draft.alias(self.node.outputs[output], name)
+
+    def made(self, kind: Kind, shape: Shape, *inputs: str) -> None:
+        """The op of this node, where it makes the node's result in another shape."""
+        self.end(self.draft.add(kind, inputs, shape, self.name))
 
     def viewed(self, i: int, shape: Shape, part: str = "view") -> str:
         """Input i under another shape."""
