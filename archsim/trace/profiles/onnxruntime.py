@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from archsim.base.errors import ArchsimError, InputError
 from archsim.trace.dims import LARGEST, MOST_DIMS, Shape, short
 from archsim.trace.profiles.calls import MOVED, VIEWED
-from archsim.trace.profiles.record import US, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor, events, times_of
+from archsim.trace.profiles.record import US, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor, events, middle, times_of
 from archsim.trace.readers.layer_shapes import GATES
 from archsim.trace.readers.model import ModelFile, ModelNode, StoredTensor, checked
 from archsim.trace.readers.read import trace_at_batches
@@ -72,7 +72,7 @@ def _profile(path: str, nodes: list[NodeEvent], kernels: list[NodeEvent], runs: 
     if not inside:
         raise InputError(path, "has nodes, but none within a run (model_run)")
     lengths = [max(each.start_us + each.duration_us for each in run) - run[0].start_us for run in inside]
-    shown = sorted(range(len(inside)), key=lambda i: lengths[i])[(len(inside) - 1) // 2]
+    shown = middle(lengths)
     run, (first, last) = inside[shown], windows[shown]
     place = {each.name: i for i, each in enumerate(run)}
     launched = sorted((k for k in kernels if first <= k.start_us < last), key=lambda k: k.start_us)
@@ -304,10 +304,6 @@ def _norm(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("LayerNormalization", [shapes[0]], [(shapes[0][-1],)] * min(2, max(1, len(shapes) - 1)), {"axis": -1})
 
 
-def _softmax(shapes: Sequence[Shape], out: Shape) -> Made:
-    return Made("Softmax", [shapes[0]], [], {"axis": -1})
-
-
 def _transpose(shapes: Sequence[Shape], out: Shape) -> Made:
     rank = len(out)
     orders = permutations(range(rank)) if rank <= MOST_ORDERED else ()
@@ -330,12 +326,8 @@ def _gather(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("Copied", shapes, domain="archsim")
 
 
-def _same(kind: str, learned: Sequence[Shape] = ()) -> Rule:
-    return lambda shapes, out: Made(kind, shapes[:1], learned)
-
-
-def _cut(shapes: Sequence[Shape], out: Shape) -> Made:
-    return Made("Copied", shapes[:1], domain="archsim")
+def _same(kind: str, learned: Sequence[Shape] = (), domain: str = "", **attributes: int) -> Rule:
+    return lambda shapes, out: Made(kind, shapes[:1], learned, attributes, domain)
 
 
 RULES: Mapping[str, Rule] = {
@@ -343,7 +335,7 @@ RULES: Mapping[str, Rule] = {
     "AveragePool": _pool("AveragePool"), "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum,
     **dict.fromkeys(("QLinearMatMul", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul"), _quantised),
     "LSTM": _recurrent("LSTM"), "GRU": _recurrent("GRU"), "RNN": _recurrent("RNN"),
-    "LayerNormalization": _norm, "Softmax": _softmax, "Transpose": _transpose, "Concat": _concat, "Gather": _gather,
-    "QuickGelu": _same("QuickGelu"), **dict.fromkeys(("FastGelu", "BiasGelu", "Gelu"), _same("Gelu")),
-    "DequantizeLinear": _same("Mul", [()]), **dict.fromkeys(("Slice", "Expand", "Tile"), _cut),
+    "LayerNormalization": _norm, "Softmax": _same("Softmax", axis=-1), "Transpose": _transpose, "Concat": _concat,
+    "Gather": _gather, "QuickGelu": _same("QuickGelu"), **dict.fromkeys(("FastGelu", "BiasGelu", "Gelu"), _same("Gelu")),
+    "DequantizeLinear": _same("Mul", [()]), **dict.fromkeys(("Slice", "Expand", "Tile"), _same("Copied", domain="archsim")),
 }  # fmt: skip

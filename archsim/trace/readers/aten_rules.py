@@ -30,12 +30,11 @@ def _node(kind: str, *places: int, **attributes: Any) -> AtenRule:
 
 
 def _conv(c: AtenCall) -> None:
-    transposed = c.kind == "convolution" and bool(c.at(6))
+    if c.kind == "convolution" and c.at(6):
+        return _turned(c, 7, 8, 5)
     rank = len(c.size(c.tensor(0))) - 2
     stride, dilation = c.pair(3, "stride", 1, rank), c.pair(5, "dilation", 1, rank)
     groups = int(c.at(8 if c.kind == "convolution" else 6, "groups", 1))
-    if transposed:
-        return _turned(c, rank, stride, c.pair(4, "padding", 0, rank), c.pair(7, "output_padding", 0, rank), dilation, groups)
     padding = c.at(4, "padding", 0)
     words: dict[str, Any] = {"strides": stride, "dilations": dilation, "group": groups}
     if padding == "same":
@@ -45,17 +44,13 @@ def _conv(c: AtenCall) -> None:
     c.add("Conv", [t for t in (c.tensor(0), c.tensor(1, "weight"), c.tensor(2, "bias")) if t], **words)
 
 
-def _turned(
-    c: AtenCall, rank: int, stride: list[int], padding: list[int], extra: list[int], dilation: list[int], groups: int
-) -> None:
-    c.add("ConvTranspose", [t for t in (c.tensor(0), c.tensor(1, "weight"), c.tensor(2, "bias")) if t], strides=stride,
-          pads=padding * 2, output_padding=extra, dilations=dilation, group=groups)  # fmt: skip
-
-
-def _conv_transpose(c: AtenCall) -> None:
+def _turned(c: AtenCall, extra: int, groups: int, dilation: int) -> None:
+    """A transposed convolution, whose arguments stand at these places."""
     rank = len(c.size(c.tensor(0))) - 2
-    _turned(c, rank, c.pair(3, "stride", 1, rank), c.pair(4, "padding", 0, rank), c.pair(5, "output_padding", 0, rank),
-            c.pair(7, "dilation", 1, rank), int(c.at(6, "groups", 1)))  # fmt: skip
+    c.add("ConvTranspose", [t for t in (c.tensor(0), c.tensor(1, "weight"), c.tensor(2, "bias")) if t],
+          strides=c.pair(3, "stride", 1, rank), pads=c.pair(4, "padding", 0, rank) * 2,
+          output_padding=c.pair(extra, "output_padding", 0, rank), dilations=c.pair(dilation, "dilation", 1, rank),
+          group=int(c.at(groups, "groups", 1)))  # fmt: skip
 
 
 def _batch_norm(c: AtenCall) -> None:
@@ -349,7 +344,7 @@ RULES: dict[str, AtenRule] = {
             "type_as", "native_dropout", "fill", "detach_copy"), _same),
     **_all(("view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as"), _view),
     **_all(("conv1d", "conv2d", "conv3d", "convolution"), _conv),
-    **_all(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _conv_transpose),
+    **_all(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), lambda c: _turned(c, 5, 6, 7)),
     **_all(("batch_norm", "_native_batch_norm_legit_no_training", "native_batch_norm", "_batch_norm_with_update"), _batch_norm),
     "layer_norm": _norm("LayerNormalization"), "native_layer_norm": _norm("LayerNormalization"),
     "rms_norm": _norm("RMSNormalization"), "group_norm": _norm("GroupNormalization"),

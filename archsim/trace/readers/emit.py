@@ -35,6 +35,7 @@ from archsim.trace.readers.emit_layers import FUSED, LAYERS
 from archsim.trace.readers.graph import NodeGraph
 from archsim.trace.readers.model import BROADCAST, REDUCTIONS, UNARY, Refusal
 from archsim.trace.readers.shapes import pads_of, slice_ranges, split_sizes
+from archsim.trace.values import printable
 
 
 def emit(graph: NodeGraph, draft: Draft) -> None:
@@ -65,7 +66,7 @@ def traffic(e: Emitter) -> None:
     """An operator without a rule: its memory traffic bounds it, or a registered function says its work."""
     from archsim.trace.kinds.general import registered
 
-    operator = "".join(c if c.isprintable() else "?" for c in e.node.operator)[:200] or "?"
+    operator = printable(e.node.operator, 200) or "?"
     own = registered(e.node.operator)
     e.bounded(*e.moving(), operator=operator, each=e.call.integer("each", 0), own=0 if own is None else own.number)
 

@@ -59,14 +59,8 @@ def _conv(weights: int, bias: int) -> Rule:
             data, made, window = deep, (deep[0], channels, *made[3:]), window.last(2)
         elif len(data) > 5:
             raise Refusal(f"is a convolution over {len(data) - 2} dimensions; up to 3 are read")
-        kind = Conv2d(
-            kernel=_two(window.kernel),
-            stride=_two(window.stride),
-            pad=_sides(window),
-            dilation=_two(window.dilation),
-            groups=groups,
-            bias=biased,
-        )
+        kernel, stride, dilation = map(_two, (window.kernel, window.stride, window.dilation))
+        kind = Conv2d(kernel=kernel, stride=stride, pad=_sides(window), dilation=dilation, groups=groups, bias=biased)
         held = e.draft.view(held, _flat(data), f"{e.name}/image")
         held = e.draft.add(kind, [held], _flat(made), e.name)
         activation = ACTIVATIONS.get(e.call.text("activation", ""))
