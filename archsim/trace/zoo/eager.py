@@ -70,9 +70,9 @@ class Config:
 class EagerNet:
     """A network under construction with the parts that all families share."""
 
-    def __init__(self, name: str, config: Config, tokens: Extent, notes: str, module: str, *more: str) -> None:
+    def __init__(self, name: str, config: Config, tokens: Extent, *more: str) -> None:
         inputs: dict[str, tuple[Dim, ...]] = {"tokens": ("N", "T")} | dict.fromkeys(more, (1, "T"))
-        self.net = Builder(name, SOURCE.format(module, module), inputs, notes, tokens)
+        self.net = Builder(name, SOURCE.format(config.family, config.family), inputs, NOTES, tokens)
         self.config = config
 
     def embedded(self, **tables: int) -> str:
@@ -147,12 +147,12 @@ def config_of(model: TransformerModel) -> Config:
 def build(name: str, config: Config) -> Trace:
     """The network of these numbers."""
     usual = 128 if config.family == "bert" else 512  # as the networks of the same names have
-    return FAMILIES[config.family](name, config, Extent(usual=usual, most=config.positions or LONGEST), NOTES)
+    return FAMILIES[config.family](name, config, Extent(usual=usual, most=config.positions or LONGEST))
 
 
-def _bert(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _bert(name: str, config: Config, tokens: Extent) -> Trace:
     """Encoder; each sum is normalised after it."""
-    made = EagerNet(name, config, tokens, notes, "bert", "segments", "positions")
+    made = EagerNet(name, config, tokens, "segments", "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, 1, "T"))
     x = made.embedded(segments=config.segments, positions=config.positions)
@@ -185,9 +185,9 @@ def _bert_head(made: EagerNet, x: str) -> Trace:
     return net.trace(outputs=(*words, made.linear(first, 2, "classes")))
 
 
-def _gpt2(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _gpt2(name: str, config: Config, tokens: Extent) -> Trace:
     """Decoder; one projection makes queries, keys and values; later tokens are hidden by a select."""
-    made = EagerNet(name, config, tokens, notes, "gpt2", "positions")
+    made = EagerNet(name, config, tokens, "positions")
     net, width = made.net, config.width
     x = made.dropped(made.embedded(positions=config.positions))
     for number in range(1, config.layers + 1):
@@ -211,9 +211,9 @@ def _third(net: Builder, packed: str, place: int, width: int, name: str) -> str:
     return net.add(Slice(axis=2, start=place * width, stop=(place + 1) * width, whole=True), packed, name=name)
 
 
-def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _opt(name: str, config: Config, tokens: Extent) -> Trace:
     """Decoder with three projections and ReLU; queries are scaled, and masked scores kept finite."""
-    made = EagerNet(name, config, tokens, notes, "opt", "positions")
+    made = EagerNet(name, config, tokens, "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, "T", "T"))
     x = made.embedded(positions=config.positions + 2)
@@ -231,9 +231,9 @@ def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _scores(made, made.norm(x, "norm"))
 
 
-def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _llama(name: str, config: Config, tokens: Extent) -> Trace:
     """Decoder with rotary positions, gated units and no biases; heads may share keys, which are repeated."""
-    made = EagerNet(name, config, tokens, notes, "llama")
+    made = EagerNet(name, config, tokens)
     net, size = made.net, config.head_size
     net.input("mask", ("N", 1, "T", "T"))
     x = net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding")
@@ -257,13 +257,13 @@ def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _scores(made, made.norm(x, "norm"))
 
 
-def _switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _switch(name: str, config: Config, tokens: Extent) -> Trace:
     """An encoder and a decoder in which every other layer has experts; both read sequences of one length; logits of the decoder.
 
     Positions enter as a bias of the scores. Each expert takes as many rows of a sample as its capacity, empty ones too, as
     NeuSight (ASPLOS 2025) rewrote the module; what it makes is put back among the tokens.
     """
-    made = EagerNet(name, config, tokens, notes, "switch_transformers", "answer")
+    made = EagerNet(name, config, tokens, "answer")
     net = made.net
     for kind in ("encoder", "decoder", "cross"):
         net.input(f"{kind}.bias", ("N", config.heads, "T", "T"))
@@ -347,7 +347,7 @@ def _scores(made: EagerNet, x: str) -> Trace:
     return made.net.trace()
 
 
-FAMILIES: dict[str, Callable[[str, Config, Extent, str], Trace]] = {
+FAMILIES: dict[str, Callable[[str, Config, Extent], Trace]] = {
     "bert": _bert, "gpt2": _gpt2, "opt": _opt, "llama": _llama, "switch_transformers": _switch,
 }  # fmt: skip
 
