@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from archsim.trace.dims import Shape, elements
+from archsim.trace.dims import Shape, Shapes, elements
 from archsim.trace.kind import Kind, WeightedKind, chosen, image
 from archsim.trace.values import flag, integer, padding, pair
 
@@ -47,7 +45,7 @@ class Convolution(WeightedKind):
     groups: int = integer(least=1, default=1)
     bias: bool = flag(default=True)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, K, H', W'], with K as recorded."""
         n, c, h, w = image(inputs)
         k = chosen(recorded, 1, "output channels")
@@ -60,11 +58,11 @@ class Convolution(WeightedKind):
         """Size of the output along an axis, from that of the input and its padding."""
         return windows(size, self.kernel[axis], self.stride[axis], before, after, self.dilation[axis])
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Output elements x taps of one filter."""
         return elements(out) * (inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1]
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Weights and biases."""
         return out[1] * ((inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1] + self.bias)
 
@@ -90,7 +88,7 @@ class ConvTranspose2d(Convolution, op="conv_transpose2d"):
             raise ValueError(f"has padding {list(self.pad)} that leaves nothing of its output")
         return made
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Input elements x taps of one window in every output channel of its group."""
         return elements(inputs[0]) * (out[1] // self.groups) * self.kernel[0] * self.kernel[1]
 
@@ -110,7 +108,7 @@ class Pool(Kind):
     pad: tuple[int, ...] = padding()
     ceil_mode: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, C, H', W']."""
         n, c, h, w = image(inputs)
         top, left, bottom, right = sides(self.pad)
@@ -123,7 +121,7 @@ class Pool(Kind):
             windows(w, self.kernel[1], self.stride[1], left, right, ceil=self.ceil_mode),
         )
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 per tap."""
         return elements(out) * self.kernel[0] * self.kernel[1]
 
@@ -137,7 +135,7 @@ class AvgPool(Pool, op="avg_pool"):
 
     count_include_pad: bool = flag(default=True)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 per tap."""
         return elements(out) * self.kernel[0] * self.kernel[1]
 
@@ -145,7 +143,7 @@ class AvgPool(Pool, op="avg_pool"):
 class GlobalAvgPool(Kind, op="global_avg_pool", flop_per_input=1, backward_flop_per_input=1):
     """Mean of each plane, [N, C, H, W] to [N, C, 1, 1]. FLOP: 1 per input element, forward and backward."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, C, 1, 1]."""
         n, c, _, _ = image(inputs)
         return (n, c, 1, 1)

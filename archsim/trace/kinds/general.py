@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 from archsim.base.errors import ArgumentError
-from archsim.trace.dims import LARGEST, Shape, elements, show
+from archsim.trace.dims import LARGEST, Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, axis_of, image, only
 from archsim.trace.kinds.pointwise import _broadcast
 from archsim.trace.values import choice, flag, integer, integers, word
@@ -20,13 +20,13 @@ COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broad
 class _AsRecorded(Kind):
     """An op of any form, to the recorded shape."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """The recorded one."""
         if not inputs:
             raise ValueError("takes at least 1 input, got 0")
         return tuple(recorded)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """Twice the forward work."""
         return 2 * self.flop(inputs, out)
 
@@ -36,7 +36,7 @@ class _Learning(_AsRecorded):
 
     learned: int = integer(most=LARGEST, default=0)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """As recorded."""
         return self.learned
 
@@ -50,15 +50,15 @@ class ElementWise(_Learning, op="element_wise", backward_reads=("inputs",)):
     function: str = word()
     each: int = integer(most=1000, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the inputs."""
         return only(inputs) if len(inputs) == 1 else _broadcast(inputs)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """`each` per element."""
         return self.each * elements(out)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """As many per element and input."""
         return self.each * len(inputs) * elements(out)
 
@@ -69,7 +69,7 @@ class Reduce(Kind, op="reduce", flop_per_input=1, backward_flop_per_input=1):
     function: str = word()
     axes: tuple[int, ...] = integers()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input, 1 along the axes."""
         data = only(inputs)
         gone = {axis_of(axis, data) for axis in self.axes}
@@ -85,15 +85,15 @@ class Gather(_Learning, op="gather"):
     function: str = word(default="gather")
     each: int = integer(most=1000, default=0)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """`each` per value."""
         return self.each * elements(out)
 
-    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+    def moved(self, inputs: Shapes, out: Shape) -> tuple[int, int]:
         """Values that are read and written: each of the result."""
         return elements(out), elements(out)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 add per value."""
         return elements(out)
 
@@ -106,21 +106,21 @@ class Scatter(Kind, op="scatter"):
 
     adds: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the first input."""
         if len(inputs) < 2:
             raise ValueError(f"takes a tensor and what is written to it, got {len(inputs)} inputs")
         return inputs[0]
 
-    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+    def moved(self, inputs: Shapes, out: Shape) -> tuple[int, int]:
         """Values that are read and written; those at their places are read too where they are added to."""
         return elements(inputs[-1]) * (2 if self.adds else 1), elements(inputs[-1])
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 per value that is added."""
         return elements(inputs[-1]) * self.adds
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """None: gradients are copied."""
         return 0
 
@@ -131,14 +131,14 @@ class GroupNorm(Kind, op="group_norm", flop_per_element=7, backward_flop_per_ele
 
     groups: int = integer(least=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input."""
         n, c, h, w = image(inputs)
         if c % self.groups:
             raise ValueError(f"has {self.groups} groups, which do not divide the {c} channels of {show(inputs[0])}")
         return (n, c, h, w)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Scale and shift."""
         return 2 * out[1]
 
@@ -154,11 +154,11 @@ class Traffic(_Learning, op="traffic"):
     each: int = integer(default=0)
     own: int = integer(default=0)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """What the registered function says, else `each` per element."""
         return int(self.work(inputs, out, 4)[0])
 
-    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+    def work(self, inputs: Shapes, out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move, with `element` bytes a value."""
 
         if self.own and registered(self.operator):
@@ -179,11 +179,11 @@ class Stated(_AsRecorded, op="stated"):
     flops: int = integer(most=LARGEST, default=0)
     moves: int = integer(least=1, most=LARGEST)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """As stated."""
         return self.flops
 
-    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+    def work(self, inputs: Shapes, out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move."""
         return float(self.flops), float(self.moves)
 
@@ -199,7 +199,7 @@ class Collective(_AsRecorded, op="collective"):
     size: int = integer(most=LARGEST)
     group: str = word(default="all")
 
-    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+    def work(self, inputs: Shapes, out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move."""
         return 0.0, 2.0 * max(self.size, 1)
 
@@ -217,7 +217,7 @@ class OwnOp:
     """
 
     work: WorkRule
-    shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None
+    shape: Callable[[Shapes], Sequence[int]] | None = None
     number: int = 1
 
 
@@ -225,7 +225,7 @@ NUMBERS = count(1)
 OWN: dict[str, OwnOp] = {}
 
 
-def register(name: str, work: WorkRule, shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None) -> None:
+def register(name: str, work: WorkRule, shape: Callable[[Shapes], Sequence[int]] | None = None) -> None:
     """Keep what an operator costs. Raises ArgumentError for what is no name or no function.
 
     >>> register("Twice", lambda inputs, output, element: (2 * output[0], 2 * output[0] * element))
@@ -244,7 +244,7 @@ def registered(name: str) -> OwnOp | None:
     return OWN.get(name) or OWN.get(name.rpartition(".")[2])
 
 
-def own_work(name: str, inputs: Sequence[Shape], output: Shape, element: int) -> tuple[float, float]:
+def own_work(name: str, inputs: Shapes, output: Shape, element: int) -> tuple[float, float]:
     """FLOP and bytes of a registered operator. Raises ArgumentError where its function returns anything else."""
     own = registered(name)
     assert own is not None

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from archsim.trace.dims import Shape, elements, show
+from archsim.trace.dims import Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, image, only
 from archsim.trace.values import flag, integer
 
@@ -18,15 +16,15 @@ class Lrn(Kind, op="lrn", backward_reads=("inputs", "output")):
 
     size: int = integer(least=1, default=5)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input."""
         return image(inputs)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """size + 4 per element."""
         return (self.size + 4) * elements(out)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """2 size + 8 per element."""
         return 2 * (self.size + 4) * elements(out)
 
@@ -42,18 +40,18 @@ class BatchNorm(Kind, op="batch_norm", backward_flop_per_element=8, backward_rea
     training: bool = flag(default=False)
     stored: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input."""
         data = only(inputs)
         if len(data) < 2:
             raise ValueError(f"needs an input of the form [N, C, ...], got {show(data)}")
         return data
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per element at inference, 7 in training."""
         return (7 if self.training else 2) * elements(out)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Scale and shift; the running statistics are not learned."""
         return 2 * out[1]
 
@@ -63,7 +61,7 @@ class LayerNorm(Kind, op="layer_norm", flop_per_element=7, backward_flop_per_ele
 
     shift: bool = flag(default=True)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Scale and shift."""
         return (1 + self.shift) * out[-1]
 
@@ -79,7 +77,7 @@ class RmsNorm(Kind, op="rms_norm", flop_per_element=4, backward_flop_per_element
 
     axis: int = integer(least=-8, most=7, default=-1)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """The scale."""
         return out[self.axis]
 
@@ -106,7 +104,7 @@ class CrossEntropy(
 
     apart: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """One loss for each row."""
         if len(inputs) not in (1, 2):
             raise ValueError(f"takes the logits and, if traced, the labels, got {len(inputs)} inputs")
@@ -124,7 +122,7 @@ class ArgMax(Kind, op="argmax", input_gradient=(), flop_per_input=1):
     FLOP: a comparison for each value.
     """
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """One index for each row."""
         data = only(inputs)
         if len(data) < 2:

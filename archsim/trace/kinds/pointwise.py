@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from archsim.trace.dims import LARGEST, Shape, elements, show
+from archsim.trace.dims import LARGEST, Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, only
 from archsim.trace.values import choice, flag, fraction, integer
 
@@ -23,7 +22,7 @@ class Rotary(Pointwise, op="rotary", flop_per_element=3, backward_flop_per_eleme
 
     width: int = integer(least=2)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input."""
         data = only(inputs, 3, "[N, T, heads * width]")
         if self.width % 2 or data[2] % self.width:
@@ -40,7 +39,7 @@ class Dropout(Pointwise, op="dropout", backward_flop_per_element=1, backward_rea
     ratio: float = fraction(default=0.5)
     training: bool = flag(default=False)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per element in training, none at inference."""
         return 2 * elements(out) if self.training else 0
 
@@ -70,7 +69,7 @@ class Scale(Pointwise, op="scale", flop_per_element=1, backward_flop_per_element
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """One for each index along the axis."""
         return out[self.axis]
 
@@ -84,12 +83,12 @@ class Quantise(Pointwise, op="quantise"):
 
     dynamic: bool = flag(default=False)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per element, 4 with the search for the scale."""
         return (4 if self.dynamic else 2) * elements(out)
 
 
-def _broadcast(inputs: Sequence[Shape]) -> Shape:
+def _broadcast(inputs: Shapes) -> Shape:
     """The shape that all inputs stretch to: aligned at the last dimension, sizes equal or 1."""
     if len(inputs) < 2:
         raise ValueError(f"takes at least 2 inputs, got {len(inputs)}")
@@ -104,11 +103,11 @@ def _broadcast(inputs: Sequence[Shape]) -> Shape:
 class _Joining(Kind):
     """Tensors joined element by element; dimensions of size 1 stretch."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the inputs."""
         return _broadcast(inputs)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 per element and input after the first."""
         return (len(inputs) - 1) * elements(out)
 
@@ -122,7 +121,7 @@ class Add(_Joining, op="add"):
 
     accumulate: bool = flag(default=False)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """That of a forward add for an accumulation, else none."""
         return self.flop(inputs, out) if self.accumulate else 0
 
@@ -130,7 +129,7 @@ class Add(_Joining, op="add"):
 class Mul(_Joining, op="mul", backward_reads=("inputs",)):
     """Product of tensors, element by element. FLOP: 1 per element and input after the first; backward 1 per input."""
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 per element and input."""
         return len(inputs) * elements(out)
 
@@ -190,7 +189,7 @@ class Gated(Kind, op="gated", flop_per_element=6, backward_flop_per_element=10, 
     FLOP per result: a sigmoid (4), two multiplies; backward 10.
     """
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of a half."""
         data = only(inputs)
         if len(data) < 1 or data[-1] % 2:
@@ -227,12 +226,12 @@ class Update(Kind, op="update"):
     count: int = integer(least=1, most=LARGEST)
     optimiser: str = choice(*OPTIMISERS, default="sgd_momentum")
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[count]."""
         if only(inputs, 1, "[count]") != (self.count,):
             raise ValueError(f"updates {self.count} values from {inputs[0][0]} gradients")
         return (self.count,)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """As the optimiser's table row says."""
         return OPTIMISERS[self.optimiser].flop * self.count

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from archsim.trace.dims import Shape, elements, show
+from archsim.trace.dims import Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, axis_of, chosen, image, only
 from archsim.trace.values import choice, flag, integer, integers
 
@@ -14,7 +12,7 @@ class Concat(Kind, op="concat"):
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the inputs, their sizes added along the axis."""
         if not inputs:
             raise ValueError("takes at least 1 input, got 0")
@@ -33,7 +31,7 @@ class Pad(Kind, op="pad"):
     before: tuple[int, ...] = integers()
     after: tuple[int, ...] = integers()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input, made larger."""
         data = only(inputs)
         if not len(self.before) == len(self.after) == len(data):
@@ -44,7 +42,7 @@ class Pad(Kind, op="pad"):
 class Reshape(Kind, op="reshape"):
     """The same values in the same order under another shape, the recorded one (flatten included)."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """The recorded one, if it holds as many values."""
         data = only(inputs)
         if elements(data) != elements(recorded):
@@ -57,7 +55,7 @@ class Transpose(Kind, op="transpose"):
 
     order: tuple[int, ...] = integers()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """The dimensions, reordered."""
         data = only(inputs)
         if sorted(self.order) != list(range(len(data))):
@@ -76,7 +74,7 @@ class Slice(Kind, op="slice"):
     stop: int = integer(least=1)
     whole: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input, shorter along the axis."""
         data = only(inputs)
         axis = axis_of(self.axis, data)
@@ -94,7 +92,7 @@ class Upsample(Kind, op="upsample"):
 
     mode: str = choice("nearest", "bilinear", default="nearest")
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, C, H', W'], with H' and W' as recorded."""
         n, c, h, w = image(inputs)
         height, width = chosen(recorded, 2, "a height"), chosen(recorded, 3, "a width")
@@ -102,10 +100,10 @@ class Upsample(Kind, op="upsample"):
             raise ValueError(f"cannot enlarge {show(inputs[0])} to {show(recorded)}")
         return (n, c, height, width)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """8 per element between pixels, none where they are repeated."""
         return 8 * elements(out) if self.mode == "bilinear" else 0
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """The adds to the pixels that were read."""
         return (8 if self.mode == "bilinear" else 1) * elements(out)
