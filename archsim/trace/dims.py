@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 Shape = tuple[int, ...]
+Shapes = Sequence[Shape]  # of the inputs of an op, by place
 Dim = int | str  # a size, or a product such as "N", "32*N", "N*T"
 
 BATCH, SEQUENCE = "N", "T"  # the symbols that a request can set: samples in a run, tokens of a sequence

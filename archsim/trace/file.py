@@ -21,7 +21,7 @@ from archsim.base.errors import InputError, UnknownName
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.naming import resolve
 from archsim.trace.check import SCHEMA, trace_of
-from archsim.trace.formats import SUFFIXES, Sizes, format_of, is_path, unknown_symbol
+from archsim.trace.formats import SUFFIXES, Sizes, format_of, is_path, with_symbols
 from archsim.trace.huggingface import catalog as models
 from archsim.trace.jsonlines import parse
 from archsim.trace.trace import BoundTrace, Op, Trace
@@ -58,10 +58,7 @@ def read(place: Path | Traversable, sizes: Mapping[str, int]) -> Trace:
     except OSError as error:
         raise InputError(str(place), f"cannot be read ({error.strerror or error})") from None
     trace = loads(text, str(place))
-    for name in sizes:
-        if not trace.symbol_called(name):
-            raise unknown_symbol(trace.name, name, trace.free_symbols)
-    return trace
+    return with_symbols(trace, sizes, trace.name)
 
 
 def loads(text: str, path: str = "trace") -> Trace:
@@ -176,11 +173,7 @@ def read_held(path: Path, sizes: Mapping[str, int]) -> Trace:
     """The trace of a name that `hold` gave. Raises UnknownName, or ArgumentError for a symbol that it does not have."""
     if str(path) not in HELD:
         raise UnknownName("network", str(path), [*HELD], "a network of a running program is known in its own process only")
-    trace = HELD[str(path)]
-    for name in sizes:
-        if not trace.symbol_called(name):
-            raise unknown_symbol(trace.name, name, trace.free_symbols)
-    return trace
+    return with_symbols(HELD[str(path)], sizes, HELD[str(path)].name)
 
 
 # --------------------------------------------------------------------------------------------- networks to be looked at

@@ -132,6 +132,14 @@ def unknown_symbol(path: object, name: str, known: Mapping[str, object] | tuple[
     return ArgumentError(f"bind: {path} has no symbol {name!r}; {has}")
 
 
+def with_symbols(trace: Trace, sizes: Mapping[str, int], said: object) -> Trace:
+    """The trace, which has every symbol that is sized. Raises ArgumentError, in which it is called `said`."""
+    for name in sizes:
+        if not trace.symbol_called(name):
+            raise unknown_symbol(said, name, trace.free_symbols)
+    return trace
+
+
 def _function(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)

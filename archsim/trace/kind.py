@@ -11,18 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar, dataclass_transform
 
-from archsim.trace.dims import Shape, elements, show
+from archsim.trace.dims import Shape, Shapes, elements, show
 
 FORWARD, UPDATE = "forward", "update"
 BACKWARD, BACKWARD_DATA, BACKWARD_FILTER = "backward", "backward_data", "backward_filter"
 PHASES = (FORWARD, BACKWARD_DATA, BACKWARD_FILTER, BACKWARD, UPDATE)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+@dataclass(frozen=True, kw_only=True)
 class Kind:
     """Base of all op kinds. The fields of a subclass are its JSON attributes; the methods are pure functions of shapes.
+
+    A subclass is a frozen dataclass, and states in its head what all of its ops have in common, each by its name below.
 
     `inputs` are the shapes of the op's inputs, `out` is the shape of its output. The gradients of an op are described
     by the same kind and the same two shapes, those of the forward op, with another phase.
@@ -34,6 +37,10 @@ class Kind:
     """Arithmetic per output element, forward [FLOP]."""
     backward_flop_per_element: ClassVar[int] = 0
     """Arithmetic per output element in the gradient, for kinds whose gradient is one op [FLOP]."""
+    flop_per_input: ClassVar[int] = 0
+    """Arithmetic per element of the first input, forward [FLOP]."""
+    backward_flop_per_input: ClassVar[int] = 0
+    """The same in the gradient."""
     backward_reads: ClassVar[tuple[str, ...]] = ()
     """What a gradient reads besides the incoming one: any of "inputs", "output", "data_gradient" (the op's own)."""
     data_gradient_reads: ClassVar[tuple[str, ...]] = ()
@@ -43,7 +50,14 @@ class Kind:
     parameter_gradient: ClassVar[str] = BACKWARD
     """The phase that gives the gradient of the learned values."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def __init_subclass__(cls, **common: Any) -> None:
+        for name, value in common.items():
+            if not hasattr(cls, name):
+                raise TypeError(f"{cls.__name__}: an op has no {name}")
+            setattr(cls, name, value)
+        dataclass(frozen=True, kw_only=True)(cls)
+
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """Shape of the output: that of the one input, which has the `axis` of a kind that acts along one.
 
         `recorded` is used only for what an op is free to choose: output channels or features. Raises ValueError, with a sentence
@@ -54,19 +68,20 @@ class Kind:
             axis_of(axis, data)
         return data
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Multiply-accumulates of the forward op."""
         return 0
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """All arithmetic of the forward op [FLOP]."""
-        return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out)
+        own = self.flop_per_input * elements(inputs[0]) if self.flop_per_input else 0
+        return 2 * self.macs(inputs, out) + self.flop_per_element * elements(out) + own
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Number of learned values that the op reads; another op may count them too (`shares`)."""
         return 0
 
-    def gradients(self, inputs: Sequence[Shape], out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
+    def gradients(self, inputs: Shapes, out: Shape, needed: Sequence[bool]) -> tuple[str, ...]:
         """Phases of the gradient ops, in execution order; `needed[i]`: input i depends on learned values."""
         wanted = {self.gradient_of(i) for i, need in enumerate(needed) if need and self.input_gradient}
         if self.parameters(inputs, out):
@@ -77,38 +92,34 @@ class Kind:
         """The phase whose op gives the gradient of the input at `position`."""
         return self.input_gradient[min(position, len(self.input_gradient) - 1)]
 
-    def gradient_macs(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_macs(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """Multiply-accumulates of one gradient op: each product of a gradient costs what the forward one does."""
         return self.macs(inputs, out) * (2 if phase == BACKWARD else 1)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """All arithmetic of one gradient op [FLOP]."""
         own = self.backward_flop_per_element * elements(out) if phase == BACKWARD else 0
+        own += self.backward_flop_per_input * elements(inputs[0]) if self.backward_flop_per_input else 0
         return 2 * self.gradient_macs(phase, inputs, out) + own
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedKind(Kind):
+class WeightedKind(Kind, backward_reads=("inputs",), input_gradient=(BACKWARD_DATA,), parameter_gradient=BACKWARD_FILTER):
     """Base of kinds that multiply by learned weights: a gradient of the data, one of the weights, and in some a `bias`.
 
     FLOP: 2 per MAC, and 1 per output element for the bias.
     """
 
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA,)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per MAC, and the bias."""
         return 2 * self.macs(inputs, out) + elements(out) * getattr(self, "bias", False)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """2 per MAC, and in the filter gradient the sum over outputs that is the bias gradient."""
         own = elements(out) if phase == BACKWARD_FILTER else 0
         return 2 * self.gradient_macs(phase, inputs, out) + own * getattr(self, "bias", False)
 
 
-def only(inputs: Sequence[Shape], rank: int = 0, form: str = "") -> Shape:
+def only(inputs: Shapes, rank: int = 0, form: str = "") -> Shape:
     """The one input of an op; `rank` dimensions of the given form, if a rank is asked for."""
     if len(inputs) != 1:
         raise ValueError(f"takes 1 input, got {len(inputs)}")
@@ -117,7 +128,7 @@ def only(inputs: Sequence[Shape], rank: int = 0, form: str = "") -> Shape:
     return inputs[0]
 
 
-def image(inputs: Sequence[Shape]) -> tuple[int, int, int, int]:
+def image(inputs: Shapes) -> tuple[int, int, int, int]:
     """The one input of an op on images, [N, C, H, W]."""
     n, c, h, w = only(inputs, 4, "[N, C, H, W]")
     return n, c, h, w

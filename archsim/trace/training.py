@@ -107,7 +107,7 @@ def _gradients(forward: Trace, of_inputs: bool) -> tuple[list[Op], dict[str, tup
         parts = [name for name in arriving if name in beside]  # lie side by side in one gradient
         adds = _accumulate(op, [*parts[:1], *[name for name in arriving if name not in beside]])
         incoming = (*([adds[-1].name] if adds else parts[:1] or arriving[:1]), *parts[1:])
-        phases = op.kind.gradients(*_sizes(bound[op.name]), [needs[name] for name in op.inputs])
+        phases = op.kind.gradients(bound[op.name].input_shapes, bound[op.name].shape, [needs[name] for name in op.inputs])
         of = tuple([dims[name] for name in op.inputs])
         found += [*adds, *[_gradient(op, phase, incoming, of) for phase in phases]]
         for position, name in enumerate(op.inputs):
@@ -119,10 +119,6 @@ def _gradients(forward: Trace, of_inputs: bool) -> tuple[list[Op], dict[str, tup
 def _bound(trace: Trace) -> tuple[BoundOp, ...]:
     """The ops with every symbol at 1: enough to count parameters, which depend on no symbol."""
     return trace.bind(**dict.fromkeys(trace.free_symbols, 1)).ops
-
-
-def _sizes(op: BoundOp) -> tuple[tuple[tuple[int, ...], ...], tuple[int, ...]]:
-    return op.input_shapes, op.shape
 
 
 def _needing_gradients(forward: Trace, bound: Iterable[BoundOp], of_inputs: bool) -> dict[str, bool]:
@@ -148,14 +144,9 @@ def _accumulate(op: Op, gradients: list[str]) -> list[Op]:
     adds: list[Op] = []
     for number, gradient in enumerate(gradients[1:], 1):
         so_far = adds[-1].name if adds else gradients[0]
-        adds.append(_add(f"{op.name}.accumulate_{number}", (so_far, gradient), op))
+        adds.append(Op(name=f"{op.name}.accumulate_{number}", kind=Add(accumulate=True), inputs=(so_far, gradient),
+                       shape=op.shape, phase=BACKWARD, parent=op.name, of=(op.shape, op.shape)))  # fmt: skip
     return adds
-
-
-def _add(name: str, gradients: tuple[str, str], op: Op) -> Op:
-    of = (op.shape, op.shape)
-    kind = Add(accumulate=True)
-    return Op(name=name, kind=kind, inputs=gradients, shape=op.shape, phase=BACKWARD, parent=op.name, of=of)
 
 
 def _updates(forward: Trace, gradients: Iterable[Op], optimiser: str) -> list[Op]:

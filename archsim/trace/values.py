@@ -9,7 +9,7 @@ and every number has bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, field, fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -28,6 +28,34 @@ def name(value: object) -> str:
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or not value.isprintable():
         raise ValueError(f"must be a name of 1 to {LONGEST_NAME} printable characters, not {short(value)}")
     return value
+
+
+def printable(text: str, most: int = LONGEST_NAME - 8, other: str = "?") -> str:
+    """The beginning of a text of a file, with `other` in place of what cannot be printed; as a name it has room for a number."""
+    return "".join(c if c.isprintable() else other for c in text)[:most]
+
+
+class UniqueNames:
+    """Gives each name once: with a number behind it where it was given before."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = {*taken}
+        self._numbers: dict[str, int] = {}  # the number that was last put behind a name
+
+    def free(self, wanted: str) -> str:
+        """The name, or the next with a number.
+
+        >>> names = UniqueNames(["a", "a.2"])
+        >>> names.free("a"), names.free("a"), names.free("b")
+        ('a.3', 'a.4', 'b')
+        """
+        name, number = wanted, self._numbers.get(wanted, 1)
+        while name in self._taken:
+            number += 1
+            name = f"{wanted}.{number}"
+        self._numbers[wanted] = number
+        self._taken.add(name)
+        return name
 
 
 def names(value: object) -> tuple[str, ...]:

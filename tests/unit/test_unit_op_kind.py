@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import pytest
 
@@ -25,13 +23,8 @@ from archsim.trace.trace import BoundOp
 from archsim.trace.values import integer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrefixSum(Kind):
+class PrefixSum(Kind, op="prefix_sum", flop_per_element=2, backward_flop_per_element=2):
     """Sums of all values so far, in blocks of `block`. FLOP: 2 adds."""
-
-    op: ClassVar[str] = "prefix_sum"
-    flop_per_element: ClassVar[int] = 2
-    backward_flop_per_element: ClassVar[int] = 2
 
     block: int = integer(least=1, default=1024)
 

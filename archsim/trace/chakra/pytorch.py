@@ -16,7 +16,7 @@ from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.trace.chakra.node import COLLECTIVE, COMPUTE, MESSAGES, ExecutionNode, ExecutionTrace
-from archsim.trace.chakra.stated import UniqueNames, kind_of, plain, read_list, result_of
+from archsim.trace.chakra.stated import kind_of, plain, read_list, result_of
 from archsim.trace.dims import LARGEST, short
 from archsim.trace.readers.aten_rules import OPERANDS, RULES
 from archsim.trace.readers.model import checked
@@ -24,6 +24,7 @@ from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.readers.torch import model_of_program
 from archsim.trace.readers.torch_program import LEARNED, NO_OPS, PRECISIONS, SCHEMA, TYPES, WHOLE, counted, operator_of
 from archsim.trace.trace import Op, Trace
+from archsim.trace.values import UniqueNames
 
 NONE = "<None>"
 SAME_VALUES = ("to", "_to_copy", "contiguous", "detach", "alias", "clone", "t", "view", "reshape", "transpose", "permute")
@@ -56,7 +57,7 @@ def _sent(trace: ExecutionTrace, found: Trace) -> Iterator[Op]:
     for node in trace.nodes:
         if node.type == COLLECTIVE or node.type in MESSAGES:
             kind = kind_of(node, trace.path)
-            yield Op(name=names.free(node.name or node.type), kind=kind, inputs=(before,), shape=result_of(node, kind))
+            yield Op(name=names.free(plain(node.name or node.type)), kind=kind, inputs=(before,), shape=result_of(node, kind))
         elif called(node) in ops:
             before = called(node)
 

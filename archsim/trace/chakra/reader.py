@@ -17,7 +17,7 @@ from archsim.trace.chakra.forms import read_binary, read_json
 from archsim.trace.chakra.node import VERSIONS, ExecutionTrace, is_own, read_own
 from archsim.trace.chakra.stated import read_stated
 from archsim.trace.dims import short
-from archsim.trace.formats import unknown_symbol
+from archsim.trace.formats import with_symbols
 from archsim.trace.readers.read import MAPPED, OWN, TRAFFIC, MappedOperator
 from archsim.trace.trace import Op, Trace
 
@@ -29,11 +29,7 @@ def read(path: Path, sizes: Mapping[str, int]) -> Trace:
 
 def network_in(trace: ExecutionTrace, sizes: Mapping[str, int]) -> Trace:
     """The network of the nodes; every name of `sizes` is a symbol of it. Raises ArgumentError for one that is not."""
-    found = network_of(trace)
-    for name in sizes:
-        if not found.symbol_called(name):
-            raise unknown_symbol(Path(trace.path), name, found.free_symbols)
-    return found
+    return with_symbols(network_of(trace), sizes, Path(trace.path))
 
 
 def execution_trace(path: Path) -> ExecutionTrace:

@@ -26,7 +26,7 @@ from archsim.trace.jsonlines import DECODER
 from archsim.trace.kind import Kind
 from archsim.trace.kinds.general import Collective, Stated, Traffic, own_work, registered
 from archsim.trace.trace import Op, Trace, ordered
-from archsim.trace.values import LONGEST_NAME
+from archsim.trace.values import UniqueNames, printable
 
 START = "start"  # the network's one input, for which nodes wait that depend on none
 ELEMENT = 4  # bytes of a value of fp32, in which the trace is written
@@ -36,13 +36,13 @@ KEPT = (COMPUTE, COLLECTIVE, *MEMORY, *MESSAGES)
 
 def read_stated(trace: ExecutionTrace) -> Trace:
     """The network. Raises InputError for cycles and sizes that cannot be, Unsupported for nodes that state no work."""
-    names, made, ops = UniqueNames(), dict[int, str](), []
+    names, made, ops = UniqueNames([START]), dict[int, str](), []
     waits = _waits(trace)
     for node in _ordered(trace):
         if node.type not in KEPT:
             continue
         kind = kind_of(node, trace.path)
-        made[node.id] = names.free(node.name or node.type)
+        made[node.id] = names.free(plain(node.name or node.type))
         needs = tuple(dict.fromkeys(made[each] for each in waits[node.id])) or (START,)
         ops.append(Op(name=made[node.id], kind=kind, inputs=needs, shape=result_of(node, kind)))
     return Trace(
@@ -50,25 +50,9 @@ def read_stated(trace: ExecutionTrace) -> Trace:
     )  # fmt: skip
 
 
-class UniqueNames:
-    """Names of ops, each used once; `taken` are those of others."""
-
-    def __init__(self, taken: Sequence[str] = (START,)) -> None:
-        self.count: dict[str, int] = dict.fromkeys(taken, 1)
-
-    def free(self, wanted: str) -> str:
-        """This name, or with a number behind it."""
-        name = plain(wanted)
-        while name in self.count:
-            self.count[name] += 1
-            name = f"{plain(wanted)}.{self.count[plain(wanted)]}"
-        self.count[name] = 1
-        return name
-
-
 def plain(text: str) -> str:
     """A name that a trace can have."""
-    return "".join(c if c.isprintable() else "?" for c in text)[: LONGEST_NAME - 8] or "node"
+    return printable(text) or "node"
 
 
 def _ordered(trace: ExecutionTrace) -> Sequence[ExecutionNode]:

@@ -202,6 +202,12 @@ class TransformerNet:
             own = net.add(Mul(), own, self.linear(x, 1, f"{at}.shared.share", bias=False), name=f"{at}.shared.weighted")
         return net.sum(mixed, own, name=f"{at}.experts.all")
 
+    def layers(self, x: str, first: int = 0, last: int = 0) -> str:
+        """The layers from `first` up to `last`, all if none is named."""
+        for number in range(first, last or self.model.layers):
+            x = self.layer(x, number, f"block{number + 1}")
+        return x
+
     def layer(self, x: str, number: int, at: str) -> str:
         """One layer, counted from 0."""
         order, net = self.model.order, self.net
@@ -245,8 +251,7 @@ def step_of(model: TransformerModel, layout: Layout) -> Trace:
     made = TransformerNet(model, net, layout)
     first, last = layout.first, layout.last or model.layers
     x = _embedded(made) if first == 0 else net.input("hidden", ("N", "T", model.width))
-    for number in range(first, last):
-        x = made.layer(x, number, f"block{number + 1}")
+    x = made.layers(x, first, last)
     if last == model.layers:
         x = net.add(Slice(axis=1, stop=1), x, name="last")
         scores = _scores(made, x, -(-model.vocabulary // layout.tensor))
@@ -282,8 +287,7 @@ def _decoder(model: TransformerModel) -> Trace:
     """A model of language: a score of every word for every token, and a softmax over them."""
     made = _started(model, USUAL)
     x = _embedded(made)
-    for number in range(model.layers):
-        x = made.layer(x, number, f"block{number + 1}")
+    x = made.layers(x)
     made.net.softmax(_scores(made, x, model.vocabulary))
     return made.net.trace()
 
@@ -300,8 +304,7 @@ def _encoder(model: TransformerModel) -> Trace:
     """An encoder of text, and a pooler if the family has one; no task's head."""
     made = _started(model, USUAL_ENCODED)
     x = _embedded(made)
-    for number in range(model.layers):
-        x = made.layer(x, number, f"block{number + 1}")
+    x = made.layers(x)
     if model.pooler:
         _pooled(made, x)
     return made.net.trace()
@@ -333,8 +336,7 @@ def _image(model: TransformerModel) -> Trace:
     x = net.add(Transpose(order=(0, 2, 1)), x, name="patches.tokens")
     x = net.add(Concat(axis=1), net.embedding("class", 1, model.width, name="class.token"), x, name="tokens")
     x = net.sum(x, net.embedding("positions", count + 1, model.width, name="positions.embedding"), name="embeddings")
-    for number in range(model.layers):
-        x = made.layer(x, number, f"block{number + 1}")
+    x = made.layers(x)
     x = made.norm(x, "norm")
     if image.pooler:
         _pooled(made, x)

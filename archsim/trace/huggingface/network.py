@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from archsim.base.errors import InputError
-from archsim.trace.formats import unknown_symbol
+from archsim.trace.formats import with_symbols
 from archsim.trace.huggingface.graph import graph_of
 from archsim.trace.huggingface.reader import load_model
 from archsim.trace.trace import Trace
@@ -35,7 +35,7 @@ def read(path: Path, sizes: Mapping[str, int]) -> Trace:
         trace = graph_of(model)
     except ValueError as error:
         raise InputError(str(path), str(error)) from None
-    return _sized(path, trace, sizes)
+    return with_symbols(trace, sizes, path)
 
 
 def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
@@ -46,11 +46,4 @@ def read_eager(path: Path, sizes: Mapping[str, int]) -> Trace | None:
     standard = "post" if model.model_type == "bert" else "pre"
     if model.model_type not in eager.FAMILIES or model.windows or model.projected or model.order != standard:
         return None
-    return _sized(path, replace(eager.build(model.name, eager.config_of(model)), source=model.source), sizes)
-
-
-def _sized(path: Path, trace: Trace, sizes: Mapping[str, int]) -> Trace:
-    for name in sizes:
-        if not trace.symbol_called(name):
-            raise unknown_symbol(path, name, trace.free_symbols)
-    return trace
+    return with_symbols(replace(eager.build(model.name, eager.config_of(model)), source=model.source), sizes, path)

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
-
-from archsim.trace.dims import Shape, elements
+from archsim.trace.dims import Shape, Shapes, elements
 from archsim.trace.kind import Kind, WeightedKind, chosen, image
 from archsim.trace.values import flag, integer, padding, pair
 
@@ -39,7 +35,6 @@ def windows(size: int, kernel: int, stride: int, before: int, after: int, dilati
     return count
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(WeightedKind):
     """What a convolution and a transposed one share: `groups` of channels, each with filters [C / groups, kernel] of its own."""
 
@@ -50,7 +45,7 @@ class Convolution(WeightedKind):
     groups: int = integer(least=1, default=1)
     bias: bool = flag(default=True)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, K, H', W'], with K as recorded."""
         n, c, h, w = image(inputs)
         k = chosen(recorded, 1, "output channels")
@@ -63,31 +58,25 @@ class Convolution(WeightedKind):
         """Size of the output along an axis, from that of the input and its padding."""
         return windows(size, self.kernel[axis], self.stride[axis], before, after, self.dilation[axis])
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Output elements x taps of one filter."""
         return elements(out) * (inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1]
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Weights and biases."""
         return out[1] * ((inputs[0][1] // self.groups) * self.kernel[0] * self.kernel[1] + self.bias)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Conv2d(Convolution):
+class Conv2d(Convolution, op="conv2d"):
     """Convolution of [N, C, H, W] with K filters to [N, K, H', W']."""
 
-    op: ClassVar[str] = "conv2d"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvTranspose2d(Convolution):
+class ConvTranspose2d(Convolution, op="conv_transpose2d"):
     """Transposed convolution of [N, C, H, W] to K channels: each pixel adds a window of values to a larger image.
 
     It is the data gradient of the convolution that leads from its output to its input, and so is what libraries run.
     `output_pad`: rows and columns more at the far edges, on which that convolution has no whole window.
     """
-
-    op: ClassVar[str] = "conv_transpose2d"
 
     output_pad: tuple[int, int] = pair(least=0, default=(0, 0))
 
@@ -99,7 +88,7 @@ class ConvTranspose2d(Convolution):
             raise ValueError(f"has padding {list(self.pad)} that leaves nothing of its output")
         return made
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Input elements x taps of one window in every output channel of its group."""
         return elements(inputs[0]) * (out[1] // self.groups) * self.kernel[0] * self.kernel[1]
 
@@ -107,7 +96,6 @@ class ConvTranspose2d(Convolution):
 # -------------------------------------------------------------------------------------------------------------- pooling
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool(Kind):
     """What maximum and average pooling share: [N, C, H, W] to [N, C, H', W'].
 
@@ -120,7 +108,7 @@ class Pool(Kind):
     pad: tuple[int, ...] = padding()
     ceil_mode: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, C, H', W']."""
         n, c, h, w = image(inputs)
         top, left, bottom, right = sides(self.pad)
@@ -133,48 +121,29 @@ class Pool(Kind):
             windows(w, self.kernel[1], self.stride[1], left, right, ceil=self.ceil_mode),
         )
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 per tap."""
         return elements(out) * self.kernel[0] * self.kernel[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MaxPool(Pool):
+class MaxPool(Pool, op="max_pool", backward_flop_per_element=1, backward_reads=("inputs", "output")):
     """Largest value of each window. Gradient: 1 add per output element, to where the maximum stood."""
 
-    op: ClassVar[str] = "max_pool"
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs", "output")
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AvgPool(Pool):
+class AvgPool(Pool, op="avg_pool"):
     """Mean of each window; `count_include_pad` says whether padding counts in the divisor. Gradient: 1 add per tap."""
-
-    op: ClassVar[str] = "avg_pool"
 
     count_include_pad: bool = flag(default=True)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 per tap."""
         return elements(out) * self.kernel[0] * self.kernel[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GlobalAvgPool(Kind):
+class GlobalAvgPool(Kind, op="global_avg_pool", flop_per_input=1, backward_flop_per_input=1):
     """Mean of each plane, [N, C, H, W] to [N, C, 1, 1]. FLOP: 1 per input element, forward and backward."""
 
-    op: ClassVar[str] = "global_avg_pool"
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, C, 1, 1]."""
         n, c, _, _ = image(inputs)
         return (n, c, 1, 1)
-
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per input element."""
-        return elements(inputs[0])
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per input element."""
-        return elements(inputs[0])

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
-
-from archsim.trace.dims import Shape, elements, show
+from archsim.trace.dims import Shape, Shapes, elements, show
 from archsim.trace.kind import BACKWARD_DATA, BACKWARD_FILTER, Kind, WeightedKind, chosen, only
 from archsim.trace.values import flag, fraction, integer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Linear(WeightedKind):
+class Linear(WeightedKind, op="linear"):
     """Fully connected layer, [..., K] to [..., F].
 
     With `inner_first` the weights lie in memory as [K, F], as those of
@@ -20,8 +15,6 @@ class Linear(WeightedKind):
     draws weights and data: multipliers of many CPUs leave such a value to microcode. `weight_bits` are those of a weight in
     memory, where they are fewer than those of a value that is multiplied; 0: as many.
     """
-
-    op: ClassVar[str] = "linear"
 
     bias: bool = flag(default=True)
     inner_first: bool = flag(default=False)
@@ -33,39 +26,36 @@ class Linear(WeightedKind):
         """Size of a weight in memory [B]; 0: that of a value."""
         return self.weight_bits / 8
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[..., F], with F as recorded."""
         data = only(inputs)
         if len(data) < 2:
             raise ValueError(f"needs an input of the form [..., features], got {show(data)}")
         return (*data[:-1], chosen(recorded, -1, "output features"))
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Output elements x input features."""
         return elements(out) * inputs[0][-1]
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Weights and biases."""
         return out[-1] * (inputs[0][-1] + self.bias)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Matmul(Kind):
+class Matmul(
+    Kind, op="matmul", backward_reads=("inputs",), data_gradient_reads=("inputs",),
+    input_gradient=(BACKWARD_DATA, BACKWARD_FILTER),
+):  # fmt: skip
     """Batched product of two tensors, [..., M, K] x [..., K, N] to [..., M, N], with equal leading dimensions.
 
     The flags say that the last two dimensions of an input are swapped. In gradients the second input stands in the
     filter's place: `backward_data` is the gradient of the first input, `backward_filter` that of the second.
     """
 
-    op: ClassVar[str] = "matmul"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    data_gradient_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    input_gradient: ClassVar[tuple[str, ...]] = (BACKWARD_DATA, BACKWARD_FILTER)
-
     transpose_a: bool = flag(default=False)
     transpose_b: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[..., M, N]."""
         if len(inputs) != 2:
             raise ValueError(f"takes 2 inputs, got {len(inputs)}")
@@ -78,13 +68,12 @@ class Matmul(Kind):
             raise ValueError(f"cannot multiply {show(a)} by {show(b)}: the inner dimensions are {k} and {rows}")
         return (*a[:-2], m, n)
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Output elements x inner dimension."""
         return elements(out) * inputs[0][-2 if self.transpose_a else -1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding(Kind):
+class Embedding(Kind, op="embedding", backward_reads=("inputs",), parameter_gradient=BACKWARD_FILTER):
     """Lookup of rows in a learned table, [...] indices to [..., features].
 
     A second input says where bags of indices begin: the rows of each bag are summed, [indices] and [bags] to [bags, features].
@@ -92,48 +81,39 @@ class Embedding(Kind):
     it has only a filter gradient.
     """
 
-    op: ClassVar[str] = "embedding"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-    parameter_gradient: ClassVar[str] = BACKWARD_FILTER
-
     vocabulary: int = integer(least=1)
     features: int = integer(least=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[..., features]."""
         return (*(inputs[1] if len(inputs) == 2 else only(inputs)), self.features)
 
-    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+    def moved(self, inputs: Shapes, out: Shape) -> tuple[int, int]:
         """Values that are read and written: the rows that are looked up, and the result."""
         return elements(inputs[0]) * self.features, elements(out)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 add per value of the rows of bags."""
         return self.moved(inputs, out)[0] if len(inputs) == 2 else 0
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """The table."""
         return self.vocabulary * self.features
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 add per value of the rows."""
         return self.moved(inputs, out)[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BiasAdd(Kind):
+class BiasAdd(Kind, op="bias_add", flop_per_element=1, backward_flop_per_element=1):
     """A learned value added along one axis.
 
     FLOP: 1 per element forward; 1 per element backward for the sum that is the bias gradient.
     """
 
-    op: ClassVar[str] = "bias_add"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
-
     axis: int = integer(least=-8, most=7, default=1)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """One for each index along the axis."""
         return out[self.axis]
 
@@ -143,8 +123,7 @@ class BiasAdd(Kind):
 WEIGHTED_FLOP = 2  # a result times its weight, and the sum over the experts of a token
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Experts(WeightedKind):
+class Experts(WeightedKind, op="experts"):
     """Each token through the `top` of `total` feed-forward parts that its scores choose, and their weighted sum (Shazeer et al.
     2017, equation 1): tokens [..., K] and scores [..., total] to [..., K].
 
@@ -153,8 +132,6 @@ class Experts(WeightedKind):
 
     FLOP: 2 per MAC, 1 per bias, and 2 per weighted result. The choice itself is part of the scores' op.
     """
-
-    op: ClassVar[str] = "experts"
 
     total: int = integer(least=1)
     top: int = integer(least=1)
@@ -173,7 +150,7 @@ class Experts(WeightedKind):
         """Matrices of an expert."""
         return 3 if self.gated else 2
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the tokens."""
         if len(inputs) != 2:
             raise ValueError(f"takes tokens and the scores of experts, got {len(inputs)} inputs")
@@ -184,12 +161,12 @@ class Experts(WeightedKind):
             raise ValueError(f"has {self.top} chosen and {self.here} present of only {self.total} experts")
         return tuple(tokens)
 
-    def rows(self, inputs: Sequence[Shape]) -> float:
+    def rows(self, inputs: Shapes) -> float:
         """Tokens times experts that this device computes: tokens top here / total."""
         tokens = elements(inputs[0]) // inputs[0][-1]
         return tokens * self.top * self.here / self.total
 
-    def active(self, inputs: Sequence[Shape]) -> float:
+    def active(self, inputs: Shapes) -> float:
         """Experts of this device that any token chooses, as they are drawn evenly.
 
         active = here (1 - (1 - top / total)^tokens)
@@ -200,18 +177,18 @@ class Experts(WeightedKind):
         tokens = elements(inputs[0]) // inputs[0][-1]
         return self.here * (1.0 - (1.0 - self.top / self.total) ** tokens)
 
-    def macs(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def macs(self, inputs: Shapes, out: Shape) -> int:
         """Rows x projections x features x hidden."""
         return round(self.rows(inputs) * self.projections * inputs[0][-1] * self.hidden)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per MAC, the biases, and the weighted sum."""
         return 2 * self.macs(inputs, out) + round(self.rows(inputs) * (WEIGHTED_FLOP * inputs[0][-1] + self._biases(inputs)))
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """The projections of all experts that are here."""
         return self.here * (self.projections * inputs[0][-1] * self.hidden + self._biases(inputs))
 
-    def _biases(self, inputs: Sequence[Shape]) -> int:
+    def _biases(self, inputs: Shapes) -> int:
         """Biases of an expert."""
         return self.bias * ((self.projections - 1) * self.hidden + inputs[0][-1])

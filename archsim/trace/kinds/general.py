@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any, ClassVar
+from typing import Any
 
 from archsim.base.errors import ArgumentError
-from archsim.trace.dims import LARGEST, Shape, elements, show
+from archsim.trace.dims import LARGEST, Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, axis_of, image, only
 from archsim.trace.kinds.pointwise import _broadcast
 from archsim.trace.values import choice, flag, integer, integers, word
@@ -17,180 +17,148 @@ COLLECTIVES = ("all_reduce", "reduce", "all_gather", "gather", "scatter", "broad
                "reduce_scatter_block", "barrier", "send", "receive")  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _AsRecorded(Kind):
     """An op of any form, to the recorded shape."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """The recorded one."""
         if not inputs:
             raise ValueError("takes at least 1 input, got 0")
         return tuple(recorded)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """Twice the forward work."""
         return 2 * self.flop(inputs, out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Learning(_AsRecorded):
     """An op of any form that reads `learned` values besides its inputs, once."""
 
     learned: int = integer(most=LARGEST, default=0)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """As recorded."""
         return self.learned
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ElementWise(_Learning):
+class ElementWise(_Learning, op="element_wise", backward_reads=("inputs",)):
     """Any `function` of the values at one position of its inputs, which stretch as those of a sum do.
 
     FLOP: `each` per element; backward as many for each input.
     """
 
-    op: ClassVar[str] = "element_wise"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
     function: str = word()
     each: int = integer(most=1000, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the inputs."""
         return only(inputs) if len(inputs) == 1 else _broadcast(inputs)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """`each` per element."""
         return self.each * elements(out)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """As many per element and input."""
         return self.each * len(inputs) * elements(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reduce(Kind):
+class Reduce(Kind, op="reduce", flop_per_input=1, backward_flop_per_input=1):
     """One value (sum, mean, largest ...) of those along `axes`, whose size becomes 1. FLOP: 1 per value, forward and backward."""
-
-    op: ClassVar[str] = "reduce"
 
     function: str = word()
     axes: tuple[int, ...] = integers()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input, 1 along the axes."""
         data = only(inputs)
         gone = {axis_of(axis, data) for axis in self.axes}
         return tuple([1 if axis in gone else size for axis, size in enumerate(data)])
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per value."""
-        return elements(inputs[0])
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
-        """1 per value."""
-        return elements(inputs[0])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gather(_Learning):
+class Gather(_Learning, op="gather"):
     """Values of the first input copied to the places of the recorded shape: by index, repeated, moved or cut.
 
     What else it reads are indices. FLOP: `each` per value, where it is made of several; backward 1 add per value.
     """
 
-    op: ClassVar[str] = "gather"
-
     function: str = word(default="gather")
     each: int = integer(most=1000, default=0)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """`each` per value."""
         return self.each * elements(out)
 
-    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+    def moved(self, inputs: Shapes, out: Shape) -> tuple[int, int]:
         """Values that are read and written: each of the result."""
         return elements(out), elements(out)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 add per value."""
         return elements(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scatter(Kind):
+class Scatter(Kind, op="scatter"):
     """Values of the last input written to places of the first, which stays where it lies: the rest of it does not move.
 
     What stands between them are indices. FLOP: none, or with `adds` 1 per value, which is added to the one that is there.
     """
 
-    op: ClassVar[str] = "scatter"
-
     adds: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the first input."""
         if len(inputs) < 2:
             raise ValueError(f"takes a tensor and what is written to it, got {len(inputs)} inputs")
         return inputs[0]
 
-    def moved(self, inputs: Sequence[Shape], out: Shape) -> tuple[int, int]:
+    def moved(self, inputs: Shapes, out: Shape) -> tuple[int, int]:
         """Values that are read and written; those at their places are read too where they are added to."""
         return elements(inputs[-1]) * (2 if self.adds else 1), elements(inputs[-1])
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 per value that is added."""
         return elements(inputs[-1]) * self.adds
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """None: gradients are copied."""
         return 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupNorm(Kind):
+class GroupNorm(Kind, op="group_norm", flop_per_element=7, backward_flop_per_element=10, backward_reads=("inputs",)):
     """Normalisation of [N, C, H, W] over the pixels of `groups` of channels, with a learned scale and shift for each channel
     (Wu and He 2018). FLOP: 7 per element, backward 10."""
 
-    op: ClassVar[str] = "group_norm"
-    flop_per_element: ClassVar[int] = 7
-    backward_flop_per_element: ClassVar[int] = 10
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
     groups: int = integer(least=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input."""
         n, c, h, w = image(inputs)
         if c % self.groups:
             raise ValueError(f"has {self.groups} groups, which do not divide the {c} channels of {show(inputs[0])}")
         return (n, c, h, w)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """Scale and shift."""
         return 2 * out[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic(_Learning):
+class Traffic(_Learning, op="traffic"):
     """An operator that nobody here knows, in a model of somebody else, to the recorded shape.
 
     A function of `archsim.register_op` says its work; without one, its time is bounded by its memory traffic, each tensor once,
     and `each` FLOP per element of the result. `own`: the number of that function when the model was read, 0 without one.
     """
 
-    op: ClassVar[str] = "traffic"
-
     operator: str = word()
     each: int = integer(default=0)
     own: int = integer(default=0)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """What the registered function says, else `each` per element."""
         return int(self.work(inputs, out, 4)[0])
 
-    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+    def work(self, inputs: Shapes, out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move, with `element` bytes a value."""
 
         if self.own and registered(self.operator):
@@ -198,15 +166,12 @@ class Traffic(_Learning):
         return float(self.each * elements(out)), float(element * (sum(map(elements, inputs)) + elements(out) + self.learned))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated(_AsRecorded):
+class Stated(_AsRecorded, op="stated"):
     """An operator of which a file states its arithmetic, `flops` [FLOP], and the bytes that it `moves` [B], and not its form.
 
     The arithmetic counts as that of the vector lanes: an upper bound of its time where it is a product of matrices.
     `does`: `compute`, or `load` and `store` of memory. `own`: a function of `archsim.register_op` said both.
     """
-
-    op: ClassVar[str] = "stated"
 
     operator: str = word()
     does: str = choice("compute", "load", "store", default="compute")
@@ -214,30 +179,27 @@ class Stated(_AsRecorded):
     flops: int = integer(most=LARGEST, default=0)
     moves: int = integer(least=1, most=LARGEST)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """As stated."""
         return self.flops
 
-    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+    def work(self, inputs: Shapes, out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move."""
         return float(self.flops), float(self.moves)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Collective(_AsRecorded):
+class Collective(_AsRecorded, op="collective"):
     """Communication of several devices over `size` bytes of each [B], or a message to another one.
 
     On one device it is its memory traffic, the buffer read and written once; the links of a node are not part of it.
     `group`: the name of the devices that take part.
     """
 
-    op: ClassVar[str] = "collective"
-
     function: str = choice(*COLLECTIVES)
     size: int = integer(most=LARGEST)
     group: str = word(default="all")
 
-    def work(self, inputs: Sequence[Shape], out: Shape, element: int) -> tuple[float, float]:
+    def work(self, inputs: Shapes, out: Shape, element: int) -> tuple[float, float]:
         """FLOP, and bytes that move."""
         return 0.0, 2.0 * max(self.size, 1)
 
@@ -255,7 +217,7 @@ class OwnOp:
     """
 
     work: WorkRule
-    shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None
+    shape: Callable[[Shapes], Sequence[int]] | None = None
     number: int = 1
 
 
@@ -263,7 +225,7 @@ NUMBERS = count(1)
 OWN: dict[str, OwnOp] = {}
 
 
-def register(name: str, work: WorkRule, shape: Callable[[Sequence[Shape]], Sequence[int]] | None = None) -> None:
+def register(name: str, work: WorkRule, shape: Callable[[Shapes], Sequence[int]] | None = None) -> None:
     """Keep what an operator costs. Raises ArgumentError for what is no name or no function.
 
     >>> register("Twice", lambda inputs, output, element: (2 * output[0], 2 * output[0] * element))
@@ -282,7 +244,7 @@ def registered(name: str) -> OwnOp | None:
     return OWN.get(name) or OWN.get(name.rpartition(".")[2])
 
 
-def own_work(name: str, inputs: Sequence[Shape], output: Shape, element: int) -> tuple[float, float]:
+def own_work(name: str, inputs: Shapes, output: Shape, element: int) -> tuple[float, float]:
     """FLOP and bytes of a registered operator. Raises ArgumentError where its function returns anything else."""
     own = registered(name)
     assert own is not None

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
-from archsim.trace.dims import LARGEST, Shape, elements, show
+from archsim.trace.dims import LARGEST, Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, only
 from archsim.trace.values import choice, flag, fraction, integer
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pointwise(Kind):
     """One input, an output of the same shape."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rotary(Pointwise):
+class Rotary(Pointwise, op="rotary", flop_per_element=3, backward_flop_per_element=3):
     """Rotary position embedding: value pairs of each head of `width` features turn by angles of their position (Su et al. 2021,
     equation 34), [N, T, heads * width].
 
     FLOP: 2 multiplies by stored sines and cosines, 1 add; backward the same, turned back.
     """
 
-    op: ClassVar[str] = "rotary"
-    flop_per_element: ClassVar[int] = 3
-    backward_flop_per_element: ClassVar[int] = 3
-
     width: int = integer(least=2)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input."""
         data = only(inputs, 3, "[N, T, heads * width]")
         if self.width % 2 or data[2] % self.width:
@@ -38,95 +30,65 @@ class Rotary(Pointwise):
         return data
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dropout(Pointwise):
+class Dropout(Pointwise, op="dropout", backward_flop_per_element=1, backward_reads=("output",)):
     """Zeroes a share `ratio` of the elements while training; nothing at all at inference.
 
     FLOP: in training a compare and a multiply, backward 1 multiply by the kept mask.
     """
 
-    op: ClassVar[str] = "dropout"
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
-
     ratio: float = fraction(default=0.5)
     training: bool = flag(default=False)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per element in training, none at inference."""
         return 2 * elements(out) if self.training else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleBy(Pointwise):
+class ScaleBy(Pointwise, op="scale_by", flop_per_element=1, backward_flop_per_element=1):
     """Product with one fixed number, such as 0.1 for a residual. FLOP: 1; backward 1."""
-
-    op: ClassVar[str] = "scale_by"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
 
     factor: float = fraction()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mask(Pointwise):
+class Mask(Pointwise, op="mask", flop_per_element=1, backward_flop_per_element=1):
     """A fixed number in the place of every value that a mask hides, such as the scores of tokens that come later.
 
     FLOP: 1 select; backward 1 select.
     """
 
-    op: ClassVar[str] = "mask"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Floor(Pointwise):
+class Floor(Pointwise, op="floor", flop_per_element=1, backward_flop_per_element=1, backward_reads=("inputs",)):
     """max(x, least) with one fixed number, as scores are kept finite after a mask was added.
 
     FLOP: 1 compare; backward 1 select.
     """
 
-    op: ClassVar[str] = "floor"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale(Pointwise):
+class Scale(Pointwise, op="scale", flop_per_element=1, backward_flop_per_element=3, backward_reads=("inputs",)):
     """Product with a learned value for each index along one axis. FLOP: 1; backward 3: the gradient, and a sum of products."""
-
-    op: ClassVar[str] = "scale"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 3
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def parameters(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def parameters(self, inputs: Shapes, out: Shape) -> int:
         """One for each index along the axis."""
         return out[self.axis]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quantise(Pointwise):
+class Quantise(Pointwise, op="quantise"):
     """Values divided by one scale and rounded to the format of the products; a `dynamic` scale is found first, from the largest.
 
     FLOP: divide, round; a dynamic scale takes an absolute value and a compare before. The gradient passes as it is (straight
     through, Bengio et al. 2013).
     """
 
-    op: ClassVar[str] = "quantise"
-
     dynamic: bool = flag(default=False)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """2 per element, 4 with the search for the scale."""
         return (4 if self.dynamic else 2) * elements(out)
 
 
-def _broadcast(inputs: Sequence[Shape]) -> Shape:
+def _broadcast(inputs: Shapes) -> Shape:
     """The shape that all inputs stretch to: aligned at the last dimension, sizes equal or 1."""
     if len(inputs) < 2:
         raise ValueError(f"takes at least 2 inputs, got {len(inputs)}")
@@ -138,44 +100,36 @@ def _broadcast(inputs: Sequence[Shape]) -> Shape:
     return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Joining(Kind):
     """Tensors joined element by element; dimensions of size 1 stretch."""
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the inputs."""
         return _broadcast(inputs)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """1 per element and input after the first."""
         return (len(inputs) - 1) * elements(out)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Add(_Joining):
+class Add(_Joining, op="add"):
     """Sum of tensors. FLOP: 1 per element and input after the first.
 
     Its gradient does no arithmetic: what arrives passes on to every input. With `accumulate` the op itself is part of a
     backward pass: it sums two gradients of one tensor, in the phase "backward", and does the work of a forward add.
     """
 
-    op: ClassVar[str] = "add"
-
     accumulate: bool = flag(default=False)
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """That of a forward add for an accumulation, else none."""
         return self.flop(inputs, out) if self.accumulate else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mul(_Joining):
+class Mul(_Joining, op="mul", backward_reads=("inputs",)):
     """Product of tensors, element by element. FLOP: 1 per element and input after the first; backward 1 per input."""
 
-    op: ClassVar[str] = "mul"
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """1 per element and input."""
         return len(inputs) * elements(out)
 
@@ -183,125 +137,59 @@ class Mul(_Joining):
 # ---------------------------------------------------------------------------------------------------------- activations
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relu(Pointwise):
+class Relu(Pointwise, op="relu", flop_per_element=1, backward_flop_per_element=1, backward_reads=("output",)):
     """max(x, 0). FLOP: 1 compare; backward 1 select."""
 
-    op: ClassVar[str] = "relu"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relu6(Pointwise):
+class Relu6(Pointwise, op="relu6", flop_per_element=2, backward_flop_per_element=1, backward_reads=("output",)):
     """min(max(x, 0), 6). FLOP: 2 compares; backward 1 select."""
 
-    op: ClassVar[str] = "relu6"
-    flop_per_element: ClassVar[int] = 2
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeakyRelu(Pointwise):
+class LeakyRelu(Pointwise, op="leaky_relu", flop_per_element=2, backward_flop_per_element=1, backward_reads=("output",)):
     """max(x, a x) with a small fixed slope a (Maas et al. 2013). FLOP: multiply, compare; backward 1 multiply by 1 or a."""
 
-    op: ClassVar[str] = "leaky_relu"
-    flop_per_element: ClassVar[int] = 2
-    backward_flop_per_element: ClassVar[int] = 1
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sigmoid(Pointwise):
+class Sigmoid(Pointwise, op="sigmoid", flop_per_element=4, backward_flop_per_element=3, backward_reads=("output",)):
     """1 / (1 + exp(-x)). FLOP: negate, exp, add, divide; backward dy * y * (1 - y)."""
 
-    op: ClassVar[str] = "sigmoid"
-    flop_per_element: ClassVar[int] = 4
-    backward_flop_per_element: ClassVar[int] = 3
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tanh(Pointwise):
+class Tanh(Pointwise, op="tanh", flop_per_element=1, backward_flop_per_element=3, backward_reads=("output",)):
     """Hyperbolic tangent. FLOP: 1 transcendental; backward dy * (1 - y * y)."""
 
-    op: ClassVar[str] = "tanh"
-    flop_per_element: ClassVar[int] = 1
-    backward_flop_per_element: ClassVar[int] = 3
-    backward_reads: ClassVar[tuple[str, ...]] = ("output",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gelu(Pointwise):
+class Gelu(Pointwise, op="gelu", flop_per_element=5, backward_flop_per_element=8, backward_reads=("inputs",)):
     """x / 2 * (1 + erf(x / sqrt 2)). FLOP: 2 scalings, erf, add, multiply; backward 8 (adds the density term)."""
 
-    op: ClassVar[str] = "gelu"
-    flop_per_element: ClassVar[int] = 5
-    backward_flop_per_element: ClassVar[int] = 8
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GeluTanh(Pointwise):
+class GeluTanh(Pointwise, op="gelu_tanh", flop_per_element=8, backward_flop_per_element=14, backward_reads=("inputs",)):
     """x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) (Hendrycks and Gimpel 2016, section 2), GPT-2's form of GELU.
 
     FLOP: power, 3 scalings, 2 adds, tanh, multiply; backward 14, the gradients of each of these.
     """
 
-    op: ClassVar[str] = "gelu_tanh"
-    flop_per_element: ClassVar[int] = 8
-    backward_flop_per_element: ClassVar[int] = 14
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Silu(Pointwise):
+class Silu(Pointwise, op="silu", flop_per_element=5, backward_flop_per_element=9, backward_reads=("inputs",)):
     """x * sigmoid(x). FLOP: sigmoid (4), multiply; backward s * (1 + x * (1 - s)) * dy with the sigmoid s anew (9)."""
 
-    op: ClassVar[str] = "silu"
-    flop_per_element: ClassVar[int] = 5
-    backward_flop_per_element: ClassVar[int] = 9
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardSigmoid(Pointwise):
+class HardSigmoid(Pointwise, op="hard_sigmoid", flop_per_element=4, backward_flop_per_element=3, backward_reads=("inputs",)):
     """min(max(x + 3, 0), 6) / 6 (Howard et al. 2019, section 5.2).
 
     FLOP: add, 2 compares, scaling; backward 2 compares, 1 scaling.
     """
 
-    op: ClassVar[str] = "hard_sigmoid"
-    flop_per_element: ClassVar[int] = 4
-    backward_flop_per_element: ClassVar[int] = 3
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HardSwish(Pointwise):
+class HardSwish(Pointwise, op="hard_swish", flop_per_element=5, backward_flop_per_element=5, backward_reads=("inputs",)):
     """x * hard_sigmoid(x). FLOP: hard sigmoid (4), multiply; backward 2 compares, and (x / 3 + 1 / 2) * dy (3)."""
 
-    op: ClassVar[str] = "hard_swish"
-    flop_per_element: ClassVar[int] = 5
-    backward_flop_per_element: ClassVar[int] = 5
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gated(Kind):
+class Gated(Kind, op="gated", flop_per_element=6, backward_flop_per_element=10, backward_reads=("inputs",)):
     """act(a) * b of the halves a and b of the last axis, [..., 2 K] to [..., K] (Shazeer 2020, equation 6, as engines fuse it).
 
     FLOP per result: a sigmoid (4), two multiplies; backward 10.
     """
 
-    op: ClassVar[str] = "gated"
-    flop_per_element: ClassVar[int] = 6
-    backward_flop_per_element: ClassVar[int] = 10
-    backward_reads: ClassVar[tuple[str, ...]] = ("inputs",)
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of a half."""
         data = only(inputs)
         if len(data) < 1 or data[-1] % 2:
@@ -332,21 +220,18 @@ OPTIMISERS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update(Kind):
+class Update(Kind, op="update"):
     """One optimiser step over the `count` learned values of one op, [count] gradients to [count] values."""
-
-    op: ClassVar[str] = "update"
 
     count: int = integer(least=1, most=LARGEST)
     optimiser: str = choice(*OPTIMISERS, default="sgd_momentum")
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[count]."""
         if only(inputs, 1, "[count]") != (self.count,):
             raise ValueError(f"updates {self.count} values from {inputs[0][0]} gradients")
         return (self.count,)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """As the optimiser's table row says."""
         return OPTIMISERS[self.optimiser].flop * self.count

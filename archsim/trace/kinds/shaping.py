@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
-
-from archsim.trace.dims import Shape, elements, show
+from archsim.trace.dims import Shape, Shapes, elements, show
 from archsim.trace.kind import Kind, axis_of, chosen, image, only
 from archsim.trace.values import choice, flag, integer, integers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Concat(Kind):
+class Concat(Kind, op="concat"):
     """Inputs one after the other along `axis`."""
-
-    op: ClassVar[str] = "concat"
 
     axis: int = integer(least=-8, most=7, default=1)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the inputs, their sizes added along the axis."""
         if not inputs:
             raise ValueError("takes at least 1 input, got 0")
@@ -32,16 +25,13 @@ class Concat(Kind):
         return (*first[:axis], sum(shape[axis] for shape in inputs), *first[axis + 1 :])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pad(Kind):
+class Pad(Kind, op="pad"):
     """Zeros added `before` and `after` the input, one number for each dimension."""
-
-    op: ClassVar[str] = "pad"
 
     before: tuple[int, ...] = integers()
     after: tuple[int, ...] = integers()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input, made larger."""
         data = only(inputs)
         if not len(self.before) == len(self.after) == len(data):
@@ -49,31 +39,23 @@ class Pad(Kind):
         return tuple([b + size + a for b, size, a in zip(self.before, data, self.after, strict=True)])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reshape(Kind):
+class Reshape(Kind, op="reshape"):
     """The same values in the same order under another shape, the recorded one (flatten included)."""
 
-    op: ClassVar[str] = "reshape"
-
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """The recorded one, if it holds as many values."""
         data = only(inputs)
         if elements(data) != elements(recorded):
-            raise ValueError(
-                f"cannot turn {show(data)} into {show(recorded)}: {elements(data)} and {elements(recorded)} values"
-            )
+            raise ValueError(f"cannot turn {show(data)} into {show(recorded)}: {elements(data)} and {elements(recorded)} values")
         return tuple(recorded)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transpose(Kind):
+class Transpose(Kind, op="transpose"):
     """Dimensions in another `order`: output dimension i is input dimension order[i]."""
-
-    op: ClassVar[str] = "transpose"
 
     order: tuple[int, ...] = integers()
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """The dimensions, reordered."""
         data = only(inputs)
         if sorted(self.order) != list(range(len(data))):
@@ -81,21 +63,18 @@ class Transpose(Kind):
         return tuple([data[i] for i in self.order])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Slice(Kind):
+class Slice(Kind, op="slice"):
     """Indices `start` to `stop` (not included) along `axis`.
 
     `whole`: one of the slices that together are the input, so that their gradients lie side by side and none are added.
     """
-
-    op: ClassVar[str] = "slice"
 
     axis: int = integer(least=-8, most=7)
     start: int = integer(default=0)
     stop: int = integer(least=1)
     whole: bool = flag(default=False)
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """That of the input, shorter along the axis."""
         data = only(inputs)
         axis = axis_of(self.axis, data)
@@ -104,19 +83,16 @@ class Slice(Kind):
         return (*data[:axis], self.stop - self.start, *data[axis + 1 :])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upsample(Kind):
+class Upsample(Kind, op="upsample"):
     """[N, C, H, W] to the recorded, larger height and width: each pixel repeated, or `bilinear` between four of them.
 
     FLOP per output element: bilinear 8 (4 weights, 4 products, sums counted with them), nearest none; backward the adds to the
     pixels that were read, 8 and 1.
     """
 
-    op: ClassVar[str] = "upsample"
-
     mode: str = choice("nearest", "bilinear", default="nearest")
 
-    def shape(self, inputs: Sequence[Shape], recorded: Shape) -> Shape:
+    def shape(self, inputs: Shapes, recorded: Shape) -> Shape:
         """[N, C, H', W'], with H' and W' as recorded."""
         n, c, h, w = image(inputs)
         height, width = chosen(recorded, 2, "a height"), chosen(recorded, 3, "a width")
@@ -124,10 +100,10 @@ class Upsample(Kind):
             raise ValueError(f"cannot enlarge {show(inputs[0])} to {show(recorded)}")
         return (n, c, height, width)
 
-    def flop(self, inputs: Sequence[Shape], out: Shape) -> int:
+    def flop(self, inputs: Shapes, out: Shape) -> int:
         """8 per element between pixels, none where they are repeated."""
         return 8 * elements(out) if self.mode == "bilinear" else 0
 
-    def gradient_flop(self, phase: str, inputs: Sequence[Shape], out: Shape) -> int:
+    def gradient_flop(self, phase: str, inputs: Shapes, out: Shape) -> int:
         """The adds to the pixels that were read."""
         return (8 if self.mode == "bilinear" else 1) * elements(out)

@@ -31,6 +31,7 @@ from archsim.trace.profiles.record import (
     ProfiledKernel,
     ProfiledTensor,
     events,
+    middle,
     times_of,
 )
 from archsim.trace.readers.torch_program import NOT_RECORDED
@@ -56,28 +57,32 @@ class Signature(NamedTuple):
     values: Any
 
 
+def _column(code: str) -> Any:
+    return field(default_factory=lambda: array(code))
+
+
 @dataclass(slots=True)
 class CallColumns:
     """All calls of a profile, a column for each property."""
 
-    start: array[float] = field(default_factory=lambda: array("d"))
-    duration: array[float] = field(default_factory=lambda: array("d"))
-    thread: array[int] = field(default_factory=lambda: array("i"))
-    signature: array[int] = field(default_factory=lambda: array("i"))
-    external: array[int] = field(default_factory=lambda: array("q"))
+    start: array[float] = _column("d")
+    duration: array[float] = _column("d")
+    thread: array[int] = _column("i")
+    signature: array[int] = _column("i")
+    external: array[int] = _column("q")
 
 
 @dataclass(slots=True)
 class KernelColumns:
     """All kernels and copies of a profile."""
 
-    start: array[float] = field(default_factory=lambda: array("d"))
-    duration: array[float] = field(default_factory=lambda: array("d"))
-    name: array[int] = field(default_factory=lambda: array("i"))
-    stream: array[int] = field(default_factory=lambda: array("i"))
-    external: array[int] = field(default_factory=lambda: array("q"))
-    correlation: array[int] = field(default_factory=lambda: array("q"))
-    copy: array[int] = field(default_factory=lambda: array("b"))
+    start: array[float] = _column("d")
+    duration: array[float] = _column("d")
+    name: array[int] = _column("i")
+    stream: array[int] = _column("i")
+    external: array[int] = _column("q")
+    correlation: array[int] = _column("q")
+    copy: array[int] = _column("b")
 
 
 class _Interned:
@@ -193,7 +198,7 @@ def _profile(r: _Reading) -> Profile:
     windows, notes = _windows(r)
     runs = _runs(r, windows, owner, frozenset(owner.tolist()))
     lengths = [run.length_us for run in runs]
-    shown = sorted(range(len(runs)), key=lambda i: lengths[i])[(len(runs) - 1) // 2]
+    shown = middle(lengths)
     run = runs[shown]
     calls, place = run.counted()
     if r.kernels.start and not run.kernels:

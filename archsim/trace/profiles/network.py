@@ -27,7 +27,7 @@ from archsim.trace.readers.model import ModelFile, checked
 from archsim.trace.readers.read import trace_at_batches
 from archsim.trace.readers.torch_program import PRECISIONS, TYPES, operator_of
 from archsim.trace.trace import Op, Trace
-from archsim.trace.values import LONGEST_NAME
+from archsim.trace.values import printable
 
 PRODUCTS = ("matmul", "bmm", "baddbmm", "MatMul", "FusedMatMul")
 SOFTMAX = ("softmax", "_softmax", "Softmax")
@@ -267,7 +267,7 @@ class _Joined:
         """A kernel that a compiler made, of which only the tensors are known: it writes the last, and reads the others."""
         *read, made = _tensors(call)
         self._typed(made.type)
-        name = "".join(c if c.isprintable() else "?" for c in call.operator)[: LONGEST_NAME - 8]
+        name = printable(call.operator)
         self._made((place,), Traffic(operator=name), f"{name}_{place}", [each.shape for each in read or [made]], made.shape)
 
     def _typed(self, type_: str) -> None:
@@ -332,8 +332,7 @@ class _Joined:
 
     def network(self, left_out: str) -> ProfiledNetwork:
         """All of it; `left_out` says of what nothing is known."""
-        name = Path(self.profile.path).name
-        plain = "".join(c if c.isprintable() else "?" for c in name)[: LONGEST_NAME - 8] or "profile"
+        plain = printable(Path(self.profile.path).name) or "profile"
         most = max(self.dtypes, key=lambda name: self.dtypes[name]) if self.dtypes else "fp32"
         trace = Trace(name=plain, inputs=self.inputs, ops=tuple(self.ops), dtype=most, source=self.profile.source,
                       left_out=left_out)  # fmt: skip

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from archsim.base.errors import ArchsimError, InputError
-from archsim.trace.dims import LARGEST, MOST_DIMS, Shape, short
+from archsim.trace.dims import LARGEST, MOST_DIMS, Shape, Shapes, short
 from archsim.trace.profiles.calls import MOVED, VIEWED
-from archsim.trace.profiles.record import US, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor, events, times_of
+from archsim.trace.profiles.record import US, Profile, ProfiledCall, ProfiledKernel, ProfiledTensor, events, middle, times_of
 from archsim.trace.readers.layer_shapes import GATES
 from archsim.trace.readers.model import ModelFile, ModelNode, StoredTensor, checked
 from archsim.trace.readers.read import trace_at_batches
@@ -72,7 +72,7 @@ def _profile(path: str, nodes: list[NodeEvent], kernels: list[NodeEvent], runs: 
     if not inside:
         raise InputError(path, "has nodes, but none within a run (model_run)")
     lengths = [max(each.start_us + each.duration_us for each in run) - run[0].start_us for run in inside]
-    shown = sorted(range(len(inside)), key=lambda i: lengths[i])[(len(inside) - 1) // 2]
+    shown = middle(lengths)
     run, (first, last) = inside[shown], windows[shown]
     place = {each.name: i for i, each in enumerate(run)}
     launched = sorted((k for k in kernels if first <= k.start_us < last), key=lambda k: k.start_us)
@@ -124,13 +124,13 @@ class Made(NamedTuple):
     """A node by what it reads: tensors that depend on the network's inputs, learned ones, and its attributes."""
 
     operator: str
-    moving: Sequence[Shape]
-    learned: Sequence[Shape] = ()
+    moving: Shapes
+    learned: Shapes = ()
     attributes: Mapping[str, Any] = {}
     domain: str = ""
 
 
-Rule = Callable[[Sequence[Shape], Shape], Made]
+Rule = Callable[[Shapes, Shape], Made]
 
 
 def model_of_onnx(call: ProfiledCall, place: int, path: str) -> ModelFile | str:
@@ -168,7 +168,7 @@ def _model(call: ProfiledCall, name: str, path: str, made: Made) -> ModelFile:
                      hints={name: call.results[0].shape}, indices=whole, dtype=dtype)  # fmt: skip
 
 
-def _packed(shapes: Sequence[Shape], out: Shape) -> Made:
+def _packed(shapes: Shapes, out: Shape) -> Made:
     """A convolution whose weights were packed when the model was loaded, so that its window is not recorded.
 
     It counts as one of all channels with the least window, 1 x 1, or that of the strides where it enlarges; its channels lie last
@@ -178,7 +178,7 @@ def _packed(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("Conv", shapes[:1], (), {"each": 2 * shapes[0][-1 if last else 1]}, BOUNDED)
 
 
-def _conv(shapes: Sequence[Shape], out: Shape) -> Made:
+def _conv(shapes: Shapes, out: Shape) -> Made:
     data, weight = shapes[0], next((each for each in shapes[1:] if len(each) == len(out)), None)
     if weight is None or data[1] % weight[1] or weight[0] != out[1]:
         return _packed(shapes, out)
@@ -192,7 +192,7 @@ def _conv(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("Conv", [data], [weight, *[(weight[0],)] * any(len(shape) == 1 for shape in shapes[2:])], words)
 
 
-def _turned(shapes: Sequence[Shape], out: Shape) -> Made:
+def _turned(shapes: Shapes, out: Shape) -> Made:
     data, weight = shapes[0], next((each for each in shapes[1:] if len(each) == len(out)), None)
     if weight is None:
         return _packed(shapes, out)
@@ -221,7 +221,7 @@ def window_of(size: int, kernel: int, made: int) -> tuple[int, int]:
 
 
 def _pool(kind: str) -> Rule:
-    def rule(shapes: Sequence[Shape], out: Shape) -> Made:
+    def rule(shapes: Shapes, out: Shape) -> Made:
         data = shapes[0]
         strides = [max(1, round(n / made)) for n, made in zip(data[2:], out[2:], strict=True)]
         needs = [(made - 1) * s + s for made, s in zip(out[2:], strides, strict=True)]
@@ -231,7 +231,7 @@ def _pool(kind: str) -> Rule:
     return rule
 
 
-def _matmul(shapes: Sequence[Shape], out: Shape) -> Made:
+def _matmul(shapes: Shapes, out: Shape) -> Made:
     left = shapes[0]
     if len(shapes) == 1 or len(shapes[1]) < 2:
         return Made("MatMul", [left], [(left[-1], out[-1])])
@@ -239,17 +239,17 @@ def _matmul(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("MatMul", [left], [right]) if len(right) == 2 else Made("MatMul", [left, right])
 
 
-def _quantised(shapes: Sequence[Shape], out: Shape) -> Made:
+def _quantised(shapes: Shapes, out: Shape) -> Made:
     """A product beside whose operands stand scales and zeros."""
     return _matmul([shape for shape in shapes if len(shape) > 1][:2], out)
 
 
-def _gemm(shapes: Sequence[Shape], out: Shape) -> Made:
+def _gemm(shapes: Shapes, out: Shape) -> Made:
     left = shapes[0] if shapes[0][0] == out[0] else shapes[0][::-1]
     return Made("Gemm", [left], [(left[1], out[1]), *[(out[1],)] * any(len(shape) == 1 for shape in shapes[1:])])
 
 
-def _einsum(shapes: Sequence[Shape], out: Shape) -> Made:
+def _einsum(shapes: Shapes, out: Shape) -> Made:
     first, second = shapes
     return Made("Einsum", [first, second], [], {"equation": equation_of(first, second, out)})
 
@@ -290,7 +290,7 @@ def equation_of(first: Shape, second: Shape, made: Shape) -> str:
 
 
 def _recurrent(kind: str) -> Rule:
-    def rule(shapes: Sequence[Shape], out: Shape) -> Made:
+    def rule(shapes: Shapes, out: Shape) -> Made:
         features, (ways, hidden) = shapes[0][2], (out[-3], out[-1])
         rows = GATES[kind] * hidden
         learned = [(ways, rows, features), (ways, rows, hidden), *[(ways, 2 * rows)] * ((ways, 2 * rows) in shapes)]
@@ -300,15 +300,11 @@ def _recurrent(kind: str) -> Rule:
     return rule
 
 
-def _norm(shapes: Sequence[Shape], out: Shape) -> Made:
+def _norm(shapes: Shapes, out: Shape) -> Made:
     return Made("LayerNormalization", [shapes[0]], [(shapes[0][-1],)] * min(2, max(1, len(shapes) - 1)), {"axis": -1})
 
 
-def _softmax(shapes: Sequence[Shape], out: Shape) -> Made:
-    return Made("Softmax", [shapes[0]], [], {"axis": -1})
-
-
-def _transpose(shapes: Sequence[Shape], out: Shape) -> Made:
+def _transpose(shapes: Shapes, out: Shape) -> Made:
     rank = len(out)
     orders = permutations(range(rank)) if rank <= MOST_ORDERED else ()
     fits = [order for order in orders if tuple(shapes[0][i] for i in order) == out and order != tuple(range(rank))]
@@ -317,12 +313,12 @@ def _transpose(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("Transpose", [shapes[0]], [], {"perm": list(fits[0])})
 
 
-def _concat(shapes: Sequence[Shape], out: Shape) -> Made:
+def _concat(shapes: Shapes, out: Shape) -> Made:
     axis = next(i for i, size in enumerate(out) if sum(shape[i] for shape in shapes) == size and shapes[0][i] != size)
     return Made("Concat", shapes, [], {"axis": axis})
 
 
-def _gather(shapes: Sequence[Shape], out: Shape) -> Made:
+def _gather(shapes: Shapes, out: Shape) -> Made:
     data, index = shapes
     axis = next(i for i in range(len(data)) if (*data[:i], *index, *data[i + 1 :]) == out)
     if axis == 0 and len(data) == 2:
@@ -330,12 +326,8 @@ def _gather(shapes: Sequence[Shape], out: Shape) -> Made:
     return Made("Copied", shapes, domain="archsim")
 
 
-def _same(kind: str, learned: Sequence[Shape] = ()) -> Rule:
-    return lambda shapes, out: Made(kind, shapes[:1], learned)
-
-
-def _cut(shapes: Sequence[Shape], out: Shape) -> Made:
-    return Made("Copied", shapes[:1], domain="archsim")
+def _same(kind: str, learned: Shapes = (), domain: str = "", **attributes: int) -> Rule:
+    return lambda shapes, out: Made(kind, shapes[:1], learned, attributes, domain)
 
 
 RULES: Mapping[str, Rule] = {
@@ -343,7 +335,7 @@ RULES: Mapping[str, Rule] = {
     "AveragePool": _pool("AveragePool"), "MatMul": _matmul, "Gemm": _gemm, "Einsum": _einsum,
     **dict.fromkeys(("QLinearMatMul", "MatMulInteger", "MatMulIntegerToFloat", "DynamicQuantizeMatMul"), _quantised),
     "LSTM": _recurrent("LSTM"), "GRU": _recurrent("GRU"), "RNN": _recurrent("RNN"),
-    "LayerNormalization": _norm, "Softmax": _softmax, "Transpose": _transpose, "Concat": _concat, "Gather": _gather,
-    "QuickGelu": _same("QuickGelu"), **dict.fromkeys(("FastGelu", "BiasGelu", "Gelu"), _same("Gelu")),
-    "DequantizeLinear": _same("Mul", [()]), **dict.fromkeys(("Slice", "Expand", "Tile"), _cut),
+    "LayerNormalization": _norm, "Softmax": _same("Softmax", axis=-1), "Transpose": _transpose, "Concat": _concat,
+    "Gather": _gather, "QuickGelu": _same("QuickGelu"), **dict.fromkeys(("FastGelu", "BiasGelu", "Gelu"), _same("Gelu")),
+    "DequantizeLinear": _same("Mul", [()]), **dict.fromkeys(("Slice", "Expand", "Tile"), _same("Copied", domain="archsim")),
 }  # fmt: skip

@@ -18,7 +18,7 @@ from archsim.trace.dims import short
 from archsim.trace.formats import unknown_symbol
 from archsim.trace.profiles.calls import period
 from archsim.trace.profiles.network import ProfiledNetwork, network_of
-from archsim.trace.profiles.record import Profile, ProfiledKernel, texts_of
+from archsim.trace.profiles.record import Profile, ProfiledKernel, middle, texts_of
 from archsim.trace.readers.read import MAPPED, MappedOperator
 from archsim.trace.trace import Trace
 
@@ -59,7 +59,7 @@ def read_nsight(path: Path) -> Profile:
     every = period([numbers.setdefault(kernel.name, len(numbers)) for kernel in found])
     runs = [found[i : i + every] for i in range(0, len(found), every)]
     lengths = [max(k.start_s + k.duration_s for k in run) - run[0].start_s for run in runs]
-    shown = sorted(range(len(runs)), key=lambda i: lengths[i])[(len(runs) - 1) // 2]
+    shown = middle(lengths)
     notes = () if len(runs) > 1 else ("all is one run: the kernels repeat no sequence",)
     return Profile(path=str(path), source="Nsight Systems", calls=(), kernels=tuple(runs[shown]), run_s=tuple(lengths),
                    shown=shown, shapes=False, notes=notes)  # fmt: skip

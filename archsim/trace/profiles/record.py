@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,11 @@ SPACE = re.compile(r"[ \t\n\r]*")
 
 
 DECODER = json.JSONDecoder(parse_constant=no_number, parse_int=whole)
+
+
+def middle(lengths: Sequence[float]) -> int:
+    """The place of the median, of two the lower one."""
+    return sorted(range(len(lengths)), key=lambda i: lengths[i])[(len(lengths) - 1) // 2]
 
 
 def events(path: Path, key: str) -> Iterator[dict[str, Any]]:

@@ -39,7 +39,7 @@ def _source(graph: NodeGraph, node: ModelNode) -> tuple[str, list[ModelNode]] | 
     frontier, taken = {start[0]}, list[ModelNode]()
     for _ in range(LONGEST):
         makers = [graph.producer.get(tensor) for tensor in frontier]
-        able = [m for m in makers if m is not None and m.kind in ARITHMETIC and not _leaves(graph, m, taken, node)]
+        able = [m for m in makers if m is not None and m.kind in ARITHMETIC and not _used_outside(graph, m, [*taken, node])]
         if not able:
             break
         last = max(able, key=lambda m: graph._place[m])
@@ -49,11 +49,6 @@ def _source(graph: NodeGraph, node: ModelNode) -> tuple[str, list[ModelNode]] | 
         if len(frontier) == 1:
             best = (next(iter(frontier)), [*taken])
     return best
-
-
-def _leaves(graph: NodeGraph, maker: ModelNode, taken: list[ModelNode], node: ModelNode) -> bool:
-    """Whether somebody else reads what a node makes."""
-    return graph.ends(maker.outputs[0]) or any(r not in taken and r is not node for r in graph.readers(maker.outputs[0]))
 
 
 def _around(graph: NodeGraph, node: ModelNode, kind: str) -> None:
@@ -90,9 +85,8 @@ def _around(graph: NodeGraph, node: ModelNode, kind: str) -> None:
         return
     nodes = [*(n for n in before if not _used_outside(graph, n, [*before, *after, node])), node, *after]
     if graph.shape(held) == graph.shape(x):
-        made = "Gelu"
         approximate = {"approximate": "tanh"} if kind == "GeluTanh" else {}
-        graph.replace(nodes, made, [x], [held], domain="", name=after[-1].name, **approximate)
+        graph.replace(nodes, "Gelu", [x], [held], domain="", name=after[-1].name, **approximate)
 
 
 def _sources_of(graph: NodeGraph, x: str, before: list[ModelNode], node: ModelNode) -> list[str]:

@@ -30,12 +30,11 @@ def _node(kind: str, *places: int, **attributes: Any) -> AtenRule:
 
 
 def _conv(c: AtenCall) -> None:
-    transposed = c.kind == "convolution" and bool(c.at(6))
+    if c.kind == "convolution" and c.at(6):
+        return _turned(c, 7, 8, 5)
     rank = len(c.size(c.tensor(0))) - 2
     stride, dilation = c.pair(3, "stride", 1, rank), c.pair(5, "dilation", 1, rank)
     groups = int(c.at(8 if c.kind == "convolution" else 6, "groups", 1))
-    if transposed:
-        return _turned(c, rank, stride, c.pair(4, "padding", 0, rank), c.pair(7, "output_padding", 0, rank), dilation, groups)
     padding = c.at(4, "padding", 0)
     words: dict[str, Any] = {"strides": stride, "dilations": dilation, "group": groups}
     if padding == "same":
@@ -45,17 +44,13 @@ def _conv(c: AtenCall) -> None:
     c.add("Conv", [t for t in (c.tensor(0), c.tensor(1, "weight"), c.tensor(2, "bias")) if t], **words)
 
 
-def _turned(
-    c: AtenCall, rank: int, stride: list[int], padding: list[int], extra: list[int], dilation: list[int], groups: int
-) -> None:
-    c.add("ConvTranspose", [t for t in (c.tensor(0), c.tensor(1, "weight"), c.tensor(2, "bias")) if t], strides=stride,
-          pads=padding * 2, output_padding=extra, dilations=dilation, group=groups)  # fmt: skip
-
-
-def _conv_transpose(c: AtenCall) -> None:
+def _turned(c: AtenCall, extra: int, groups: int, dilation: int) -> None:
+    """A transposed convolution, whose arguments stand at these places."""
     rank = len(c.size(c.tensor(0))) - 2
-    _turned(c, rank, c.pair(3, "stride", 1, rank), c.pair(4, "padding", 0, rank), c.pair(5, "output_padding", 0, rank),
-            c.pair(7, "dilation", 1, rank), int(c.at(6, "groups", 1)))  # fmt: skip
+    c.add("ConvTranspose", [t for t in (c.tensor(0), c.tensor(1, "weight"), c.tensor(2, "bias")) if t],
+          strides=c.pair(3, "stride", 1, rank), pads=c.pair(4, "padding", 0, rank) * 2,
+          output_padding=c.pair(extra, "output_padding", 0, rank), dilations=c.pair(dilation, "dilation", 1, rank),
+          group=int(c.at(groups, "groups", 1)))  # fmt: skip
 
 
 def _batch_norm(c: AtenCall) -> None:
@@ -87,16 +82,12 @@ def _linear(c: AtenCall) -> None:
     c.add("MatMul", [c.tensor(0), made, *([bias] if bias else [])], bias=int(bool(bias)))
 
 
-def _addmm(c: AtenCall) -> None:
+def _addmm(c: AtenCall) -> Any:
     """beta input + alpha A B; with beta = 0 the input is not read."""
     factors = [c.tensor(1), c.tensor(2)]
     if c.at(3, "beta", 1) == 0:
-        return void(c.add("MatMul", factors))
+        return c.add("MatMul", factors)
     c.add("Add", [c.step("MatMul", factors, (*c.size(factors[0])[:-1], c.size(factors[1])[-1]), "product"), c.tensor(0)])
-
-
-def void(made: object) -> None:
-    """Nothing, whatever was made."""
 
 
 def _permuted(c: AtenCall) -> None:
@@ -170,14 +161,14 @@ def _looked_up(kind: str) -> AtenRule:
     return lambda c: c.add(kind, [c.tensor(0), c.tensor(2, "index")], axis=c.axis(1, "dim"))
 
 
-def _indexed(c: AtenCall) -> None:
+def _indexed(c: AtenCall) -> Any:
     """x[i, j, ...]: the indices stretch to one shape, which takes the place of their dimensions."""
     listed = c.at(1) or []
     found = [(axis, c.tensors(1)[axis]) for axis, each in enumerate(listed) if each is not None]
     if not found:
         raise ValueError("has indices whose shapes were not recorded")
     if len(found) == 1:
-        return void(c.add("Gather", [c.tensor(0), found[0][1]], axis=found[0][0]))
+        return c.add("Gather", [c.tensor(0), found[0][1]], axis=found[0][0])
     _copied(c)
 
 
@@ -200,14 +191,14 @@ def _written(place: int, indices: int = 2) -> AtenRule:
 def _attention(mask: int, causal: int, beside: bool = False) -> AtenRule:
     """Attention whose mask and `is_causal` are the arguments at these places; with `beside` heads lie side by side."""
 
-    def rule(c: AtenCall) -> None:
+    def rule(c: AtenCall) -> Any:
         tensors = [c.tensor(i) for i in range(3)]
         sizes = [c.size(tensor) for tensor in tensors]
         words: dict[str, Any] = {"is_causal": int(bool(c.at(causal, "is_causal", False)))}
         hidden = c.tensor(mask, "attn_mask") if mask else ""
         masks = [hidden] if hidden else []
         if len(sizes[0]) == 4 and not beside:
-            return void(c.add("Attention", [*tensors, *masks], c.result(0), **words))
+            return c.add("Attention", [*tensors, *masks], c.result(0), **words)
         if beside:
             if any(len(size) != 4 for size in sizes):
                 raise ValueError("has sequences of several lengths side by side")
@@ -353,7 +344,7 @@ RULES: dict[str, AtenRule] = {
             "type_as", "native_dropout", "fill", "detach_copy"), _same),
     **_all(("view", "reshape", "_unsafe_view", "unflatten", "flatten", "squeeze", "unsqueeze", "view_as"), _view),
     **_all(("conv1d", "conv2d", "conv3d", "convolution"), _conv),
-    **_all(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _conv_transpose),
+    **_all(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), lambda c: _turned(c, 5, 6, 7)),
     **_all(("batch_norm", "_native_batch_norm_legit_no_training", "native_batch_norm", "_batch_norm_with_update"), _batch_norm),
     "layer_norm": _norm("LayerNormalization"), "native_layer_norm": _norm("LayerNormalization"),
     "rms_norm": _norm("RMSNormalization"), "group_norm": _norm("GroupNormalization"),

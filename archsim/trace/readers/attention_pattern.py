@@ -37,6 +37,8 @@ class AttentionNodes:
     values: ModelNode
     causal: bool = False
     nodes: list[ModelNode] = field(default_factory=list)
+
+
 COMPARED = ("Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Trilu")
 MOST_ABOVE = 60  # nodes above a mask that are looked at
 
@@ -203,17 +205,8 @@ def _place(
         inputs = [_viewed(graph, view, origin.tensor, shape) for origin, shape in zip(origins, shapes, strict=True)]
     if rotated:
         inputs = [_rotated(graph, view, tensor, origin, size) for tensor, origin in zip(inputs, origins, strict=True)]
-    graph.insert(
-        view,
-        "Attention",
-        inputs,
-        made,
-        parts.values.name,
-        q_num_heads=heads,
-        kv_num_heads=shared,
-        is_causal=int(parts.causal),
-        packed=int(len(inputs) == 1),
-    )
+    graph.insert(view, "Attention", inputs, made, parts.values.name, q_num_heads=heads, kv_num_heads=shared,
+                 is_causal=int(parts.causal), packed=int(len(inputs) == 1))  # fmt: skip
     _forwards(graph, view, (n, t, heads * size))
     graph.without_unread(read)
     for tensor in inputs:

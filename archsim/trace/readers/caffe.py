@@ -89,12 +89,12 @@ def _eltwise(layer: CaffeLayer) -> None:
     layer.add(kinds.get(operation, "Max"), *(layer.tensor(i) for i in range(len(layer.bottoms))))
 
 
-def _scale(layer: CaffeLayer) -> None:
+def _scale(layer: CaffeLayer) -> Any:
     p = layer.parameters("scale_param")
     held, shape, axis = layer.tensor(), layer.shape(), layer.axis(p)
     if len(layer.bottoms) > 1:
         factor, wide = layer.tensor(1), (*layer.shape(1), *[1] * (len(shape) - len(layer.shape(1))))
-        return _void(layer.add("Mul", held, factor if layer.shape(1) == wide else layer.view(factor, wide, "factor")))
+        return layer.add("Mul", held, factor if layer.shape(1) == wide else layer.view(factor, wide, "factor"))
     if any(node.kind == "BatchNormalization" and node.outputs[0] == held for node in layer.net.nodes[-1:]):
         return layer.end(held)  # whose scale and shift they are
     learned = (shape[axis], *[1] * (len(shape) - axis - 1))
@@ -108,10 +108,6 @@ def _scale(layer: CaffeLayer) -> None:
 def _bias(layer: CaffeLayer) -> None:
     shape, axis = layer.shape(), layer.axis(layer.parameters("bias_param"))
     layer.add("Add", layer.tensor(), layer.held(shape[axis], *[1] * (len(shape) - axis - 1)))
-
-
-def _void(made: object) -> None:
-    """Nothing, whatever was made."""
 
 
 def _flatten(layer: CaffeLayer) -> None:
@@ -259,7 +255,7 @@ class CaffeNet(CaffeTensors):
         for name, sizes in zip(names, shapes, strict=True):
             self.input(name, sizes)
 
-    def _layer(self, layer: CaffeLayer) -> None:
+    def _layer(self, layer: CaffeLayer) -> Any:
         if layer.kind in INPUTS:
             return self._data(layer)
         if layer.kind in NOT_AT_TEST:

@@ -15,7 +15,7 @@ from archsim.trace.kinds.shaping import Reshape
 from archsim.trace.readers.graph import NodeGraph
 from archsim.trace.readers.model import Call, ModelNode
 from archsim.trace.trace import Op
-from archsim.trace.values import LONGEST_NAME, read, written
+from archsim.trace.values import UniqueNames, printable, read, written
 
 POWER = 2  # of a symbol in one dimension, at most
 
@@ -31,11 +31,11 @@ class Draft:
         self.names: dict[str, str] = {}
         self.outputs: tuple[str, ...] = ()
         self._owners: dict[str, str] = {}  # learned tensors of the model -> the op that counts them
-        self._taken: dict[str, int] = {}  # wanted names -> the number that was last put behind them
+        self._free = UniqueNames()
 
     def input(self, tensor: str, shape: Shape) -> None:
         """An input of the network."""
-        name = self._free(tensor)
+        name = self._free.free(printable(tensor) or "op")
         self.names[tensor] = name
         self.inputs[name] = self.shapes[name] = shape or (1,)
 
@@ -65,7 +65,7 @@ class Draft:
                 problems = [str(error)]
         if problems:
             raise InputError(self.path, [f"{name!r} ({kind.op}) {problem}" for problem in problems])
-        free = self._free(name)
+        free = self._free.free(printable(name) or "op")
         self.shapes[free] = tuple(shape)
         self.ops.append(Op(name=free, kind=kind, inputs=tuple(inputs), shape=tuple(shape)))
         return free
@@ -83,23 +83,12 @@ class Draft:
         shape = shape or (1,)
         return tensor if self.shapes[tensor] == tuple(shape) else self.add(Reshape(), [tensor], shape, name)
 
-    def _free(self, wanted: str) -> str:
-        plain = "".join(c if c.isprintable() else "?" for c in wanted)[: LONGEST_NAME - 8] or "op"
-        name, number = plain, self._taken.get(plain, 1)
-        while name in self.shapes:
-            number += 1
-            name = f"{plain}.{number}"
-        self._taken[plain] = number
-        return name
-
 
 class NoProduct(Exception):
     """A size is no product of the symbols, or the graph depends on them."""
 
 
-def merged(
-    drafts: Sequence[Draft], probes: Sequence[Mapping[str, int]]
-) -> tuple[dict[str, tuple[Dim, ...]], tuple[Op, ...]]:
+def merged(drafts: Sequence[Draft], probes: Sequence[Mapping[str, int]]) -> tuple[dict[str, tuple[Dim, ...]], tuple[Op, ...]]:
     """Inputs and ops with symbols, from drafts at two values of each. Raises NoProduct."""
     first, second = drafts[0], drafts[-1]
     if len(first.ops) != len(second.ops):
@@ -213,6 +202,10 @@ class Emitter:
         """A tensor of the trace as a result, under the shape that the result has."""
         name = self.draft.view(tensor, self.graph.shape(self.node.outputs[output]), f"{self.name}/view")
         self.draft.alias(self.node.outputs[output], name)
+
+    def made(self, kind: Kind, shape: Shape, *inputs: str) -> None:
+        """The op of this node, where it makes the node's result in another shape."""
+        self.end(self.draft.add(kind, inputs, shape, self.name))
 
     def viewed(self, i: int, shape: Shape, part: str = "view") -> str:
         """Input i under another shape."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from archsim.base.errors import InputError
 from archsim.trace.dims import Shape, elements
@@ -34,6 +35,7 @@ from archsim.trace.readers.emit_layers import FUSED, LAYERS
 from archsim.trace.readers.graph import NodeGraph
 from archsim.trace.readers.model import BROADCAST, REDUCTIONS, UNARY, Refusal
 from archsim.trace.readers.shapes import pads_of, slice_ranges, split_sizes
+from archsim.trace.values import printable
 
 
 def emit(graph: NodeGraph, draft: Draft) -> None:
@@ -64,7 +66,7 @@ def traffic(e: Emitter) -> None:
     """An operator without a rule: its memory traffic bounds it, or a registered function says its work."""
     from archsim.trace.kinds.general import registered
 
-    operator = "".join(c if c.isprintable() else "?" for c in e.node.operator)[:200] or "?"
+    operator = printable(e.node.operator, 200) or "?"
     own = registered(e.node.operator)
     e.bounded(*e.moving(), operator=operator, each=e.call.integer("each", 0), own=0 if own is None else own.number)
 
@@ -84,7 +86,7 @@ def _function(e: Emitter) -> None:
     e.add(ElementWise(function=kind.lower(), each=e.call.integer("each", max(1, UNARY.get(kind, 1)))), *e.moving()[:1])
 
 
-def joined(e: Emitter) -> None:
+def joined(e: Emitter) -> Any:
     """Several inputs that stretch to one shape: sums and products of tensors, of one with learned values, or others."""
     kind, found = e.node.kind, e.moving()
     learned = [e.graph.shape(name) for name in e.node.inputs if name and e.graph.fixed(name)]
@@ -92,26 +94,22 @@ def joined(e: Emitter) -> None:
     if len(found) == 1 and len(learned) == 1 and whole and kind in ("Add", "Sub", "Mul", "Div"):
         axis = _axis_of(learned[0], e.shape)
         if axis is not None and elements(learned[0]) > 1:
-            return void(e.add(BiasAdd(axis=axis) if kind in ("Add", "Sub") else Scale(axis=axis), found[0]))
+            return e.add(BiasAdd(axis=axis) if kind in ("Add", "Sub") else Scale(axis=axis), found[0])
         if elements(learned[0]) == 1:
             if kind in ("Mul", "Div"):
-                return void(e.add(ScaleBy(factor=_factor(e, kind)), found[0]))
-            return void(e.add(ElementWise(function=kind.lower()), found[0]))
+                return e.add(ScaleBy(factor=_factor(e, kind)), found[0])
+            return e.add(ElementWise(function=kind.lower()), found[0])
     if len(found) == 1 and whole:
         each = max(1, len(e.node.inputs) - 1)
-        return void(e.add(ElementWise(function=kind.lower(), each=each, learned=e.learned()), found[0]))
+        return e.add(ElementWise(function=kind.lower(), each=each, learned=e.learned()), found[0])
     if len(found) == 1:  # stretched by what the file holds
-        return void(e.add(Gather(function=kind.lower(), learned=e.learned()), found[0]))
+        return e.add(Gather(function=kind.lower(), learned=e.learned()), found[0])
     if len(found) == len([name for name in e.node.inputs if name]) and kind in ("Add", "Sum", "Sub", "Mul"):
         kinds: dict[str, Kind] = {"Mul": Mul()}
-        return void(e.add(kinds.get(kind, Add()), *found) if _fits(e, found) else e.add(Gather(function=kind.lower()), *found))
+        return e.add(kinds.get(kind, Add()), *found) if _fits(e, found) else e.add(Gather(function=kind.lower()), *found)
     if _fits(e, found):
-        return void(e.add(ElementWise(function=kind.lower()), *found))
+        return e.add(ElementWise(function=kind.lower()), *found)
     e.add(Gather(function=kind.lower()), *found)
-
-
-def void(made: object) -> None:
-    """Nothing, whatever was made."""
 
 
 def _fits(e: Emitter, found: list[str]) -> bool:
@@ -147,12 +145,12 @@ def _clip(e: Emitter) -> None:
         e.add(ElementWise(function="clip", each=2), e.tensor())
 
 
-def _softmax(e: Emitter) -> None:
+def _softmax(e: Emitter) -> Any:
     rank = len(e.shape)
     flat = e.call.opset < 13
     axis = e.call.axis("axis", 1 if flat else -1)
     if not flat or axis == rank - 1 or math.prod(e.shape[axis:]) == e.shape[axis]:
-        return void(e.add(Softmax(axis=axis - rank if axis == rank - 1 else axis), e.tensor()))
+        return e.add(Softmax(axis=axis - rank if axis == rank - 1 else axis), e.tensor())
     rows = math.prod(e.shape[:axis])
     held = e.draft.add(
         Softmax(), [e.viewed(0, (rows, math.prod(e.shape[axis:])))], (rows, math.prod(e.shape[axis:])), f"{e.name}/rows"
@@ -173,13 +171,13 @@ def _batch_norm(e: Emitter) -> None:
     e.add(BatchNorm(), e.tensor())
 
 
-def _layer_norm(e: Emitter) -> None:
+def _layer_norm(e: Emitter) -> Any:
     axis = e.call.axis("axis", -1)
     rows, width = math.prod(e.shape[:axis]), math.prod(e.shape[axis:])
     kind: Kind = RmsNorm() if e.node.kind in ("RMSNormalization", "SimplifiedLayerNormalization") else LayerNorm()
     if axis == len(e.shape) - 1:
-        return void(e.add(kind, e.tensor()))
-    e.end(e.draft.add(kind, [e.viewed(0, (rows, width))], (rows, width), e.name))
+        return e.add(kind, e.tensor())
+    e.made(kind, (rows, width), e.viewed(0, (rows, width)))
 
 
 def _channel_norm(e: Emitter) -> None:
@@ -196,7 +194,7 @@ def _group_norm(e: Emitter) -> None:
     if e.node.kind == "InstanceNormalization":
         groups = shape[1]
     flat = (shape[0], shape[1], 1, math.prod(shape[2:])) if len(shape) != 4 else shape
-    e.end(e.draft.add(GroupNorm(groups=groups), [e.viewed(0, flat)], flat, e.name))
+    e.made(GroupNorm(groups=groups), flat, e.viewed(0, flat))
 
 
 def _reshaped(e: Emitter) -> None:
@@ -208,12 +206,12 @@ def _transpose(e: Emitter) -> None:
     e.add(Transpose(order=tuple(order)), e.tensor())
 
 
-def _concat(e: Emitter) -> None:
+def _concat(e: Emitter) -> Any:
     found = e.moving()
     if len(found) == 1 and e.draft.shapes[found[0]] == e.shape:
         return e.end(found[0])
     if len(found) == len(e.node.inputs):
-        return void(e.add(Concat(axis=e.call.axis("axis", 1)), *found))
+        return e.add(Concat(axis=e.call.axis("axis", 1)), *found)
     e.add(Gather(function="concat", learned=e.learned()), *found)  # beside what the file holds
 
 
@@ -231,11 +229,11 @@ def _split(e: Emitter) -> None:
         start += size
 
 
-def _slice(e: Emitter) -> None:
+def _slice(e: Emitter) -> Any:
     held, shape = e.tensor(), list(e.call.shape())
     ranges = {axis: taken for axis, taken in slice_ranges(e.call).items() if taken != (0, shape[axis], 1)}
     if any(step != 1 or not count for _, count, step in ranges.values()):
-        return void(e.add(Gather(function="slice"), held))
+        return e.add(Gather(function="slice"), held)
     if not ranges:
         return e.end(held)
     for place, (axis, (start, count, _)) in enumerate(ranges.items()):
@@ -251,10 +249,10 @@ def _part(e: Emitter) -> None:
     e.add(Slice(axis=2, start=e.call.integer("start", 0), stop=e.call.integer("stop", 1)), e.tensor())
 
 
-def _gather(e: Emitter) -> None:
+def _gather(e: Emitter) -> Any:
     data, axis = e.call.shape(), e.call.integer("axis", 0)
     if e.fixed(0) and not e.fixed(1) and len(data) == 2 and axis in (0, -2):
-        return void(e.add(Embedding(vocabulary=data[0], features=data[1]), e.tensor(1)))
+        return e.add(Embedding(vocabulary=data[0], features=data[1]), e.tensor(1))
     index = e.graph.number(e.node.inputs[1])
     if index is not None and not e.fixed(0):
         at = e.call.axis()
@@ -300,12 +298,12 @@ def _bags(e: Emitter) -> None:
     e.add(Embedding(vocabulary=rows, features=features), e.tensor(1), e.tensor(2))
 
 
-def _pad(e: Emitter) -> None:
+def _pad(e: Emitter) -> Any:
     before, after = pads_of(e.call)
     if not any(before) and not any(after):
         return e.end(e.tensor())
     if min(*before, *after) < 0 or e.call.text("mode", "constant") != "constant":
-        return void(e.add(Gather(function="pad"), e.tensor()))
+        return e.add(Gather(function="pad"), e.tensor())
     e.add(Pad(before=tuple(before), after=tuple(after)), e.tensor())
 
 
@@ -326,18 +324,18 @@ def _reduced(e: Emitter) -> None:
     if e.node.kind == "ReduceMean" and len(data) == 4 and at == (2, 3):
         from archsim.trace.kinds.convolution import GlobalAvgPool
 
-        return e.end(e.draft.add(GlobalAvgPool(), [e.tensor()], kept, e.name))
+        return e.made(GlobalAvgPool(), kept, e.tensor())
     if kept == tuple(data):
         return e.end(e.tensor())
-    e.end(e.draft.add(Reduce(function=e.node.kind.removeprefix("Reduce").lower(), axes=at), [e.tensor()], kept or (1,), e.name))
+    e.made(Reduce(function=e.node.kind.removeprefix("Reduce").lower(), axes=at), kept or (1,), e.tensor())
 
 
 def _arg_max(e: Emitter) -> None:
     data, axis = e.call.shape(), e.call.axis()
     if e.node.kind == "ArgMax" and axis == len(data) - 1 and len(data) > 1:
-        return e.end(e.draft.add(ArgMax(), [e.tensor()], data[:-1], e.name))
+        return e.made(ArgMax(), data[:-1], e.tensor())
     kept = (*data[:axis], 1, *data[axis + 1 :])
-    e.end(e.draft.add(Reduce(function=e.node.kind.lower(), axes=(axis,)), [e.tensor()], kept, e.name))
+    e.made(Reduce(function=e.node.kind.lower(), axes=(axis,)), kept, e.tensor())
 
 
 def _quantised(e: Emitter) -> None:
@@ -347,10 +345,6 @@ def _quantised(e: Emitter) -> None:
     for name in filter(None, e.node.outputs[1:]):  # the scale and the zero that a dynamic one finds
         flat = e.viewed(0, (elements(e.call.shape()),), "flat")
         e.draft.alias(name, e.draft.add(Reduce(function="max", axes=(0,)), [flat], (1,), f"{e.name}/{name}"))
-
-
-def _prelu(e: Emitter) -> None:
-    e.add(LeakyRelu(), e.moving()[0])
 
 
 NOTHING = ("Identity", "Cast", "CastLike", "DequantizeLinear")
@@ -364,7 +358,7 @@ RULES: dict[str, Rule] = {
     **LAYERS, **FUSED, **dict.fromkeys(UNARY, _function), **dict.fromkeys(BROADCAST, joined),
     **dict.fromkeys(REDUCTIONS, _reduced), **dict.fromkeys(NOTHING, same), **dict.fromkeys(VIEWS, _reshaped),
     **dict.fromkeys(COPIES, copied), **dict.fromkeys(WRITES, _scattered), "EmbeddingBag": _bags,
-    "Relu": _alone(Relu()), "LeakyRelu": _alone(LeakyRelu()), "PRelu": _prelu, "Sigmoid": _alone(Sigmoid()),
+    "Relu": _alone(Relu()), "LeakyRelu": _alone(LeakyRelu()), "PRelu": _alone(LeakyRelu()), "Sigmoid": _alone(Sigmoid()),
     "Tanh": _alone(Tanh()), "HardSigmoid": _alone(HardSigmoid()), "HardSwish": _alone(HardSwish()), "Silu": _alone(Silu()),
     "Swish": _alone(Silu()), "QuickGelu": _alone(Silu()), "Gelu": _gelu, "FastGelu": _gelu, "BiasGelu": _gelu, "Clip": _clip,
     "Softmax": _softmax, "Dropout": lambda e: e.add(Dropout(ratio=float(e.call.attribute("ratio", 0.5))), e.tensor()),

@@ -59,14 +59,8 @@ def _conv(weights: int, bias: int) -> Rule:
             data, made, window = deep, (deep[0], channels, *made[3:]), window.last(2)
         elif len(data) > 5:
             raise Refusal(f"is a convolution over {len(data) - 2} dimensions; up to 3 are read")
-        kind = Conv2d(
-            kernel=_two(window.kernel),
-            stride=_two(window.stride),
-            pad=_sides(window),
-            dilation=_two(window.dilation),
-            groups=groups,
-            bias=biased,
-        )
+        kernel, stride, dilation = map(_two, (window.kernel, window.stride, window.dilation))
+        kind = Conv2d(kernel=kernel, stride=stride, pad=_sides(window), dilation=dilation, groups=groups, bias=biased)
         held = e.draft.view(held, _flat(data), f"{e.name}/image")
         held = e.draft.add(kind, [held], _flat(made), e.name)
         activation = ACTIVATIONS.get(e.call.text("activation", ""))
@@ -93,7 +87,7 @@ def _conv_transpose(e: Emitter) -> None:
     bottom, right = whole[0] - top - result[2], whole[1] - left - result[3]
     kind = ConvTranspose2d(kernel=kernel, stride=stride, pad=(top, left, max(0, bottom), max(0, right)), dilation=dilation,
                            groups=groups, bias=biased and not deep, output_pad=(max(0, -bottom), max(0, -right)))  # fmt: skip
-    held = e.draft.view(e.tensor(), image, f"{e.name}/image")
+    held = e.viewed(0, image, "image")
     held = e.draft.add(kind, [held], result, e.name)
     if deep:
         held = e.draft.add(Gather(function="planes"), [held], made, f"{e.name}/planes")
@@ -109,16 +103,15 @@ def _pool(e: Emitter) -> None:
     words = {"kernel": _two(window.kernel), "stride": _two(window.stride), "pad": _sides(window), "ceil_mode": window.ceil}
     counted = bool(e.call.integer("count_include_pad", 0))
     kind: Kind = MaxPool(**words) if e.node.kind == "MaxPool" else AvgPool(**words, count_include_pad=counted)  # type: ignore[arg-type]
-    held = e.draft.view(e.tensor(), _flat(data), f"{e.name}/image")
-    e.end(e.draft.add(kind, [held], _flat(made), e.name))
+    e.made(kind, _flat(made), e.viewed(0, _flat(data), "image"))
 
 
 def _global_pool(e: Emitter) -> None:
     data = e.call.shape()
     flat = (*data[:2], 1, math.prod(data[2:])) if len(data) != 4 else data
-    held = e.draft.view(e.tensor(), flat, f"{e.name}/image")
+    held = e.viewed(0, flat, "image")
     kind: Kind = GlobalAvgPool() if "Average" in e.node.kind else Reduce(function="max", axes=(2, 3))
-    e.end(e.draft.add(kind, [held], (*flat[:2], 1, 1), e.name))
+    e.made(kind, (*flat[:2], 1, 1), held)
 
 
 def _gemm(second: int, bias: int) -> Rule:
@@ -126,13 +119,12 @@ def _gemm(second: int, bias: int) -> Rule:
         (m, n), a, biased = e.shape, e.call.shape(0), e.call.has(bias)
         turned = bool(e.call.integer("transA", 0)), bool(e.call.integer("transB", 0))
         if e.fixed(second) and not e.fixed(0):
-            held = e.draft.view(e.tensor(), (m, a[0] if turned[0] else a[1]), f"{e.name}/rows")
-            return e.end(e.draft.add(Linear(bias=biased, weight_bits=e.narrow(second)), [held], (m, n), e.name))
+            held = e.viewed(0, (m, a[0] if turned[0] else a[1]), "rows")
+            return e.made(Linear(bias=biased, weight_bits=e.narrow(second)), (m, n), held)
         if e.fixed(0):
-            held = e.draft.view(e.tensor(second), (n, a[0] if turned[0] else a[1]), f"{e.name}/rows")
-            return e.end(e.draft.add(Linear(bias=biased), [held], (n, m), e.name))
+            return e.made(Linear(bias=biased), (n, m), e.viewed(second, (n, a[0] if turned[0] else a[1]), "rows"))
         kind = Matmul(transpose_a=turned[0], transpose_b=turned[1])
-        e.end(e.draft.add(kind, [e.tensor(0), e.tensor(second)], (m, n), e.name))
+        e.made(kind, (m, n), e.tensor(0), e.tensor(second))
 
     return rule
 
@@ -150,8 +142,7 @@ def _matmul(first: int, second: int) -> Rule:
             rows = elements(b) // inner
             if elements(a) != m * inner:
                 return e.bounded(e.tensor(second), each=2 * inner)
-            held = e.draft.view(e.tensor(second), (rows, inner), f"{e.name}/rows")
-            return e.end(e.draft.add(Linear(bias=bias), [held], (rows, m), e.name))
+            return e.made(Linear(bias=bias), (rows, m), e.viewed(second, (rows, inner), "rows"))
         _two_tensors(e, (first, second), (a, b), (m, inner, n), turned)
 
     return rule
@@ -162,17 +153,15 @@ def _weighted(e: Emitter, held: str, shapes: tuple[Shape, Shape], mkn: tuple[int
     (a, b), (m, k, n) = shapes, mkn
     if math.prod(b[:-2]) == 1:
         made = e.shape if len(e.shape) > 1 and e.shape[-1] == n else (elements(a) // k, n)
-        held = e.draft.view(held, (*made[:-1], k), f"{e.name}/rows")
-        return e.end(e.draft.add(kind, [held], made, e.name))
+        return e.made(kind, made, e.draft.view(held, (*made[:-1], k), f"{e.name}/rows"))
     groups = math.prod(b[:-2])
     if a[:-2] != b[:-2] and math.prod(a[:-2]) not in (groups, 1) and elements(a) % (groups * k):
         return e.bounded(held, each=2 * k)
     if elements(a) < groups * m * k:  # the same rows for all of them
-        held = e.draft.view(held, (m, k), f"{e.name}/rows")
-        return e.end(e.draft.add(kind, [held], (m, groups * n), e.name))
+        return e.made(kind, (m, groups * n), e.draft.view(held, (m, k), f"{e.name}/rows"))
     rows = elements(a) // (groups * k)
     held = e.draft.view(held, (rows, groups * k, 1, 1), f"{e.name}/groups")
-    e.end(e.draft.add(Conv2d(kernel=(1, 1), groups=groups, bias=kind.bias), [held], (rows, groups * n, 1, 1), e.name))
+    e.made(Conv2d(kernel=(1, 1), groups=groups, bias=kind.bias), (rows, groups * n, 1, 1), held)
 
 
 def _two_tensors(
@@ -202,7 +191,7 @@ def _two_tensors(
         parts, made = [first, second], e.shape
     else:
         made = (*own[0][:-2], m, n)
-    e.end(e.draft.add(Matmul(transpose_a=turned[0], transpose_b=turned[1]), parts, made, e.name))
+    e.made(Matmul(transpose_a=turned[0], transpose_b=turned[1]), made, *parts)
 
 
 def _einsum(e: Emitter) -> None:
@@ -211,18 +200,17 @@ def _einsum(e: Emitter) -> None:
     sizes = [elements(e.call.shape(i)) for i in range(len(e.node.inputs))]
     if len(names) == 2 and sizes == [math.prod(a), math.prod(b)]:
         parts = [e.draft.view(name, shape, f"{e.name}/{part}") for name, shape, part in zip(names, (a, b), "ab", strict=True)]
-        return e.end(e.draft.add(Matmul(), parts, (found.together, found.rows, found.columns), e.name))
+        return e.made(Matmul(), (found.together, found.rows, found.columns), *parts)
     if len(names) == 1 and sizes == [math.prod(a), math.prod(b)]:
         k, groups = found.inner, found.together
         rows, columns = (found.rows, found.columns) if e.fixed(1) else (found.columns, found.rows)
         held = e.draft.view(names[0], (rows, groups * k, 1, 1), f"{e.name}/groups")
         kind = Conv2d(kernel=(1, 1), groups=groups, bias=False)
         if groups == 1:
-            held = e.draft.view(names[0], (rows, k), f"{e.name}/rows")
-            return e.end(e.draft.add(Linear(bias=False), [held], (rows, columns), e.name))
-        return e.end(e.draft.add(kind, [held], (rows, groups * columns, 1, 1), e.name))
+            return e.made(Linear(bias=False), (rows, columns), e.draft.view(names[0], (rows, k), f"{e.name}/rows"))
+        return e.made(kind, (rows, groups * columns, 1, 1), held)
     if found.order:
-        return e.end(e.draft.add(Transpose(order=found.order), names, e.shape, e.name))
+        return e.made(Transpose(order=found.order), e.shape, *names)
     e.bounded(*names, each=2 * found.inner)
 
 
@@ -235,7 +223,7 @@ def _recurrent(e: Emitter) -> None:
         hidden=hidden, layers=e.call.integer("layers", 1), biases=e.call.integer("biases", 2 if e.call.has(3) else 0),
         bidirectional=ways == 2,
     )  # fmt: skip
-    held = e.draft.view(e.tensor(), (steps, samples, e.call.shape()[2]), f"{e.name}/steps")
+    held = e.viewed(0, (steps, samples, e.call.shape()[2]), "steps")
     made = e.draft.add(kind, [held], (steps, samples, ways * hidden), e.name)
     for output, name in enumerate(e.node.outputs):
         if not name:
@@ -250,7 +238,7 @@ def _recurrent(e: Emitter) -> None:
 def _rotary(e: Emitter) -> None:
     kind, shape = Rotary(width=e.call.integer("width", 2)), e.shape
     flat = shape if len(shape) == 3 else (shape[0], shape[-2], elements(shape) // (shape[0] * shape[-2]))
-    e.end(e.draft.add(kind, [e.viewed(0, flat)], flat, e.name))
+    e.made(kind, flat, e.viewed(0, flat))
 
 
 LAYERS: dict[str, Callable[[Emitter], None]] = {
@@ -289,7 +277,7 @@ def attention(e: Emitter) -> None:
         inputs = [*(_apart(e, inputs[0], h) if len(inputs) == 1 else inputs), *_cached(e, h)]
     kind = Attention(heads=h.heads, kv_heads=0 if h.shared == h.heads else h.shared, window=h.window if _masks(h) else 0,
                      causal=_masks(h))  # fmt: skip
-    e.end(e.draft.add(kind, inputs, (h.samples, h.queries, h.heads * h.size), e.name))
+    e.made(kind, (h.samples, h.queries, h.heads * h.size), *inputs)
     if e.node.kind == "GroupQueryAttention":
         for name in filter(None, e.node.outputs[1:3]):
             if not e.graph.readers(name):
@@ -330,7 +318,7 @@ def _narrow_product(e: Emitter) -> None:
     """A product with weights of few bits, packed into bytes; the scales of their blocks are left out."""
     kind = Linear(bias=e.call.has(5), weight_bits=e.call.integer("bits", 4))
     rows = (*e.shape[:-1], e.call.integer("K", 1))
-    e.end(e.draft.add(kind, [e.viewed(0, rows, "rows")], e.shape, e.name))
+    e.made(kind, e.shape, e.viewed(0, rows, "rows"))
 
 
 def _experts(e: Emitter) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from archsim.base.errors import InputError, Unsupported
-from archsim.trace.dims import LARGEST, Shape, short, show
+from archsim.trace.dims import LARGEST, Shape, Shapes, short, show
 from archsim.trace.readers.control import Inlining
 from archsim.trace.readers.model import (
     REFUSED,
@@ -38,7 +38,7 @@ CASTS = {
 }  # fmt: skip
 
 
-def values_of(call: Call, shapes: Sequence[Shape]) -> Sequence[Array | None]:
+def values_of(call: Call, shapes: Shapes) -> Sequence[Array | None]:
     """The values of all results, None for those that are not known."""
     unknown = [None] * len(shapes)
     rule = RULES.get(call.node.kind)
@@ -297,7 +297,7 @@ def _node(model: ModelFile, node: ModelNode, known: dict[str, KnownTensor], writ
             known[name] = KnownTensor(shape=tuple(map(int, shape)), value=value, fixed=fixed)
 
 
-def _stated(model: ModelFile, node: ModelNode, call: Call, written: WrittenSizes) -> Sequence[Shape]:
+def _stated(model: ModelFile, node: ModelNode, call: Call, written: WrittenSizes) -> Shapes:
     """Shapes that the file states, or those of a registered function, for an operator without a rule."""
     from archsim.trace.kinds.general import registered
 

@@ -65,13 +65,9 @@ def window_of(call: Call, kernel: Sequence[int] | None, sizes: Sequence[int]) ->
     elif automatic != "NOTSET":
         raise Refusal(f"has auto_pad {automatic!r}")
     return SlidingWindow(
-        kernel=tuple(taken),
-        stride=tuple(stride),
-        before=tuple(before),
-        after=tuple(after),
-        dilation=tuple(dilation),
+        kernel=tuple(taken), stride=tuple(stride), before=tuple(before), after=tuple(after), dilation=tuple(dilation),
         ceil=bool(call.integer("ceil_mode", 0)),
-    )
+    )  # fmt: skip
 
 
 def _images(call: Call, shape: Shape) -> None:

@@ -15,6 +15,7 @@ from archsim.base.errors import InputError, MissingExtra, Unsupported
 from archsim.trace.dims import short
 from archsim.trace.readers.model import MICROSOFT, Array, Dim, ModelFile, ModelNode, StoredTensor, SubGraph
 from archsim.trace.readers.wire import KEPT, LIMIT, MOST_LEFT, slimmed
+from archsim.trace.values import printable
 
 LOWEST, HIGHEST = 7, 40  # versions of ONNX's operators; no released one is beyond
 OWN_DOMAINS = ("", "ai.onnx")
@@ -232,7 +233,7 @@ def _constant_of(attributes: Mapping[str, Any]) -> StoredTensor:
 
 def _source(proto: Any) -> str:
     producer = " ".join(filter(None, (_text(proto.producer_name), _text(proto.producer_version))))
-    return "".join(c if c.isprintable() else " " for c in f"ONNX{', written by ' + producer if producer else ''}")[:200]
+    return printable(f"ONNX{', written by ' + producer if producer else ''}", 200, " ")
 
 
 def _dtype(graph: Any) -> str:

@@ -17,7 +17,7 @@ from archsim.trace.readers.infer import MOST_WRITTEN, infer, names_in, refused, 
 from archsim.trace.readers.model import REFUSED, ModelFile, checked
 from archsim.trace.readers.patterns import apply_patterns
 from archsim.trace.trace import Trace
-from archsim.trace.values import LONGEST_NAME
+from archsim.trace.values import LONGEST_NAME, printable
 
 BATCH_PROBES = (1009, 1013)  # primes that no layer has as a size
 PROBES = ((61, 67), (71, 73), (79, 83), (89, 97), (101, 103), (107, 109), (113, 127), (131, 137))  # small: tables have ends
@@ -140,7 +140,7 @@ def _trace(model: ModelFile, free: Mapping[str, str], drafts: list[Draft], probe
     inputs, ops = merged(drafts, probes)
     read = {name for op in ops for name in op.inputs}
     return Trace(
-        name="".join(c if c.isprintable() else "?" for c in model.name)[:LONGEST_NAME] or "model", source=model.source,
+        name=printable(model.name, LONGEST_NAME) or "model", source=model.source,
         inputs={name: dims for name, dims in inputs.items() if name in read} or inputs, dtype=model.dtype,
         ops=ops, outputs=drafts[0].outputs, symbols={own: name for name, own in free.items()},
     )  # fmt: skip
@@ -148,7 +148,7 @@ def _trace(model: ModelFile, free: Mapping[str, str], drafts: list[Draft], probe
 
 def _unbound(model: ModelFile, free: Mapping[str, str], why: str) -> ArgumentError:
     """The error for symbols that need a size, with the way out."""
-    names = ["".join(c if c.isprintable() else "?" for c in name[:LONGEST_NAME]) for name in [*free][:MOST_NAMED]]
+    names = [printable(name, LONGEST_NAME) for name in [*free][:MOST_NAMED]]
     more = f" and {len(free) - len(names)} more" if len(free) > len(names) else ""
     ways = " ".join(f"--bind {name}=SIZE" for name in names)
     return ArgumentError(f"{model.path}: needs sizes for {', '.join(names)}{more}: {ways} ({why})")

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
-from archsim.trace.dims import LARGEST, Shape, show
+from archsim.trace.dims import LARGEST, Shape, Shapes, show
 from archsim.trace.readers.layer_shapes import ATTENDED, WINDOWS
 from archsim.trace.readers.model import BROADCAST, REDUCTIONS, SAME, Call, Refusal, Unknown, axis_in, broadcast
 
-ShapeRule = Callable[[Call], Sequence[Shape]]
+ShapeRule = Callable[[Call], Shapes]
 
 
-def shapes_of(call: Call) -> Sequence[Shape] | None:
+def shapes_of(call: Call) -> Shapes | None:
     """The shapes of all results; None for an operator that has no rule. Raises Refusal, or Unknown."""
     rule = RULES.get(call.node.kind)
     return None if rule is None else rule(call)

@@ -100,9 +100,7 @@ class Builder:
         dilation: int = 1, groups: int = 1, bias: bool = True, name: str,
     ) -> str:  # fmt: skip
         """Convolution to `channels`."""
-        kind = Conv2d(
-            kernel=both(kernel), stride=both(stride), pad=edges(pad), dilation=both(dilation), groups=groups, bias=bias
-        )
+        kind = Conv2d(kernel=both(kernel), stride=both(stride), pad=edges(pad), dilation=both(dilation), groups=groups, bias=bias)
         return self.add(kind, x, name=name, recorded=(0, channels))
 
     def conv_bn(
@@ -125,6 +123,10 @@ class Builder:
         """The network, which ends in scores of classes and a softmax over them."""
         self.softmax(self.linear(x, classes, name=name))
         return self.trace(aliases=aliases)
+
+    def classified_mean(self, x: str, *, aliases: Sequence[str] = ()) -> Trace:
+        """The network, which ends in scores of classes from the mean of each plane."""
+        return self.classified(self.global_avg_pool(x, name="pool"), aliases=aliases)
 
     def flatten(self, x: str) -> str:
         """[N, C, H, W] to [N, C H W]."""
@@ -160,6 +162,10 @@ class Builder:
         """Rectifier that stops at 6."""
         return self.add(Relu6(), x, name=name or f"{x}.relu6")
 
+    def bn_relu(self, x: str, *, name: str) -> str:
+        """Batch normalisation and rectifier."""
+        return self.relu(self.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+
     def lrn(self, x: str, size: int = 5, *, name: str) -> str:
         """Local response normalisation across channels."""
         return self.add(Lrn(size=size), x, name=name)
@@ -175,6 +181,10 @@ class Builder:
     def sum(self, *xs: str, name: str) -> str:
         """Sum of tensors of one shape."""
         return self.add(Add(), *xs, name=name)
+
+    def add_relu(self, *xs: str, name: str) -> str:
+        """Sum of tensors of one shape, rectified."""
+        return self.relu(self.sum(*xs, name=f"{name}.add"), name=f"{name}.relu")
 
     def product(self, *xs: str, name: str) -> str:
         """Product of tensors, element by element; dimensions of size 1 stretch."""
@@ -225,6 +235,12 @@ def _symbolic(size: int) -> Dim:
 
 
 # --------------------------------------------------------------------------------------------------------------- blocks
+
+
+def stem_of(net: Builder, channels: int = 64, *, number: int = 1) -> str:
+    """7 x 7 and a pooling, each of which halves the image (He et al. 2015)."""
+    return net.max_pool(net.conv_bn_relu("data", channels, 7, 2, 3, name=f"conv{number}"), 3, 2, 1, name=f"pool{number}")
+
 
 HU = "J. Hu et al., Squeeze-and-Excitation Networks, arXiv:1709.01507"
 

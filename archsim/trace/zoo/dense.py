@@ -89,8 +89,7 @@ def lstm(name: str) -> Trace:
     x = net.embedding("tokens", VOCABULARY, FEATURES, name="embedding")
     x = net.lstm(x, FEATURES, LSTM_LAYERS, name="lstm")
     x = net.reshape(x, (f"{steps}*N", FEATURES), name="rows")
-    net.softmax(net.linear(x, VOCABULARY, name="decoder"))
-    return net.trace()
+    return net.classified(x, VOCABULARY, name="decoder")
 
 
 AMODEI = "D. Amodei et al., Deep Speech 2: End-to-End Speech Recognition in English and Mandarin, arXiv:1512.02595, section 3"
@@ -209,9 +208,7 @@ def _inception() -> Trace:
     return net.trace()
 
 
-def _conv(
-    net: Builder, x: str, channels: int, kernel: int, stride: int = 1, pad: int | None = None, *, name: str
-) -> str:
+def _conv(net: Builder, x: str, channels: int, kernel: int, stride: int = 1, pad: int | None = None, *, name: str) -> str:
     pad = kernel // 2 if pad is None else pad
     return net.relu(net.conv(x, channels, kernel, stride, pad, bias=False, name=name))
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.builder import Builder, images, stem_of
 
 HUANG = "G. Huang et al., Densely Connected Convolutional Networks, arXiv:1608.06993"
 
@@ -22,21 +22,19 @@ DENSENETS = {
 def densenet(depth: int) -> Trace:
     """The network of one row of `DENSENETS`."""
     counts, growth, stem = DENSENETS[depth]
-    net = Builder(f"densenet_{depth}", f"{HUANG}, table 1", {"data": ("N", 3, 224, 224)})
-    x = net.max_pool(net.conv_bn_relu("data", stem, 7, 2, 3, name="conv0"), 3, 2, 1, name="pool0")
+    net = images(f"densenet_{depth}", f"{HUANG}, table 1")
+    x = stem_of(net, stem, number=0)
     for block, count in enumerate(counts, 1):
         for layer in range(1, count + 1):
             x = _layer(net, x, growth, f"block{block}.{layer}")
         if block < len(counts):
             x = _transition(net, x, f"transition{block}")
-    x = net.relu(net.batch_norm(x, name="last.bn"), name="last.relu")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace(aliases=(f"densenet{depth}",))
+    return net.classified_mean(net.bn_relu(x, name="last"), aliases=(f"densenet{depth}",))
 
 
 def _layer(net: Builder, x: str, growth: int, name: str) -> str:
     """1 x 1 to four times the growth, 3 x 3 to the growth, joined to what came before."""
-    y = net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+    y = net.bn_relu(x, name=name)
     y = net.conv_bn_relu(y, 4 * growth, 1, name=f"{name}.conv1")
     y = net.conv(y, growth, 3, pad=1, bias=False, name=f"{name}.conv2")
     return net.concat(x, y, name=f"{name}.concat")
@@ -44,7 +42,7 @@ def _layer(net: Builder, x: str, growth: int, name: str) -> str:
 
 def _transition(net: Builder, x: str, name: str) -> str:
     """Half the channels, half the size."""
-    y = net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+    y = net.bn_relu(x, name=name)
     y = net.conv(y, net.channels(x) // 2, 1, bias=False, name=f"{name}.conv")
     return net.avg_pool(y, 2, 2, name=f"{name}.pool")
 
@@ -67,13 +65,11 @@ DPN_92 = (DpnStage(3, 256, 16, 96), DpnStage(4, 512, 32, 192), DpnStage(20, 1024
 
 def dpn_92() -> Trace:
     """32 groups of 3 channels in the first stage."""
-    net = Builder("dpn_92", CHEN, {"data": ("N", 3, 224, 224)})
-    x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, 1, name="pool1")
+    net = images("dpn_92", CHEN)
+    x = stem_of(net)
     for number, stage in enumerate(DPN_92, 2):
         x = _stage(net, x, stage, 1 if number == 2 else 2, f"conv{number}")
-    x = net.relu(net.batch_norm(x, name="last.bn"), name="last.relu")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace()
+    return net.classified_mean(net.bn_relu(x, name="last"))
 
 
 def _stage(net: Builder, x: str, stage: DpnStage, stride: int, name: str) -> str:
@@ -93,7 +89,7 @@ def _stage(net: Builder, x: str, stage: DpnStage, stride: int, name: str) -> str
 
 def _normalised(net: Builder, x: str, channels: int, kernel: int, stride: int, name: str, groups: int = 1) -> str:
     """Normalise and rectify, then convolve."""
-    y = net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+    y = net.bn_relu(x, name=name)
     return net.conv(y, channels, kernel, stride, kernel // 2, groups=groups, bias=False, name=name)
 
 

@@ -11,7 +11,8 @@ from archsim.trace.kinds.normalise import RmsNorm, Softmax
 from archsim.trace.kinds.pointwise import LeakyRelu
 from archsim.trace.kinds.shaping import Upsample
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import Builder
+from archsim.trace.zoo.builder import Builder, images, stem_of
+from archsim.trace.zoo.resnet import bottleneck
 
 V2 = "J. Redmon, A. Farhadi, YOLO9000: Better, Faster, Stronger, arXiv:1612.08242, table 6"
 V3 = "J. Redmon, A. Farhadi, YOLOv3: An Incremental Improvement, arXiv:1804.02767, table 1"
@@ -30,7 +31,7 @@ DARKNET_53 = ((64, 1), (128, 2), (256, 8), (512, 8), (1024, 4))  # (channels, re
 
 def yolo_v2() -> Trace:
     """Darknet-19; the last map of 26 x 26 is folded to 13 x 13 and joined before the last convolutions."""
-    net = Builder("yolo_v2", f"{V2}; {DARKNET}, cfg/yolov2.cfg", {"data": ("N", 3, SIDE, SIDE)}, notes=NOTES)
+    net = images("yolo_v2", f"{V2}; {DARKNET}, cfg/yolov2.cfg", SIDE, notes=NOTES)
     x, fine = "data", ""
     for stage, row in enumerate(DARKNET_19, 1):
         for number, channels in enumerate(row, 1):
@@ -46,7 +47,7 @@ def yolo_v2() -> Trace:
 
 def tiny_yolo_v2() -> Trace:
     """Nine convolutions; the last pooling keeps the size."""
-    net = Builder("tiny_yolo_v2", f"{V2}; {DARKNET}, cfg/yolov2-tiny.cfg", {"data": ("N", 3, SIDE, SIDE)}, notes=NOTES)
+    net = images("tiny_yolo_v2", f"{V2}; {DARKNET}, cfg/yolov2-tiny.cfg", SIDE, notes=NOTES)
     x = "data"
     for number, channels in enumerate(TINY, 1):
         x = _conv(net, x, channels, 3, f"conv{number}")
@@ -59,7 +60,7 @@ def tiny_yolo_v2() -> Trace:
 
 def yolo_v3() -> Trace:
     """Darknet-53 and three maps of 13, 26 and 52 pixels, each of the finer ones joined with the coarser one enlarged."""
-    net = Builder("yolo_v3", f"{V3}; {DARKNET}, cfg/yolov3.cfg", {"data": ("N", 3, SIDE, SIDE)}, notes=NOTES)
+    net = images("yolo_v3", f"{V3}; {DARKNET}, cfg/yolov3.cfg", SIDE, notes=NOTES)
     x, levels = _conv(net, "data", 32, 3, "conv1"), []
     for stage, (channels, count) in enumerate(DARKNET_53, 1):
         x = _conv(net, x, channels, 3, f"stage{stage}.down", stride=2)
@@ -103,7 +104,7 @@ BOXES = (4, 6, 6, 6, 4, 4)  # default boxes at each pixel of a map
 
 def ssd_300() -> Trace:
     """8732 boxes with their offsets and the softmax of their classes; suppression of overlaps is left out."""
-    net = Builder("ssd_300", LIU, {"data": ("N", 3, 300, 300)}, notes="Pascal VOC; the choice among the boxes is left out")
+    net = images("ssd_300", LIU, 300, notes="Pascal VOC; the choice among the boxes is left out")
     maps = _maps(net)
     offsets = [_predictions(net, x, boxes, 4, f"offsets{i}") for i, (x, boxes) in enumerate(zip(maps, BOXES, strict=True), 1)]
     scores = [_predictions(net, x, boxes, CLASSES, f"scores{i}") for i, (x, boxes) in enumerate(zip(maps, BOXES, strict=True), 1)]
@@ -183,23 +184,15 @@ def _cropped(net: Builder, x: str, like: str, name: str) -> str:
 def deeplab_v3_resnet_50() -> Trace:
     """ResNet-50 that keeps an eighth of 513 x 513 by dilation, pyramid pooling, 21 classes enlarged to every pixel."""
     side = 513
-    net = Builder("deeplab_v3_resnet_50", CHEN, {"data": ("N", 3, side, side)}, notes="without auxiliary classifier")
-    x = net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, 1, name="pool1")
+    net = images("deeplab_v3_resnet_50", CHEN, side, notes="without auxiliary classifier")
+    x = stem_of(net)
     for stage, (width, count, stride, first, others) in enumerate(STAGES, 1):
         for number in range(count):
-            x = _dilated(net, x, width, 1 if number else stride, others if number else first, f"layer{stage}.{number}")
+            dilation = others if number else first
+            x = bottleneck(net, x, width, 1 if number else stride, f"layer{stage}.{number}", dilation=dilation)
     x = net.dropout(net.conv_bn_relu(_pyramid(net, x), 256, 1, name="pyramid.project"), name="pyramid.drop")
     x = net.conv(net.conv_bn_relu(x, 256, 3, pad=1, name="head"), 21, 1, name="classes")
     return _pixel_softmax(net, _enlarged(net, x, side, side, "classes"))
-
-
-def _dilated(net: Builder, x: str, width: int, stride: int, dilation: int, name: str) -> str:
-    """A bottleneck whose 3 x 3 convolution may be dilated."""
-    y = net.conv_bn_relu(x, width, 1, name=f"{name}.conv1")
-    y = net.conv_bn_relu(y, width, 3, stride, dilation, dilation=dilation, name=f"{name}.conv2")
-    y = net.conv_bn(y, 4 * width, 1, name=f"{name}.conv3")
-    x = x if net.channels(x) == 4 * width else net.conv_bn(x, 4 * width, 1, stride, name=f"{name}.shortcut")
-    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
 
 
 def _pyramid(net: Builder, x: str) -> str:

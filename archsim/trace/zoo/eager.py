@@ -70,10 +70,16 @@ class Config:
 class EagerNet:
     """A network under construction with the parts that all families share."""
 
-    def __init__(self, name: str, config: Config, tokens: Extent, notes: str, module: str, *more: str) -> None:
+    def __init__(self, name: str, config: Config, tokens: Extent, *more: str) -> None:
         inputs: dict[str, tuple[Dim, ...]] = {"tokens": ("N", "T")} | dict.fromkeys(more, (1, "T"))
-        self.net = Builder(name, SOURCE.format(module, module), inputs, notes, tokens)
+        self.net = Builder(name, SOURCE.format(config.family, config.family), inputs, NOTES, tokens)
         self.config = config
+
+    def embedded(self, **tables: int) -> str:
+        """The sum of what is looked up for each token in the table of words and in these, named with their rows."""
+        rows = {"tokens": self.config.vocabulary} | tables
+        parts = [self.net.embedding(what, count, self.config.width, name=f"{what}.embedding") for what, count in rows.items()]
+        return self.net.sum(*parts, name="embeddings")
 
     def linear(
         self, x: str, features: int, name: str, *, bias: bool = True, inner_first: bool = False, tied: bool = False
@@ -91,14 +97,11 @@ class EagerNet:
         ratio = self.config.dropout if ratio is None else ratio
         return self.net.dropout(x, ratio, name=f"{x}.dropout") if ratio else x
 
-    def split(self, x: str, heads: int, name: str) -> str:
-        """[N, T, heads d] as [N, T, heads, d]: a view."""
-        return self.net.reshape(x, ("N", "T", heads, self.config.head_size), name=name)
-
     def heads(self, x: str, heads: int, name: str, *, turned: bool = False) -> str:
         """The copy that batched products ask for: [N, heads, T, d], or `turned` [N, heads, d, T]."""
         order = FEATURES_FIRST if turned else HEADS_FIRST
-        return self.net.transpose(self.split(x, heads, f"{name}.split"), *order, name=name)
+        split = self.net.reshape(x, ("N", "T", heads, self.config.head_size), name=f"{name}.split")
+        return self.net.transpose(split, *order, name=name)
 
     def attended(self, query: str, key: str, value: str, at: str, scores: Callable[[str], str]) -> str:
         """Products around a softmax: `scores` scales and masks what the first one gives; tokens come first again in the end."""
@@ -144,16 +147,15 @@ def config_of(model: TransformerModel) -> Config:
 def build(name: str, config: Config) -> Trace:
     """The network of these numbers."""
     usual = 128 if config.family == "bert" else 512  # as the networks of the same names have
-    return FAMILIES[config.family](name, config, Extent(usual=usual, most=config.positions or LONGEST), NOTES)
+    return FAMILIES[config.family](name, config, Extent(usual=usual, most=config.positions or LONGEST))
 
 
-def _bert(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _bert(name: str, config: Config, tokens: Extent) -> Trace:
     """Encoder; each sum is normalised after it."""
-    made = EagerNet(name, config, tokens, notes, "bert", "segments", "positions")
+    made = EagerNet(name, config, tokens, "segments", "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, 1, "T"))
-    tables = (("tokens", config.vocabulary), ("segments", config.segments), ("positions", config.positions))
-    x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
+    x = made.embedded(segments=config.segments, positions=config.positions)
     x = made.dropped(made.norm(x, "embeddings.norm"))
     for number in range(1, config.layers + 1):
         at = f"block{number}"
@@ -183,13 +185,11 @@ def _bert_head(made: EagerNet, x: str) -> Trace:
     return net.trace(outputs=(*words, made.linear(first, 2, "classes")))
 
 
-def _gpt2(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _gpt2(name: str, config: Config, tokens: Extent) -> Trace:
     """Decoder; one projection makes queries, keys and values; later tokens are hidden by a select."""
-    made = EagerNet(name, config, tokens, notes, "gpt2", "positions")
+    made = EagerNet(name, config, tokens, "positions")
     net, width = made.net, config.width
-    tables = (("tokens", config.vocabulary), ("positions", config.positions))
-    x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
-    x = made.dropped(x)
+    x = made.dropped(made.embedded(positions=config.positions))
     for number in range(1, config.layers + 1):
         at = f"block{number}"
         packed = made.linear(made.norm(x, f"{at}.norm1"), 3 * width, f"{at}.qkv", inner_first=True)
@@ -211,13 +211,12 @@ def _third(net: Builder, packed: str, place: int, width: int, name: str) -> str:
     return net.add(Slice(axis=2, start=place * width, stop=(place + 1) * width, whole=True), packed, name=name)
 
 
-def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _opt(name: str, config: Config, tokens: Extent) -> Trace:
     """Decoder with three projections and ReLU; queries are scaled, and masked scores kept finite."""
-    made = EagerNet(name, config, tokens, notes, "opt", "positions")
+    made = EagerNet(name, config, tokens, "positions")
     net, width = made.net, config.width
     net.input("mask", ("N", 1, "T", "T"))
-    tables = (("tokens", config.vocabulary), ("positions", config.positions + 2))
-    x = net.sum(*[net.embedding(what, rows, width, name=f"{what}.embedding") for what, rows in tables], name="embeddings")
+    x = made.embedded(positions=config.positions + 2)
     for number in range(1, config.layers + 1):
         at = f"block{number}"
         normal = made.norm(x, f"{at}.norm1")
@@ -232,9 +231,9 @@ def _opt(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _scores(made, made.norm(x, "norm"))
 
 
-def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _llama(name: str, config: Config, tokens: Extent) -> Trace:
     """Decoder with rotary positions, gated units and no biases; heads may share keys, which are repeated."""
-    made = EagerNet(name, config, tokens, notes, "llama")
+    made = EagerNet(name, config, tokens)
     net, size = made.net, config.head_size
     net.input("mask", ("N", 1, "T", "T"))
     x = net.embedding("tokens", config.vocabulary, config.width, name="tokens.embedding")
@@ -258,13 +257,13 @@ def _llama(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
     return _scores(made, made.norm(x, "norm"))
 
 
-def _switch(name: str, config: Config, tokens: Extent, notes: str) -> Trace:
+def _switch(name: str, config: Config, tokens: Extent) -> Trace:
     """An encoder and a decoder in which every other layer has experts; both read sequences of one length; logits of the decoder.
 
     Positions enter as a bias of the scores. Each expert takes as many rows of a sample as its capacity, empty ones too, as
     NeuSight (ASPLOS 2025) rewrote the module; what it makes is put back among the tokens.
     """
-    made = EagerNet(name, config, tokens, notes, "switch_transformers", "answer")
+    made = EagerNet(name, config, tokens, "answer")
     net = made.net
     for kind in ("encoder", "decoder", "cross"):
         net.input(f"{kind}.bias", ("N", config.heads, "T", "T"))
@@ -348,7 +347,7 @@ def _scores(made: EagerNet, x: str) -> Trace:
     return made.net.trace()
 
 
-FAMILIES: dict[str, Callable[[str, Config, Extent, str], Trace]] = {
+FAMILIES: dict[str, Callable[[str, Config, Extent], Trace]] = {
     "bert": _bert, "gpt2": _gpt2, "opt": _opt, "llama": _llama, "switch_transformers": _switch,
 }  # fmt: skip
 

@@ -9,9 +9,7 @@ from archsim.trace.kinds.pointwise import Tanh
 from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder, Edges, images
 
-KRIZHEVSKY = (
-    "A. Krizhevsky, I. Sutskever, G. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012"
-)
+KRIZHEVSKY = "A. Krizhevsky, I. Sutskever, G. Hinton, ImageNet Classification with Deep Convolutional Neural Networks, NIPS 2012"
 DLBENCH = "S. Shi et al., Benchmarking State-of-the-Art Deep Learning Software Tools, arXiv:1608.07249; hclhkbu/dlbench"
 
 
@@ -191,13 +189,12 @@ def lenet_5() -> Trace:
     x = net.activate(net.conv(net.avg_pool(x, 2, 2, name="s2"), 16, 5, name="c3"), Tanh(), name="c3")
     x = net.activate(net.conv(net.avg_pool(x, 2, 2, name="s4"), 120, 5, name="c5"), Tanh(), name="c5")
     x = net.activate(net.linear(x, 84, name="f6"), Tanh(), name="f6")
-    net.softmax(net.linear(x, 10, name="output"))
-    return net.trace(aliases=("lenet5", "lenet"))
+    return net.classified(x, 10, name="output", aliases=("lenet5", "lenet"))
 
 
 def nin() -> Trace:
     """Four convolutions, each with two 1 x 1 convolutions behind it; the last has a channel for each class."""
-    net = Builder("nin", LIN, {"data": ("N", 3, 224, 224)})
+    net = images("nin", LIN)
     x = _convolutions(net, "data", (96, 96, 96), 11, 4, 0, 1)
     x = _convolutions(net, net.max_pool(x, 3, 2, ceil=True, name="pool1"), (256, 256, 256), 5, 1, 2, 2)
     x = _convolutions(net, net.max_pool(x, 3, 2, ceil=True, name="pool2"), (384, 384, 384), 3, 1, 1, 3)
@@ -231,7 +228,7 @@ def vgg(name: str) -> Trace:
     depth = 11 if name == "vgg_a" else int(name.split("_")[1])
     column, convolutions = CONFIGURATIONS[depth]
     source = f"{SIMONYAN}, table 1 column {column}"
-    net = Builder(name, f"{source}; {NORMALISED}" if normalised else source, {"data": ("N", 3, 224, 224)})
+    net = images(name, f"{source}; {NORMALISED}" if normalised else source)
     x = "data"
     for stage, (count, channels) in enumerate(zip(convolutions, WIDTHS, strict=True), 1):
         for number in range(1, count + 1):

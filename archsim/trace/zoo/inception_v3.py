@@ -9,27 +9,38 @@ from archsim.trace.zoo.builder import Builder, Size, images
 SZEGEDY = "C. Szegedy et al., Rethinking the Inception Architecture for Computer Vision, arXiv:1512.00567"
 
 Step = tuple[int, Size]  # output channels and window of one convolution
+Branches = dict[str, tuple[Step, ...]]  # name of a branch -> its convolutions
+ROW, COLUMN = (1, 7), (7, 1)
+
+SQUARE: Branches = {"1x1": ((64, 1),), "5x5": ((48, 1), (64, 5)), "3x3": ((64, 1), (96, 3), (96, 3))}  # at 35 x 35
+HALVE_SQUARE: Branches = {"3x3": ((384, 3),), "double": ((64, 1), (96, 3), (96, 3))}
+HALVE_FACTORISED: Branches = {"3x3": ((192, 1), (320, 3)), "7x7": ((192, 1), (192, ROW), (192, COLUMN), (192, 3))}
+
+
+def _factorised(width: int) -> Branches:
+    """17 x 17: 1 x 1, a 7 x 7 in two steps, two 7 x 7 in four."""
+    inner = (width, 1), (width, COLUMN), (width, ROW), (width, COLUMN), (192, ROW)
+    return {"1x1": ((192, 1),), "7x7": ((width, 1), (width, ROW), (192, COLUMN)), "double": inner}
 
 
 def inception_v3() -> Trace:
     """Without the auxiliary classifier, which runs only in training."""
-    net = Builder("inception_v3", SZEGEDY, {"data": ("N", 3, 299, 299)}, notes="without auxiliary classifier")
+    net = images("inception_v3", SZEGEDY, 299, notes="without auxiliary classifier")
     x = net.conv_bn_relu("data", 32, 3, 2, name="conv1")
     x = net.conv_bn_relu(x, 32, 3, name="conv2")
     x = net.max_pool(net.conv_bn_relu(x, 64, 3, pad=1, name="conv3"), 3, 2, name="pool1")
     x = net.conv_bn_relu(x, 80, 1, name="conv4")
     x = net.max_pool(net.conv_bn_relu(x, 192, 3, name="conv5"), 3, 2, name="pool2")
     for name, projection in (("a1", 32), ("a2", 64), ("a3", 64)):
-        x = _square(net, x, projection, name)
-    x = _halve_square(net, x, "b")
+        x = _module(net, x, SQUARE, projection, name)
+    x = _module(net, x, HALVE_SQUARE, 0, "b")
     for name, width in (("c1", 128), ("c2", 160), ("c3", 160), ("c4", 192)):
-        x = _factorised(net, x, width, name)
-    x = _halve_factorised(net, x, "d")
+        x = _module(net, x, _factorised(width), 192, name)
+    x = _module(net, x, HALVE_FACTORISED, 0, "d")
     for name in ("e1", "e2"):
         x = _wide(net, x, name)
     x = net.dropout(net.global_avg_pool(x, name="pool3"), name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)
 
 
 def chain(net: Builder, x: str, steps: tuple[Step, ...], name: str, last_stride: int = 1) -> str:
@@ -51,37 +62,6 @@ def projected_pool(net: Builder, x: str, channels: int, name: str) -> str:
     return net.conv_bn_relu(net.avg_pool(x, 3, 1, 1, name=f"{name}.pool"), channels, 1, name=f"{name}.projection")
 
 
-def _square(net: Builder, x: str, projection: int, name: str) -> str:
-    """35 x 35: 1 x 1, 5 x 5, two 3 x 3, pooling."""
-    a = chain(net, x, ((64, 1),), f"{name}.1x1")
-    b = chain(net, x, ((48, 1), (64, 5)), f"{name}.5x5")
-    c = chain(net, x, ((64, 1), (96, 3), (96, 3)), f"{name}.3x3")
-    return net.concat(a, b, c, projected_pool(net, x, projection, name), name=f"{name}.concat")
-
-
-def _halve_square(net: Builder, x: str, name: str) -> str:
-    """35 x 35 to 17 x 17."""
-    a = chain(net, x, ((384, 3),), f"{name}.3x3", last_stride=2)
-    b = chain(net, x, ((64, 1), (96, 3), (96, 3)), f"{name}.double", last_stride=2)
-    return net.concat(a, b, net.max_pool(x, 3, 2, name=f"{name}.pool"), name=f"{name}.concat")
-
-
-def _factorised(net: Builder, x: str, width: int, name: str) -> str:
-    """17 x 17: 1 x 1, a 7 x 7 in two steps, two 7 x 7 in four, pooling."""
-    row, column = (1, 7), (7, 1)
-    a = chain(net, x, ((192, 1),), f"{name}.1x1")
-    b = chain(net, x, ((width, 1), (width, row), (192, column)), f"{name}.7x7")
-    c = chain(net, x, ((width, 1), (width, column), (width, row), (width, column), (192, row)), f"{name}.double")
-    return net.concat(a, b, c, projected_pool(net, x, 192, name), name=f"{name}.concat")
-
-
-def _halve_factorised(net: Builder, x: str, name: str) -> str:
-    """17 x 17 to 8 x 8."""
-    a = chain(net, x, ((192, 1), (320, 3)), f"{name}.3x3", last_stride=2)
-    b = chain(net, x, ((192, 1), (192, (1, 7)), (192, (7, 1)), (192, 3)), f"{name}.7x7", last_stride=2)
-    return net.concat(a, b, net.max_pool(x, 3, 2, name=f"{name}.pool"), name=f"{name}.concat")
-
-
 def _wide(net: Builder, x: str, name: str) -> str:
     """8 x 8: the 3 x 3 convolutions end in a row and a column side by side."""
     a = chain(net, x, ((320, 1),), f"{name}.1x1")
@@ -91,9 +71,13 @@ def _wide(net: Builder, x: str, name: str) -> str:
 
 
 def _fork(net: Builder, x: str, name: str) -> str:
-    row = net.conv_bn_relu(x, 384, (1, 3), pad=(0, 1), name=f"{name}_row")
-    column = net.conv_bn_relu(x, 384, (3, 1), pad=(1, 0), name=f"{name}_column")
-    return net.concat(row, column, name=f"{name}_fork")
+    return net.concat(*_row_and_column(net, x, 384, name), name=f"{name}_fork")
+
+
+def _row_and_column(net: Builder, x: str, channels: int, name: str) -> tuple[str, str]:
+    """1 x 3 and 3 x 1 side by side."""
+    row = net.conv_bn_relu(x, channels, (1, 3), pad=(0, 1), name=f"{name}_row")
+    return row, net.conv_bn_relu(x, channels, (3, 1), pad=(1, 0), name=f"{name}_column")
 
 
 CHOLLET = "F. Chollet, Xception: Deep Learning with Depthwise Separable Convolutions, arXiv:1610.02357, figure 5"
@@ -102,7 +86,7 @@ MIDDLE = 8
 
 def xception() -> Trace:
     """Entry, middle and exit flow; only the 1 x 1 half of a separable convolution is normalised."""
-    net = Builder("xception", CHOLLET, {"data": ("N", 3, 299, 299)})
+    net = images("xception", CHOLLET, 299)
     x = net.conv_bn_relu(net.conv_bn_relu("data", 32, 3, 2, name="conv1"), 64, 3, name="conv2")
     for number, channels in enumerate((128, 256, 728), 1):
         x = _halve_separable(net, x, (channels, channels), f"entry{number}", rectified=number == 1)
@@ -114,8 +98,7 @@ def xception() -> Trace:
     x = _halve_separable(net, x, (728, 1024), "exit1")
     for number, channels in ((2, 1536), (3, 2048)):
         x = net.relu(_separable(net, x, channels, f"exit{number}"), name=f"exit{number}.relu")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace()
+    return net.classified_mean(x)
 
 
 def _halve_separable(net: Builder, x: str, widths: tuple[int, int], name: str, rectified: bool = False) -> str:
@@ -136,25 +119,28 @@ def _separable(net: Builder, x: str, channels: int, name: str) -> str:
 # --------------------------------------------------------------------------------- Inception-v4 and Inception-ResNet-v2
 
 SOURCE = "C. Szegedy et al., Inception-v4, Inception-ResNet and the Impact of Residual Connections on Learning, arXiv:1602.07261"
-ROW, COLUMN = (1, 7), (7, 1)
 
-Branches = tuple[tuple[Step, ...], ...]
+
+def numbered(*branches: tuple[Step, ...]) -> Branches:
+    """Branches that are named by their place."""
+    return {str(number): steps for number, steps in enumerate(branches, 1)}
+
 
 # Inception-v4: figures 4 to 8; the pooling's projection stands apart
-A: Branches = (((96, 1),), ((64, 1), (96, 3)), ((64, 1), (96, 3), (96, 3)))
-B: Branches = (
+A = numbered(((96, 1),), ((64, 1), (96, 3)), ((64, 1), (96, 3), (96, 3)))
+B = numbered(
     ((384, 1),), ((192, 1), (224, ROW), (256, COLUMN)), ((192, 1), (192, COLUMN), (224, ROW), (224, COLUMN), (256, ROW)),
 )  # fmt: skip
-HALVE_A: Branches = (((384, 3),), ((192, 1), (224, 3), (256, 3)))
-HALVE_B: Branches = (((192, 1), (192, 3)), ((256, 1), (256, ROW), (320, COLUMN), (320, 3)))
+HALVE_A = numbered(((384, 3),), ((192, 1), (224, 3), (256, 3)))
+HALVE_B = numbered(((192, 1), (192, 3)), ((256, 1), (256, ROW), (320, COLUMN), (320, 3)))
 
 # Inception-ResNet-v2: figures 16 to 20, with the widths of the published code
-BLOCK_35: Branches = (((32, 1),), ((32, 1), (32, 3)), ((32, 1), (48, 3), (64, 3)))
-BLOCK_17: Branches = (((192, 1),), ((128, 1), (160, ROW), (192, COLUMN)))
-BLOCK_8: Branches = (((192, 1),), ((192, 1), (224, (1, 3)), (256, (3, 1))))
-STEM_35: Branches = (((96, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)))
-HALVE_35: Branches = (((384, 3),), ((256, 1), (256, 3), (384, 3)))
-HALVE_17: Branches = (((256, 1), (384, 3)), ((256, 1), (288, 3)), ((256, 1), (288, 3), (320, 3)))
+BLOCK_35 = numbered(((32, 1),), ((32, 1), (32, 3)), ((32, 1), (48, 3), (64, 3)))
+BLOCK_17 = numbered(((192, 1),), ((128, 1), (160, ROW), (192, COLUMN)))
+BLOCK_8 = numbered(((192, 1),), ((192, 1), (224, (1, 3)), (256, (3, 1))))
+STEM_35 = numbered(((96, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)))
+HALVE_35 = numbered(((384, 3),), ((256, 1), (256, 3), (384, 3)))
+HALVE_17 = numbered(((256, 1), (384, 3)), ((256, 1), (288, 3)), ((256, 1), (288, 3), (320, 3)))
 
 
 def inception_v4() -> Trace:
@@ -168,7 +154,7 @@ def inception_v4() -> Trace:
         x = _module(net, x, B, 128, f"b{number}")
     x = _module(net, x, HALVE_B, 0, "halve_b")
     for number in range(1, 4):
-        x = _row_and_column(net, x, f"c{number}")
+        x = _forked(net, x, f"c{number}")
     return _classified(net, x)
 
 
@@ -190,18 +176,16 @@ def _classified(net: Builder, x: str) -> Trace:
 def _module(net: Builder, x: str, branches: Branches, projection: int, name: str) -> str:
     """Branches and a projected pooling side by side; without a projection all of them halve the image."""
     stride = 1 if projection else 2
-    made = [chain(net, x, steps, f"{name}.{number}", last_stride=stride) for number, steps in enumerate(branches, 1)]
+    made = [chain(net, x, steps, f"{name}.{number}", last_stride=stride) for number, steps in branches.items()]
     pooled = projected_pool(net, x, projection, name) if projection else net.max_pool(x, 3, 2, name=f"{name}.pool")
     return net.concat(*made, pooled, name=f"{name}.concat")
 
 
-def _row_and_column(net: Builder, x: str, name: str) -> str:
+def _forked(net: Builder, x: str, name: str) -> str:
     """Figure 6: two branches end in a row and a column side by side."""
     parts = [chain(net, x, ((256, 1),), f"{name}.1")]
     for number, steps in ((2, ((384, 1),)), (3, ((384, 1), (448, (3, 1)), (512, (1, 3))))):
-        y = chain(net, x, steps, f"{name}.{number}")
-        parts.append(net.conv_bn_relu(y, 256, (1, 3), pad=(0, 1), name=f"{name}.{number}_row"))
-        parts.append(net.conv_bn_relu(y, 256, (3, 1), pad=(1, 0), name=f"{name}.{number}_column"))
+        parts += _row_and_column(net, chain(net, x, steps, f"{name}.{number}"), 256, f"{name}.{number}")
     return net.concat(*parts, projected_pool(net, x, 256, name), name=f"{name}.concat")
 
 
@@ -229,7 +213,7 @@ def _residuals(net: Builder, x: str, branches: Branches, count: int, factor: flo
 
 def _residual(net: Builder, x: str, branches: Branches, factor: float, name: str) -> str:
     """The branches joined and brought back to the width of their input by a 1 x 1 convolution with a bias."""
-    made = [chain(net, x, steps, f"{name}.{number}") for number, steps in enumerate(branches, 1)]
+    made = [chain(net, x, steps, f"{name}.{number}") for number, steps in branches.items()]
     y = net.conv(net.concat(*made, name=f"{name}.concat"), net.channels(x), 1, name=f"{name}.up")
     if factor != 1:
         y = net.add(ScaleBy(factor=factor), y, name=f"{name}.scaled")

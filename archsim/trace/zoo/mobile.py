@@ -60,18 +60,17 @@ NETWORKS_V3 = {"mobilenet_v3_large": ("table 1", LARGE, 1280), "mobilenet_v3_sma
 
 def mobilenet_v1() -> Trace:
     """Width multiplier 1.0: a 3 x 3 depthwise and a 1 x 1 convolution in each layer, both normalised and rectified."""
-    net = Builder("mobilenet_v1", HOWARD, {"data": ("N", 3, 224, 224)})
+    net = images("mobilenet_v1", HOWARD)
     x = net.conv_bn_relu("data", 32, 3, 2, 1, name="conv1")
     for number, (channels, stride) in enumerate(SEPARABLE, 2):
         x = net.conv_bn_relu(x, net.channels(x), 3, stride, 1, groups=net.channels(x), name=f"conv{number}.depthwise")
         x = net.conv_bn_relu(x, channels, 1, name=f"conv{number}.pointwise")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace(aliases=("mobilenet",))
+    return net.classified_mean(x, aliases=("mobilenet",))
 
 
 def mobilenet_v2() -> Trace:
     """Width multiplier 1.0."""
-    net = Builder("mobilenet_v2", SANDLER, {"data": ("N", 3, 224, 224)})
+    net = images("mobilenet_v2", SANDLER)
     x = net.relu6(net.conv_bn("data", 32, 3, 2, 1, name="conv1"), name="conv1.relu6")
     for stage, (expansion, channels, count, first) in enumerate(V2_STAGES, 1):
         for number in range(count):
@@ -80,8 +79,7 @@ def mobilenet_v2() -> Trace:
             x = inverted_residual(net, x, block, f"stage{stage}.{number}")
     x = net.relu6(net.conv_bn(x, 1280, 1, name="conv2"), name="conv2.relu6")
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)
 
 
 def mobilenet_v3(name: str) -> Trace:
@@ -90,7 +88,7 @@ def mobilenet_v3(name: str) -> Trace:
     Gates squeeze to a quarter of the wide channels; the classifier's first layer stands after the pooling.
     """
     table, rows, last = NETWORKS_V3[name]
-    net = Builder(name, f"{V3}, {table}; torchvision mobilenetv3.py", {"data": ("N", 3, 224, 224)})
+    net = images(name, f"{V3}, {table}; torchvision mobilenetv3.py")
     x = net.activate(net.conv_bn("data", 16, 3, 2, 1, name="conv1"), HardSwish(), name="conv1")
     for number, row in enumerate(rows):
         block = Inverted(
@@ -102,8 +100,7 @@ def mobilenet_v3(name: str) -> Trace:
     x = net.activate(net.conv_bn(x, 6 * net.channels(x), 1, name="conv2"), HardSwish(), name="conv2")
     x = net.linear(net.global_avg_pool(x, name="pool"), last, name="fc1")
     x = net.dropout(net.activate(x, HardSwish(), name="fc1"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc2"))
-    return net.trace()
+    return net.classified(x, name="fc2")
 
 
 CUI = "C. Cui et al., PP-LCNet: A Lightweight CPU Convolutional Neural Network, arXiv:2109.15099; PaddleClas pp_lcnet.py"
@@ -134,7 +131,7 @@ WIDTHS = {
 def pplcnet(name: str) -> Trace:
     """The network of one row of `WIDTHS`; a convolution stands for the first layer of the classifier."""
     width = WIDTHS[name]
-    net = Builder(name, CUI, {"data": ("N", 3, 224, 224)})
+    net = images(name, CUI)
     x = net.activate(net.conv_bn("data", divisible(16 * width), 3, 2, 1, name="conv1"), HardSwish(), name="conv1")
     for number, row in enumerate(BLOCKS, 2):
         at, channels = f"block{number}", net.channels(x)
@@ -146,8 +143,7 @@ def pplcnet(name: str) -> Trace:
                          name=f"{at}.pointwise")  # fmt: skip
     x = net.conv(net.global_avg_pool(x, name="pool"), LAST, 1, bias=False, name="last")
     x = net.dropout(net.activate(x, HardSwish(), name="last"), 0.2, name="drop")
-    net.softmax(net.linear(x, 1000, name="fc"))
-    return net.trace()
+    return net.classified(x)
 
 
 # --------------------------------------------------------------------------------------------- EfficientNet and MnasNet
@@ -250,14 +246,14 @@ FIRES = {
 
 def squeezenet_1_0() -> Trace:
     """Version 1.0: a 7 x 7 stem, late pooling; the last convolution is padded."""
-    net = Builder("squeezenet_1_0", f"{IANDOLA}, version 1.0", {"data": ("N", 3, 227, 227)})
+    net = images("squeezenet_1_0", f"{IANDOLA}, version 1.0", 227)
     x = net.relu(net.conv("data", 96, 7, 2, name="conv1"))
     return _squeezenet(net, x, pools=("fire4", "fire8"), last_pad=1)
 
 
 def squeezenet_1_1() -> Trace:
     """Version 1.1: a 3 x 3 stem of 64 channels, early pooling."""
-    net = Builder("squeezenet_1_1", f"{IANDOLA}, version 1.1", {"data": ("N", 3, 227, 227)})
+    net = images("squeezenet_1_1", f"{IANDOLA}, version 1.1", 227)
     x = net.relu(net.conv("data", 64, 3, 2, name="conv1"))
     return _squeezenet(net, x, pools=("fire3", "fire5"), last_pad=0)
 
@@ -291,13 +287,12 @@ SHUFFLE_STAGES = ((116, 4), (232, 8), (464, 4))  # (output channels, blocks) of 
 
 def shufflenet_v1_g3() -> Trace:
     """Width 1, three groups."""
-    net = Builder("shufflenet_v1_g3", ZHANG, {"data": ("N", 3, 224, 224)})
+    net = images("shufflenet_v1_g3", ZHANG)
     x = net.max_pool(net.conv_bn_relu("data", 24, 3, 2, 1, name="conv1"), 3, 2, 1, name="pool1")
     for stage, (channels, count) in enumerate(V1, 2):
         for number in range(count):
             x = _grouped(net, x, channels, number == 0, f"stage{stage}.{number}")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace(aliases=("shufflenet", "shufflenet_v1"))
+    return net.classified_mean(x, aliases=("shufflenet", "shufflenet_v1"))
 
 
 def _grouped(net: Builder, x: str, channels: int, halves: bool, name: str) -> str:
@@ -313,20 +308,19 @@ def _grouped(net: Builder, x: str, channels: int, halves: bool, name: str) -> st
     y = net.conv_bn(y, wide, 1, groups=GROUPS, name=f"{name}.conv2")
     if halves:
         return net.relu(net.concat(net.avg_pool(x, 3, 2, 1, name=f"{name}.mean"), y, name=f"{name}.concat"), name=f"{name}.relu")
-    return net.relu(net.sum(x, y, name=f"{name}.add"), name=f"{name}.relu")
+    return net.add_relu(x, y, name=name)
 
 
 def shufflenet_v2_x1_0() -> Trace:
     """Width 1.0."""
-    net = Builder("shufflenet_v2_x1_0", MA, {"data": ("N", 3, 224, 224)})
+    net = images("shufflenet_v2_x1_0", MA)
     x = net.max_pool(net.conv_bn_relu("data", 24, 3, 2, 1, name="conv1"), 3, 2, 1, name="pool1")
     for stage, (channels, count) in enumerate(SHUFFLE_STAGES, 2):
         for number in range(count):
             block = _block if number else _halve
             x = block(net, x, channels // 2, f"stage{stage}.{number}")
     x = net.conv_bn_relu(x, 1024, 1, name="conv5")
-    net.softmax(net.linear(net.global_avg_pool(x, name="pool"), 1000, name="fc"))
-    return net.trace(aliases=("shufflenet_v2",))
+    return net.classified_mean(x, aliases=("shufflenet_v2",))
 
 
 def _block(net: Builder, x: str, half: int, name: str) -> str:

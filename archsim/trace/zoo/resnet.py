@@ -9,7 +9,7 @@ from functools import partial
 from archsim.trace.kinds.normalise import BatchNorm
 from archsim.trace.op import Pad
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import HU, Builder, images, squeeze_excite
+from archsim.trace.zoo.builder import HU, Builder, images, squeeze_excite, stem_of
 from archsim.trace.zoo.early import DLBENCH
 
 SOURCE = "K. He, X. Zhang, S. Ren, J. Sun, Deep Residual Learning for Image Recognition, arXiv:1512.03385, table 1"
@@ -18,31 +18,23 @@ TORCH = "blocks as in fb.resnet.torch"
 SLIM = "tensorflow/models, research/slim/nets/resnet_v1.py"
 MXNET = "Apache MXNet, example/image-classification/symbols/resnet.py"
 EXPANSION = 4  # a bottleneck widens its output by this
+BASIC = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}  # blocks of each stage
 DEEP = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}  # bottleneck blocks of each stage
 
 Block = Callable[[Builder, str, int, int, str], str]
 
 
-def resnet_18() -> Trace:
-    """Basic blocks."""
-    return _resnet(18, _basic, (2, 2, 2, 2))
-
-
-def resnet_34() -> Trace:
-    """Basic blocks."""
-    return _resnet(34, _basic, (3, 4, 6, 3))
-
-
-def deep(depth: int) -> Trace:
-    """50, 101 or 152 layers: bottleneck blocks with the stride on the 3 x 3 convolution."""
-    return _resnet(depth, bottleneck, DEEP[depth])
+def resnet(depth: int) -> Trace:
+    """Basic blocks, or from 50 layers on bottleneck blocks with the stride on the 3 x 3 convolution."""
+    block, counts = (_basic, BASIC[depth]) if depth in BASIC else (bottleneck, DEEP[depth])
+    return residual(f"resnet_{depth}", f"{SOURCE}; {TORCH}", block, counts, aliases=(f"resnet{depth}",))
 
 
 def deep_original(depth: int) -> Trace:
     """As the authors' Caffe models and TensorFlow's benchmarks have it: the stride on the first 1 x 1 convolution."""
     net = images(f"resnet_{depth}@caffe", f"{SOURCE}; the authors' prototxt files",
                   notes="the stride of a block is on its first convolution")  # fmt: skip
-    return _head(net, stages(net, _stem(net), _bottleneck_early, DEEP[depth]))
+    return net.classified_mean(stages(net, stem_of(net), _bottleneck_early, DEEP[depth]))
 
 
 def resnet_50_stored() -> Trace:
@@ -50,7 +42,7 @@ def resnet_50_stored() -> Trace:
     source = f"{SOURCE}; {DLBENCH}, synthetic/experiments/caffe/cnn/resnet/resnet-b64.prototxt"
     net = images("resnet_50@dlbench", source, notes="use_global_stats in training")
     stem = net.max_pool(net.relu(net.conv_bn("data", 64, 7, 2, bias=True, name="conv1")), 3, 2, ceil=True, name="pool1")
-    trace = _head(net, stages(net, stem, _bottleneck_early, DEEP[50]))
+    trace = net.classified_mean(stages(net, stem, _bottleneck_early, DEEP[50]))
     norms = [replace(op, kind=BatchNorm(stored=True)) if isinstance(op.kind, BatchNorm) else op for op in trace.ops]
     return replace(trace, ops=tuple(norms))
 
@@ -59,12 +51,12 @@ def deep_slim(depth: int) -> Trace:
     """As TensorFlow's slim has it: the last block of a stage halves the image, its shortcut takes every second pixel."""
     net = images(f"resnet_{depth}@slim", f"{SOURCE}; {SLIM}",
                   notes="the last block of a stage has its stride")  # fmt: skip
-    x = _stem(net)
+    x = stem_of(net)
     for stage, count in enumerate(DEEP[depth], 1):
         for number in range(count):
             stride = 2 if stage < 4 and number == count - 1 else 1
             x = bottleneck(net, x, 32 * 2**stage, stride, f"layer{stage}.{number}")
-    return _head(net, x)
+    return net.classified_mean(x)
 
 
 def deep_mxnet(depth: int) -> Trace:
@@ -72,30 +64,21 @@ def deep_mxnet(depth: int) -> Trace:
     net = images(f"resnet_{depth}@mxnet", f"{PREACTIVATION}; {MXNET}")
     x = net.conv_bn_relu(net.batch_norm("data", name="data.bn"), 64, 7, 2, 3, name="conv1")
     x = stages(net, net.max_pool(x, 3, 2, 1, name="pool1"), _preactivation_bottleneck, DEEP[depth])
-    return _head(net, net.relu(net.batch_norm(x, name="last.bn"), name="last.relu"))
+    return net.classified_mean(net.bn_relu(x, name="last"))
 
 
 def resnet_200() -> Trace:
     """Pre-activation bottleneck blocks: normalise and rectify before each convolution, and once more at the end."""
     net = images("resnet_200", f"{PREACTIVATION}; {TORCH} (preresnet)")
-    x = stages(net, _stem(net), _preactivation_bottleneck_of_torch, (3, 24, 36, 3))
-    x = net.relu(net.batch_norm(x, name="last.bn"), name="last.relu")
-    return _head(net, x, aliases=("resnet200",))
-
-
-def _resnet(depth: int, block: Block, counts: tuple[int, ...]) -> Trace:
-    return residual(f"resnet_{depth}", f"{SOURCE}; {TORCH}", block, counts, aliases=(f"resnet{depth}",))
+    x = stages(net, stem_of(net), _preactivation_bottleneck_of_torch, (3, 24, 36, 3))
+    x = net.bn_relu(x, name="last")
+    return net.classified_mean(x, aliases=("resnet200",))
 
 
 def residual(name: str, source: str, block: Block, counts: tuple[int, ...], aliases: tuple[str, ...] = ()) -> Trace:
     """Stem, four stages of blocks, classifier."""
     net = images(name, source)
-    return _head(net, stages(net, _stem(net), block, counts), aliases)
-
-
-def _stem(net: Builder) -> str:
-    """From 224 x 224 to 56 x 56."""
-    return net.max_pool(net.conv_bn_relu("data", 64, 7, 2, 3, name="conv1"), 3, 2, 1, name="pool1")
+    return net.classified_mean(stages(net, stem_of(net), block, counts), aliases=aliases)
 
 
 def stages(net: Builder, x: str, block: Block, counts: Sequence[int], width: int = 32) -> str:
@@ -107,33 +90,29 @@ def stages(net: Builder, x: str, block: Block, counts: Sequence[int], width: int
     return x
 
 
-def _head(net: Builder, x: str, aliases: tuple[str, ...] = ()) -> Trace:
-    return net.classified(net.global_avg_pool(x, name="pool"), aliases=aliases)
-
-
-def _basic(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """Two 3 x 3 convolutions."""
+def _basic(net: Builder, x: str, width: int, stride: int, name: str, *, beside: Block | None = None) -> str:
+    """Two 3 x 3 convolutions, and `beside` them a shortcut, usually that of type B."""
     y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
     y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
-    return net.relu(net.sum(y, _shortcut(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
+    return net.add_relu(y, (beside or _shortcut)(net, x, width, stride, name), name=name)
 
 
 def bottleneck(
     net: Builder, x: str, width: int, stride: int, name: str, *, early: bool = False, inner: int = 1, groups: int = 1,
-    reduction: int = 0,
+    reduction: int = 0, dilation: int = 1,
 ) -> str:  # fmt: skip
     """1 x 1 down, 3 x 3, 1 x 1 up; the stride on the first of them if `early`, else on the second.
 
-    `inner` times as wide inside, in `groups`, its output gated where there is a `reduction`.
+    `inner` times as wide inside, in `groups`, with windows spread by `dilation`, its output gated where there is a `reduction`.
     """
     first, second = (stride, 1) if early else (1, stride)
     y = net.conv_bn_relu(x, inner * width, 1, first, name=f"{name}.conv1")
-    y = net.conv_bn_relu(y, inner * width, 3, second, 1, groups=groups, name=f"{name}.conv2")
+    y = net.conv_bn_relu(y, inner * width, 3, second, dilation, groups=groups, dilation=dilation, name=f"{name}.conv2")
     y = net.conv_bn(y, EXPANSION * width, 1, name=f"{name}.conv3")
     if reduction:
         y = squeeze_excite(net, y, EXPANSION * width // reduction, name=f"{name}.se")
     shortcut = _shortcut(net, x, EXPANSION * width, stride, name)
-    return net.relu(net.sum(y, shortcut, name=f"{name}.add"), name=f"{name}.relu")
+    return net.add_relu(y, shortcut, name=name)
 
 
 _bottleneck_early = partial(bottleneck, early=True)
@@ -153,7 +132,7 @@ def _preactivation_bottleneck(net: Builder, x: str, width: int, stride: int, nam
     rectified input, through a bare 1 x 1 convolution.
     """
     widens = net.channels(x) != EXPANSION * width
-    y = x if name == rectified else net.relu(net.batch_norm(x, name=f"{name}.bn"), name=f"{name}.relu")
+    y = x if name == rectified else net.bn_relu(x, name=name)
     shortcut = net.conv(y, EXPANSION * width, 1, stride, bias=False, name=f"{name}.shortcut") if widens else x
     y = net.conv_bn_relu(y, width, 1, name=f"{name}.conv1")
     y = net.conv_bn_relu(y, width, 3, stride, 1, name=f"{name}.conv2")
@@ -172,7 +151,7 @@ DEPTHS = (20, 32, 44, 110)  # 6 n + 2 layers; the paper's 56 is left out, as tha
 def resnet_cifar(depth: int) -> Trace:
     """The paper's network of 6 n + 2 layers: n blocks in each of three stages, shortcuts padded with zeros (type A)."""
     net = images(f"resnet_{depth}", f"{SOURCE.rpartition(',')[0]}, section 4.2", 32)
-    return _three_stages(net, _padded_block, (depth - 2) // 6, (f"resnet{depth}",))
+    return _three_stages(net, partial(_basic, beside=_widened), (depth - 2) // 6, (f"resnet{depth}",))
 
 
 def resnet_56() -> Trace:
@@ -186,7 +165,7 @@ def resnet_56_cntk() -> Trace:
     """What the CNTK script calls ResNet-56: 18 blocks in each stage, normalised before the addition, a ReLU after it."""
     net = images("resnet_56@cntk", f"{DLBENCH}, tools/cntk/cnn/resnet/ResNet_56.ndl", 32,
                  notes="18 blocks in each stage, which makes 110 layers")  # fmt: skip
-    return _three_stages(net, _projected_block, 18)
+    return _three_stages(net, partial(_basic, beside=_projected), 18)
 
 
 def _three_stages(net: Builder, block: Block, count: int, aliases: tuple[str, ...] = ()) -> Trace:
@@ -204,13 +183,6 @@ def resnet_56_tensorflow() -> Trace:
     return net.classified(x, 10)
 
 
-def _padded_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """Two 3 x 3 convolutions, normalised before the addition, a ReLU after it."""
-    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
-    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
-    return net.relu(net.sum(y, _widened(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
-
-
 def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     """Every second pixel, with channels of zeros behind the others (type A)."""
     if stride > 1:
@@ -220,20 +192,16 @@ def _widened(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     return x
 
 
-def _projected_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
-    """Two 3 x 3 convolutions; where the width changes, the shortcut is a bare 1 x 1 convolution."""
-    y = net.conv_bn_relu(x, width, 3, stride, 1, name=f"{name}.conv1")
-    y = net.conv_bn(y, width, 3, pad=1, name=f"{name}.conv2")
-    if net.channels(x) != width:
-        x = net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
-    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
+def _projected(net: Builder, x: str, width: int, stride: int, name: str) -> str:
+    """The identity, or a bare 1 x 1 convolution where the width changes."""
+    return x if net.channels(x) == width else net.conv(x, width, 1, stride, bias=False, name=f"{name}.shortcut")
 
 
 def _bordered_block(net: Builder, x: str, width: int, stride: int, name: str) -> str:
     """Two 3 x 3 convolutions with a bias, of images with a border; normalised before the addition, a ReLU after it."""
     y = net.conv_bn_relu(_bordered(net, x, f"{name}.conv1.pad"), width, 3, stride, bias=True, name=f"{name}.conv1")
     y = net.conv_bn(_bordered(net, y, f"{name}.conv2.pad"), width, 3, bias=True, name=f"{name}.conv2")
-    return net.relu(net.sum(y, _widened(net, x, width, stride, name), name=f"{name}.add"), name=f"{name}.relu")
+    return net.add_relu(y, _widened(net, x, width, stride, name), name=name)
 
 
 def _bordered(net: Builder, x: str, name: str) -> str:
@@ -253,18 +221,17 @@ def _cifar_block(net: Builder, x: str, width: int, stride: int, name: str) -> st
 ZAGORUYKO = "S. Zagoruyko, N. Komodakis, Wide Residual Networks, arXiv:1605.07146, table 8; torchvision resnet.py"
 XIE = "S. Xie et al., Aggregated Residual Transformations for Deep Neural Networks, arXiv:1611.05431, table 1"
 RADOSAVOVIC = "I. Radosavovic et al., Designing Network Design Spaces, arXiv:2003.13678, table 2; torchvision regnet.py"
-FIFTY, HUNDRED, SENET = (3, 4, 6, 3), (3, 4, 23, 3), (3, 8, 36, 3)
 REDUCTION = 16  # a gate squeezes its channels by this (Hu et al., section 3.3)
 
 # name -> (source, blocks in each stage, channels inside over those of ResNet, groups, reduction of the gates)
 NETWORKS: dict[str, tuple[str, tuple[int, ...], int, int, int]] = {
-    "wide_resnet_50_2": (ZAGORUYKO, FIFTY, 2, 1, 0),
-    "wide_resnet_101_2": (ZAGORUYKO, HUNDRED, 2, 1, 0),
-    "resnext_50_32x4d": (XIE, FIFTY, 2, 32, 0),
-    "resnext_101_32x8d": (f"{XIE}; widened by D. Mahajan et al., arXiv:1805.00932", HUNDRED, 4, 32, 0),
-    "resnext_101_64x4d": (XIE, HUNDRED, 4, 64, 0),
-    "se_resnet_50": (f"{HU}, table 1; the stride on the 3 x 3 convolution, as in timm", FIFTY, 1, 1, REDUCTION),
-    "se_resnext_50_32x4d": (f"{HU}, table 1", FIFTY, 2, 32, REDUCTION),
+    "wide_resnet_50_2": (ZAGORUYKO, DEEP[50], 2, 1, 0),
+    "wide_resnet_101_2": (ZAGORUYKO, DEEP[101], 2, 1, 0),
+    "resnext_50_32x4d": (XIE, DEEP[50], 2, 32, 0),
+    "resnext_101_32x8d": (f"{XIE}; widened by D. Mahajan et al., arXiv:1805.00932", DEEP[101], 4, 32, 0),
+    "resnext_101_64x4d": (XIE, DEEP[101], 4, 64, 0),
+    "se_resnet_50": (f"{HU}, table 1; the stride on the 3 x 3 convolution, as in timm", DEEP[50], 1, 1, REDUCTION),
+    "se_resnext_50_32x4d": (f"{HU}, table 1", DEEP[50], 2, 32, REDUCTION),
 }
 
 # name -> (channels, blocks) of each stage, and the channels in one group of its 3 x 3 convolutions
@@ -286,7 +253,7 @@ def senet_154() -> Trace:
     x = net.conv_bn_relu("data", 64, 3, 2, 1, name="conv1")
     x = net.conv_bn_relu(net.conv_bn_relu(x, 64, 3, pad=1, name="conv2"), 128, 3, pad=1, name="conv3")
     x = net.max_pool(x, 3, 2, ceil=True, name="pool1")
-    x = stages(net, x, _senet_block, SENET)
+    x = stages(net, x, _senet_block, DEEP[152])
     x = net.dropout(net.global_avg_pool(x, name="pool"), 0.2, name="drop")
     return net.classified(x)
 
@@ -299,7 +266,7 @@ def _senet_block(net: Builder, x: str, width: int, stride: int, name: str) -> st
     if net.channels(x) != 4 * width:
         kernel, pad = (3, 1) if stride > 1 else (1, 0)
         x = net.conv_bn(x, 4 * width, kernel, stride, pad, name=f"{name}.shortcut")
-    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
+    return net.add_relu(y, x, name=name)
 
 
 def regnet_y(name: str) -> Trace:
@@ -310,7 +277,7 @@ def regnet_y(name: str) -> Trace:
     for stage, (channels, count) in enumerate(stages, 1):
         for number in range(count):
             x = _regnet_block(net, x, channels, size, 1 if number else 2, f"stage{stage}.{number}")
-    return net.classified(net.global_avg_pool(x, name="pool"))
+    return net.classified_mean(x)
 
 
 def _regnet_block(net: Builder, x: str, channels: int, size: int, stride: int, name: str) -> str:
@@ -321,4 +288,4 @@ def _regnet_block(net: Builder, x: str, channels: int, size: int, stride: int, n
     y = net.conv_bn(y, channels, 1, name=f"{name}.conv3")
     if stride > 1 or net.channels(x) != channels:
         x = net.conv_bn(x, channels, 1, stride, name=f"{name}.shortcut")
-    return net.relu(net.sum(y, x, name=f"{name}.add"), name=f"{name}.relu")
+    return net.add_relu(y, x, name=name)

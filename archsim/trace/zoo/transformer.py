@@ -18,7 +18,7 @@ from archsim.trace.kinds.normalise import LayerNorm
 from archsim.trace.kinds.pointwise import Gelu, Scale, Silu
 from archsim.trace.kinds.sequence import Attention
 from archsim.trace.trace import Trace
-from archsim.trace.zoo.builder import Builder, Inverted, inverted_residual
+from archsim.trace.zoo.builder import Builder, Inverted, images, inverted_residual
 
 VIT = "A. Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv:2010.11929, table 1; torchvision vision_transformer.py"
 BERT = "J. Devlin et al., BERT, arXiv:1810.04805, section 3; google-bert bert_config.json"
@@ -104,7 +104,7 @@ TINY = ((96, 3), (192, 3), (384, 9), (768, 3))  # (channels, blocks)
 
 def convnext_tiny() -> Trace:
     """Channels stand last for norms and linear layers, first for convolutions; copies lead from one to the other."""
-    net = Builder("convnext_tiny", LIU, {"data": ("N", 3, 224, 224)}, notes="no block is skipped at random in training")
+    net = images("convnext_tiny", LIU, notes="no block is skipped at random in training")
     x = _channel_norm(net, net.conv("data", TINY[0][0], 4, 4, name="stem"), "stem.norm")
     for stage, (channels, count) in enumerate(TINY, 1):
         if stage > 1:
@@ -112,8 +112,7 @@ def convnext_tiny() -> Trace:
         for number in range(count):
             x = _block(net, x, f"stage{stage}.{number}")
     x = net.flatten(_channel_norm(net, net.global_avg_pool(x, name="pool"), "norm"))
-    net.softmax(net.linear(x, 1000, name="head"))
-    return net.trace()
+    return net.classified(x, name="head")
 
 
 def _block(net: Builder, x: str, name: str) -> str:
@@ -140,7 +139,7 @@ MOBILEVIT_S = (96, 144, 288, 2), (128, 192, 384, 4), (160, 240, 480, 3)
 
 def mobilevit_s() -> Trace:
     """Images of 256 x 256 as the paper has them; three stages of convolutions, three with transformers."""
-    net = Builder("mobilevit_s", MEHTA, {"data": ("N", 3, 256, 256)})
+    net = images("mobilevit_s", MEHTA, 256)
     x = _conv(net, "data", 16, 3, 2, 1, name="stem")
     for number, (channels, stride) in enumerate(((32, 1), (64, 2), (64, 1), (64, 1)), 1):
         x = _inverted(net, x, channels, stride, f"block{number}")
@@ -148,8 +147,7 @@ def mobilevit_s() -> Trace:
         x = _inverted(net, x, channels, 2, f"stage{stage}.half")
         x = _transformers(net, x, width, hidden, count, f"stage{stage}")
     x = net.global_avg_pool(_conv(net, x, 4 * net.channels(x), 1, name="last"), name="pool")
-    net.softmax(net.linear(net.dropout(x, 0.1, name="drop"), 1000, name="fc"))
-    return net.trace(aliases=("mobilevit_small",))
+    return net.classified(net.dropout(x, 0.1, name="drop"), aliases=("mobilevit_small",))
 
 
 def _conv(net: Builder, x: str, channels: int, kernel: int, stride: int = 1, pad: int = 0, *, name: str) -> str:
