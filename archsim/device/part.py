@@ -264,7 +264,8 @@ class Sm:
                                          high=1, above=False, optional=True, cycle=True, sense=1)  # fmt: skip
     memory_interval: Number | None = cycles("clocks between two memory instructions of one scheduler", optional=True, cycle=True)
     memory_lanes: Number | None = whole("lanes that shared memory and L1 feed per clock", high=1e4, optional=True, cycle=True)
-    memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True, sense=0)
+    memory_queue: Number | None = whole("memory instructions that wait in a scheduler", high=1024, optional=True, cycle=True,
+                                      sense=0)  # fmt: skip
     return_bandwidth: Number | None = spec("B/clk", "what loads write into the registers of an SM per clock", low=1, high=1e6,
                                            optional=True, cycle=True)  # fmt: skip
     special_latency: Number | None = cycles("latency of a special function", optional=True, cycle=True)
