@@ -70,7 +70,7 @@ STRUCTURE = {
     "estimation/wall.py": {"GB": "unit", "BUSY": "cores of a host"},
     "estimation/power_curve.py": {"SENSOR_S": "window of a measurement", "NEGLIGIBLE": "accuracy"},
     "estimation/network.py": {"SHOWN": "names in a sentence"},
-    "estimation/fidelity.py": {"NEVER": "later than anything"},
+    "estimation/fidelity.py": {"NEVER": "later than anything", "NEAR": "of algorithms that compete"},
     "estimation/traffic.py": {"PIPE_BYTES": "bytes of a value"},
     "estimation/power.py": {"COUNTED": "accuracy of counters", "HALVINGS": "steps of a search"},
     "estimation/clock.py": {"ROUNDED": "accuracy of a clock", "FARTHEST": "limit of an argument"},
