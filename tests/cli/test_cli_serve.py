@@ -17,7 +17,7 @@ FEW = ("--requests", "4000")
 def answer(cli: Any, *words: str) -> dict[str, Any]:
     result = cli(*SERVE, *words, "--json")
     assert result.code == 0, result.err
-    return dict(json.loads(result.out))
+    return dict(result.json)
 
 
 def test_a_server_says_percentiles_use_and_energy(cli: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ def test_the_command_prints_latencies_and_json(cli: Any, tmp_path: Path):
         assert words in found.out, words
     place = tmp_path / "r.csv"
     place.write_text("arrival_s,input,output\n0,100,5\n0.5,200,5\n")
-    words = json.loads(cli(*SERVE[:-2], "--trace", str(place), "--json").out)
+    words = cli(*SERVE[:-2], "--trace", str(place), "--json").json
     assert (words["schema"], words["requests"], words["output_tokens"]) == ("archsim-serve-llm/1", 2, 10)
     for bad in (("--rate", "0/s"), ("--requests", "0"), ("--goodput", "x=1s"), ("--trace", str(place), "--rate", "1/s")):
         assert cli(*SERVE, *bad).code == 2
