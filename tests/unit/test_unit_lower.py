@@ -64,6 +64,8 @@ def matrix_kernels(option: Option) -> list[Kernel]:
 
 
 # A layer small enough to count by hand: [2, 6, 9, 9] -> [2, 8, 7, 7], 3 x 3, after a layer so that it has a data gradient.
+FC = line("linear", "fc", "data", ["N", 64], bias=False)
+RELU = network(line("relu", "r", "data", ["N", 8, 8]), data=["N", 8, 8])
 FIRST = line("conv2d", "first", "data", ["N", 6, 9, 9], kernel=[1, 1], bias=False)
 LAYER = conv(["N", 8, 7, 7], kernel=[3, 3]) | {"in": ["first"]}
 MACS = 2 * 8 * 7 * 7 * 6 * 9
@@ -374,28 +376,24 @@ def test_a_library_chooses_among_the_tiles_and_splits_meant_for_the_size(
     assert (set(columns.tile_n.tolist()), set(columns.split.tolist())) == (tiles, splits)
 
 
+WIDE = {"split_least_k": 256, "split_wide_side": 32}
+FEW = WIDE | {"split_k": (1, 2, 4, 8), "split_wide": 2, "split_wide_part": 4096}
+LONG = WIDE | {"split_k": (1, 2), "split_wide_least": 640}
+
+
 @pytest.mark.parametrize(
-    ("n", "k", "splits"),
+    ("words", "n", "k", "splits"),
     [
-        (64, 4096, {1, 2}),  # wide in both directions: two parts at most
-        (32, 4096, {1, 2, 4, 8}),  # thin: whatever is no shorter than 256
-        (64, 4 * 4096, {1, 2, 4}),  # parts so long that width does not matter
+        (FEW, 64, 4096, {1, 2}),  # wide in both directions: two parts at most
+        (FEW | {"split_wide": 0}, 64, 4096, {1, 2, 4, 8}),
+        (FEW, 32, 4096, {1, 2, 4, 8}),  # thin: whatever is no shorter than 256
+        (FEW, 64, 4 * 4096, {1, 2, 4}),  # parts so long that width does not matter
+        (LONG, 64, 1279, {1}), (LONG, 64, 1280, {1, 2}), (LONG, 32, 512, {1, 2}),  # a shortest part of its own
     ],
-)
-def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) -> None:
-    fc = line("linear", "fc", "data", ["N", 64], bias=False)
-    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4, 8), split_least_k=256, split_wide=2, split_wide_side=32, split_wide_part=4096)
-    for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
-        chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)})
-        assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
-
-
-@pytest.mark.parametrize(("n", "k", "splits"), [(64, 1279, {1}), (64, 1280, {1, 2}), (32, 512, {1, 2})])
-def test_a_wide_product_has_a_shortest_part_of_its_own(n: int, k: int, splits: set[int]) -> None:
-    fc = line("linear", "fc", "data", ["N", 64], bias=False)
-    menu = Menu(tiles=(TILE,), split_k=(1, 2), split_least_k=256, split_wide_least=640, split_wide_side=32)
-    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu})
-    assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
+)  # fmt: skip
+def test_a_wide_product_is_cut_into_few_long_parts(words: dict[str, Any], n: int, k: int, splits: set[int]) -> None:
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": Menu(tiles=(TILE,), **words)})
+    assert set(lowered(network(FC, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
 
 
 def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
@@ -421,12 +419,6 @@ def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
     result = lowered(trace, chosen)
     found = {op.phase: options(result, i)[0].kernels[0].efficiency for i, op in enumerate(result.ops) if op.kind.op == "linear"}
     assert found == {"forward": "gemm.cublas7", "backward_data": FULL, "backward_filter": FULL}
-
-
-def test_a_layer_may_cost_the_host_several_calls() -> None:
-    fc = line("linear", "fc", "data", ["N", 48])
-    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3})
-    assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
 
 
 def test_calls_that_a_call_dispatches_are_counted_beside_it() -> None:
@@ -463,16 +455,14 @@ def test_a_kernel_goes_through_each_value_of_its_windows_by_the_loop_of_the_stac
 
 
 def test_ops_without_windows_go_through_none() -> None:
-    relu = network(line("relu", "r", "data", ["N", 8, 8]), data=["N", 8, 8])
     for loop in ("checked", "unrolled"):
-        kernels = lowered(relu, looping(loop)).kernels
-        assert (kernels.checked.tolist(), kernels.unrolled.tolist(), kernels.flop.tolist()) == ([0], [0], [relu.ops[0].flop])
+        kernels = lowered(RELU, looping(loop)).kernels
+        assert (kernels.checked.tolist(), kernels.unrolled.tolist(), kernels.flop.tolist()) == ([0], [0], [RELU.ops[0].flop])
 
 
 def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
-    relu = network(line("relu", "r", "data", ["N", 8, 8]), data=["N", 8, 8])
     wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2})
-    one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
+    one, four = (lowered(RELU, chosen).kernels for chosen in (stack(), wide))
     assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
     assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)
     assert (one.b_bytes.item(), four.b_bytes.item()) == (512, 512)
@@ -482,8 +472,7 @@ def test_narrow_values_are_half_as_large() -> None:
     trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     wide, narrow = (options(lowered(trace, stack("implicit_gemm"), precision=p))[0].kernels[0] for p in ("fp32", "fp16"))
     assert (wide.b_bytes, wide.flop) == (2 * narrow.b_bytes, narrow.flop)
-    relu = network(line("relu", "r", "data", ["N", 8, 8]), data=["N", 8, 8])
-    assert options(lowered(relu, stack("implicit_gemm"), precision="fp16"))[0].kernels[0].b_bytes == 2 * 128
+    assert options(lowered(RELU, stack("implicit_gemm"), precision="fp16"))[0].kernels[0].b_bytes == 2 * 128
 
 
 def test_views_and_dropout_launch_nothing_in_inference() -> None:
@@ -691,9 +680,8 @@ def test_attention_in_one_byte_rounds_its_inputs_and_writes_two() -> None:
 
 
 def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() -> None:
-    linear = line("linear", "l", "data", ["N", 64], bias=False)
     made = replace(stack(), passes=stack().passes | {"quantise": {"forward": Passes(inputs=2, outputs=1)}})
-    trace = network(linear, batch=8, data=["N", 32])
+    trace = network(FC, batch=8, data=["N", 32])
     (option,) = options(lowered(trace, made, precision="fp8"))
     rounded, product = option.kernels
     assert (rounded.name, rounded.b_bytes, rounded.c_bytes) == ("quantise", 2 * 2 * 8 * 32, 8 * 32)
@@ -702,9 +690,8 @@ def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() ->
 
 
 def test_thin_products_are_matrix_vector_products_up_to_eight_rows_unless_they_are_very_deep() -> None:
-    fc = line("linear", "l", "data", ["N", 64], bias=False)
     for batch, depth, name in ((8, 32, "gemv"), (9, 32, "gemm"), (8, 65536, "gemv"), (8, 65537, "gemm"), (1, 65537, "gemv")):
-        (kernel,) = options(lowered(network(fc, batch=batch, data=["N", depth]), stack("implicit_gemm")))[0].kernels
+        (kernel,) = options(lowered(network(FC, batch=batch, data=["N", depth]), stack("implicit_gemm")))[0].kernels
         assert kernel.name == name
 
 
@@ -728,11 +715,10 @@ def test_taps_that_overlap_are_fetched_once_with_the_halo_of_their_window() -> N
 
 
 def test_an_optimiser_reads_and_writes_master_copies_in_single_precision() -> None:
-    fc = line("linear", "l", "data", ["N", 64], bias=False)
     rows = UpdatePasses(inputs=3, outputs=2, launches=2)
     made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows})
     for precision in ("fp32", "fp16"):
-        result = lowered(network(fc, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
+        result = lowered(network(FC, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
         (update,) = [options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.phase == "update"]
         assert (update.b_bytes, update.c_bytes, update.repeat) == (4 * 64 * 32 * 3 / 2, 4 * 64 * 32 * 2 / 2, 2)
 
@@ -782,8 +768,7 @@ def test_keys_and_values_are_stored_as_results_are_written() -> None:
 
 
 def test_the_rows_of_a_transposed_product_are_as_long_as_its_depth() -> None:
-    linear = line("linear", "l", "data", ["N", 64], bias=False)
-    (option,) = options(lowered(network(linear, batch=16, data=["N", 32]), stack()))
+    (option,) = options(lowered(network(FC, batch=16, data=["N", 32]), stack()))
     assert option.kernels[0].gpu.row_bytes == 32 * 4
 
 

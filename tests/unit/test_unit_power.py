@@ -258,13 +258,6 @@ def test_times_of_the_host_are_scaled_together() -> None:
     assert (number(twice.issue_s), number(twice.stall_s)) == (6.0, 10.0)
 
 
-@pytest.mark.parametrize(("plans", "first"), [([0, 1], 2e-6), ([1, 0], 3e-6), ([-1, -1, 1], 3e-6), ([-1, 2], 4e-6)])
-def test_a_graph_waits_no_longer_than_its_first_op_would(plans: list[int], first: float) -> None:
-    host = np.array([[2e-6, 3e-6, 4e-6]])
-    slow = CONSTANTS.with_values({"graph.launch_clk": 1e12})
-    assert number(dispatch.graph_launch(host, np.array(plans), processor(), slow)) == first
-
-
 def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     host, stack = processor(), Some(inputs="host", input_copies=2.0)
     copied = 2 * 3 / number(core_bandwidth(host))
