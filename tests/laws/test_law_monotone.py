@@ -23,30 +23,18 @@ from archsim.device import catalog as devices
 from archsim.device.device import Gpu
 from archsim.estimation.pipeline import Run, run
 from archsim.estimation.request import Request, make_request
-from archsim.stack import catalog as stacks
+
+from .test_law_bounds import cells
 
 BARRIER = 1.12
 BATCH = 1.20  # a library chooses by the time of the device; for a small batch that may be more kernels for the host to launch
 EXACT = 1 + 1e-9
-NETWORKS = ("alexnet", "googlenet", "vgg_16", "resnet_18", "resnet_56", "mobilenet_v2", "overfeat", "fcn_5", "lstm_ptb")
-GPUS = [name for name in devices.names() if devices.find(name).kind == "gpu"]
-CPUS = [name for name in devices.names() if devices.find(name).kind == "cpu"]
 
 
-@st.composite
-def cells(draw: st.DrawFn, names: list[str]) -> dict[str, Any]:
-    hw = draw(st.sampled_from(names))
-    kind, kernels, vendor = devices.find(hw).kind, devices.find(hw).identity.kernels_of, devices.find(hw).identity.vendor
-    found = {name: stacks.find(name) for name in stacks.names()}
-    stack = draw(st.sampled_from([name for name, of in found.items() if of.kind in ("any", kind) and of.vendor in ("", vendor)
-                                  and (not of.architectures or kernels in of.architectures)]))  # fmt: skip
-    trains = "backward_filter" in stacks.find(stack).conv.algorithms
-    return {
-        "net": draw(st.sampled_from(NETWORKS)), "hw": hw,
-        "stack": stack,
-        "batch": draw(st.sampled_from((1, 2, 4, 5, 16, 37, 128))), "precision": draw(st.sampled_from(("fp32", "fp16"))),
-        "task": draw(st.sampled_from(("inference", "backward", "training_step") if trains else ("inference",))),
-    }  # fmt: skip
+def usual(kind: str = "") -> st.SearchStrategy[dict[str, Any]]:
+    """Cells in the closed form, without a power limit of their own."""
+    others = ("fidelity", "power_limit")
+    return cells(kind).map(lambda cell: {name: value for name, value in cell.items() if name not in others})
 
 
 FACTORS = st.sampled_from((1.05, 1.5, 2.0, 4.0))
@@ -72,7 +60,7 @@ def extra_launches(cell: dict[str, Any], before: Run, after: Run) -> float:
     return float(np.maximum(0.0, launches(after) - launches(before)).sum()) * each
 
 
-@given(cell=cells(GPUS + CPUS), factor=FACTORS)
+@given(cell=usual(), factor=FACTORS)
 def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> None:
     """Of two clocks that are named, with power for both; a CPU without a named one has the turbo of idle cores on top."""
     usual = float(np.ravel(make_request(**cell).clock)[0])
@@ -81,7 +69,7 @@ def test_a_higher_clock_is_not_slower(cell: dict[str, Any], factor: float) -> No
     assert after.latency_s[0] <= before.latency_s[0] * EXACT + extra_launches(cell, before, after)
 
 
-@given(cell=cells(CPUS))
+@given(cell=usual("cpu"))
 def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
     """A library with a grain gives a narrow product to one thread where there are more of them, and a pool is woken thread by
     thread: there they stay as they are."""
@@ -95,7 +83,7 @@ def test_another_core_is_not_slower(cell: dict[str, Any]) -> None:
     assert run(make_request(**cell, settings=more, threads=threads)).latency_s[0] <= run(request).latency_s[0] * BARRIER
 
 
-@given(cell=cells(GPUS + CPUS))
+@given(cell=usual())
 def test_twice_the_batch_does_not_take_less_time(cell: dict[str, Any]) -> None:
     """A library with a grain multiplies few rows on one thread, and twice as many on all: there one thread has to do.
 
@@ -109,7 +97,7 @@ def test_twice_the_batch_does_not_take_less_time(cell: dict[str, Any]) -> None:
     assert double.latency_s[0] >= single.latency_s[0] / BATCH
 
 
-@given(cell=cells(GPUS + CPUS))
+@given(cell=usual())
 def test_twice_the_batch_is_twice_the_useful_arithmetic(cell: dict[str, Any]) -> None:
     def macs(request: Request) -> int:
         return sum(op.macs for op in request.trace.ops if op.phase != "update")
@@ -117,7 +105,7 @@ def test_twice_the_batch_is_twice_the_useful_arithmetic(cell: dict[str, Any]) ->
     assert macs(make_request(**cell | {"batch": 2 * cell["batch"]})) == 2 * macs(make_request(**cell))
 
 
-@given(cell=cells(GPUS))
+@given(cell=usual("gpu"))
 def test_a_device_twice_as_fast_in_everything_takes_half_the_kernel_time(cell: dict[str, Any]) -> None:
     """All rates times two and all latencies over two: time scales exactly, where no power limit lowers the clock."""
     cell = cell | {"power_limit": 99e3}
